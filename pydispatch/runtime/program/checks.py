@@ -163,17 +163,22 @@ def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
 
 
 def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[np.int64]:
-    """Return the number of floats from 0 to each finite value; 1 for the smallest normal number.
+    """Return the number of floats from 0 to the magnitude of each value; 1 for the smallest normal number.
 
     Subnormal numbers are not counted: each is rounded to 0 or to the smallest normal number. Values that are not finite
-    count as 0.
+    count as 0. For f16, with 10 bits of mantissa and the minimum exponent -14:
 
-    mantissa, min_exponent: stored bits of the mantissa, and the exponent of the smallest normal number.
+        2**-16 → 0   2**-15 → 1   2**-14 → 1   2**-14 * (1 + 2**-10) → 2   2**-13 → 1025
+
+    Args:
+        value: Numbers as f64, exact values of the format.
+        mantissa: Stored bits of the mantissa.
+        min_exponent: Exponent of the smallest normal number.
     """
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
     smallest_normal = 2.0**min_exponent
     # size = fraction * 2**exponent with 0.5 <= fraction < 1: its IEEE exponent is exponent - 1. `steps` counts floats
-    # from 2**(exponent - 1) on.
+    # from 2**(exponent - 1) on. Each of the smaller exponents has 2**mantissa floats.
     fraction, exponent = np.frexp(np.maximum(size, smallest_normal))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
     count = ((exponent.astype(np.int64) - 1 - min_exponent) << mantissa) + steps + 1
@@ -263,6 +268,9 @@ def _differences(check: Check, values: list[Array], passes: NDArray[np.bool_]) -
 
 def _largest_difference(check: Check, values: list[Array], failing: NDArray[np.intp]) -> str:
     """Return the end of a message about floats: the largest difference, with the tolerances of the check.
+
+    For `expect_almost_eq` it is such as ", by 0.5 at most (atol 0.1, rtol 0.01)", for `expect_close` such as ", by 0.5
+    at most and by 7 units of the last place (limits 0 and 3)", and for `expect_eq` ", by 0.5 at most".
 
     Args:
         check: The check.

@@ -95,12 +95,15 @@ class Provided:
 def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, list[Provided]]:
     """Find the implementation of each host command: the device's own, or else one that another package adds.
 
+    For `commands` = [("scale", operands)] and a device with `add_command("scale", f)` of Python, the list of
+    implementations is [Provided(f, address and context of its C wrapper, id of its registration)].
+
     Args:
         registry: Plugins and commands of the device; None if there are none.
-        commands: Host commands of the program.
+        commands: (name, operands) of each host command of the program.
 
     Returns:
-        A resolution that keeps the implementations alive, and the implementation of each command.
+        A resolution that keeps the implementations alive, and the implementation of each command, in order.
 
     Raises:
         MissingImportError: A command has no implementation.
@@ -112,7 +115,8 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
     for name, _ in commands:
         if name in added:
             registry.add_packaged(name, added[name].load)
-    # Find a provider of each command.
+    # Find a provider of each command. Commands and imports are looked up in the same manager; PREFIX before the name of
+    # a command tells them apart.
     resolution = registry.manager.resolution()
     try:
         functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
@@ -121,7 +125,8 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, queried) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
     resolution.end()  # releases providers that supplied nothing; `resolution` keeps the others alive
-    # Check the operands that commands in Python take.
+    # Check the operands that commands in Python take. `registry.commands` lacks commands in C, which have no signature
+    # to compare.
     provided = []
     for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]

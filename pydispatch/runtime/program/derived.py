@@ -32,9 +32,10 @@ class Shared:
 
 
 class Sharing:
-    """Registry of the derived constants of the programs that are loaded on one device.
+    """Registry of the derived constants (computed from other constants at load) of one device's loaded programs.
 
-    It holds weak references: constants are freed with the last program that uses them.
+    If an artifact is loaded twice with the same variants, `find` returns the same `Shared` for both programs, which so
+    use the same memory. The registry holds weak references: constants are freed with the last program that uses them.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,8 @@ class Sharing:
         Args:
             module: The program.
             file: Its artifact.
-            variants: For each executable the index of its variant, followed by its constants.
+            variants: For each executable the index of its variant, followed by its constants, such as (1, 64). Derived
+                constants depend on both, because executables compute them.
         """
         key = (file.size, file.checksums(), *variants)
         with self._lock:
@@ -57,7 +59,8 @@ class Sharing:
             if known is None:
                 known = self._known[key] = Shared(module, file)
                 return known
-        # Files of equal checksums may differ: compare the bytes, without the lock because that takes long.
+        # Files of equal checksums may differ: compare the bytes, without the lock because that takes long. Constants of
+        # such another file are not registered.
         return known if known.file.is_equal(file) else Shared(module, file)
 
 

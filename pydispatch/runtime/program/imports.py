@@ -41,7 +41,7 @@ class Import:
     Attributes:
         symbol: Name of the imported function.
         executable: Name of the executable.
-        exports: Names of the executable's exports (kernels) that call the symbol.
+        exports: Names of the executable's exports (kernels) that call the symbol; () if the manifest lists no call.
         optional: Whether the program can be loaded without it.
         provider: Label of the provider; None for a missing optional import.
         searched: Labels of all queried providers, in order.
@@ -63,7 +63,10 @@ class Import:
         return "\n".join(dict.fromkeys(signature.prototype for signature in self.signatures))
 
     def __str__(self) -> str:
-        """Return a line of text: the symbol, what calls it, its provider, and the queried providers."""
+        """Return a line of text: the symbol, what calls it, its provider, and the queried providers.
+
+        For example "scale of @k (add, mul): plugin.so, searched: plugin.so".
+        """
         provider = self.provider or "nobody (optional)"
         searched = f", searched: {', '.join(self.searched)}" if self.searched else ""
         return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {provider}{searched}"

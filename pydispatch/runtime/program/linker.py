@@ -80,7 +80,7 @@ class CpuLinker:
         return self._missing(Chosen(index, executable["name"], executable["exports"], variant, entry, []), symbols)
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Link all executables of a program.
+        """Link the code of each chosen variant: an ELF of the artifact, or code that the user has added to the device.
 
         Args:
             module: The program.
@@ -91,7 +91,10 @@ class CpuLinker:
             ArtifactError: The code of an executable is invalid.
             MissingImportError: An import is unresolved, or code of a declared executable was not supplied.
         """
+        # How dispatches that depend on each other tile by tile will run.
         module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
+        # For each executable the pair (ELF, supplied code): (ELF, None) for code of the artifact, (ELF, code) or, for a
+        # library of the system's loader, (None, code) for an executable that the program only declares.
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
         # All ELFs are mapped together: one mapping takes fewer system calls than many.
@@ -136,10 +139,20 @@ class CpuLinker:
     def _link_supplied(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with code that was added to the device.
 
-        The manifest does not state whether this code has imports. So the executable is added to `_importing` before it
-        is linked, and removed afterwards if the code has imported no symbol.
+        `_importing` lists the executables with imports, but the manifest does not state whether this code has any. So
+        the executable is added to the list before it is linked, and removed if the code has imported no symbol.
+
+        Args:
+            module: The program.
+            chosen: The executable; its variant has no code.
+            code: The code that the user has added to the device under the name of the executable.
+
+        Raises:
+            Error: The code cannot be linked. The message names the source of the code.
         """
-        resolution_group = len(self._importing)  # executable n of `_importing` has group n of the resolution's symbols
+        # The resolution numbers the executables that import symbols. The symbols of executable n of `_importing` have
+        # the group n.
+        resolution_group = len(self._importing)
         self._importing.append(chosen)
         resolution = self._import_resolution()
         try:

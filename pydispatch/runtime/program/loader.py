@@ -55,7 +55,8 @@ def load(
         parameters: Files or arrays with the constants that are not in the artifact, by scope; None if there are none.
         sharing: Memory of derived constants (computed from others at load) that programs on the device share; None to
             share nothing.
-        link_directly: Faster way to link programs that need no more; None if the device has none.
+        link_directly: Faster way to link a program all of whose code is in the artifact, without imports; None if the
+            device has none. `linker` links all other programs.
 
     Raises:
         ArtifactError: The artifact is broken.
@@ -88,9 +89,12 @@ def _load(
 ) -> Module:  # fmt: skip
     """Create the module, and complete it: constants, executables, parameters, derived constants, host commands, state.
 
+    The manifest is read by the C core for `link_directly`, which takes less time (`listed`), or else in Python
+    (`entries`). It is read in Python too if the C core refuses it, or if `link_directly` returns None.
+
     For the parameters, see `load`.
     """
-    # The module, and the constants whose bytes are in the artifact.
+    # The module, the answers to its queries about the device, and the constants whose bytes are in the artifact.
     listed = None if link_directly is None else read_manifest(file)
     entries = None if listed is not None else manifest.read(file)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
@@ -102,8 +106,9 @@ def _load(
         member, offset, size, parameter = constant  # offset and size in bytes
         if parameter is None:  # the bytes are in the artifact; parameters are bound below
             module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
-    # Executables. Programs whose code is all in the artifact are linked directly if the device can do that. `keys`
-    # identify the variants by which constants were derived, so that programs of the same variants share these.
+    # Executables. Programs whose code is all in the artifact are linked directly if the device can do that. `keys` has
+    # for each executable (index of its variant, executable constants, ...), such as (1, 64): equal artifacts with equal
+    # keys run the same code, and so derive equal constants, which they may share.
     keys = None if link_directly is None or listed is None else link_directly(module, file, listed)
     is_shareable = keys is not None
     if keys is not None:
@@ -111,7 +116,7 @@ def _load(
     else:
         variants = _link_executables(module, file, properties, linker, *(entries or manifest.read(file)))
         keys = [(variant.number, *variant.constants) for variant in variants]
-        # "dynamic": code is supplied at load time.
+        # "dynamic": code is supplied at load time. It and imported functions may differ between two loads.
         is_shareable = not any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)
     if parameters is not None or module.parameters():  # after the executables, which state the alignment of parameters
         from pydispatch.runtime.program.parameters import bind
@@ -133,11 +138,25 @@ def _link_executables(
 ) -> list[Chosen]:  # fmt: skip
     """Choose and link the variant of each executable that runs here, and load the contracts of its exports.
 
-    A contract states the shapes, types and alignments that a generated kernel relies on. Kernels written by hand have
-    none.
+    A contract states the shapes, types and alignments that a generated kernel relies on; plans are checked against it.
+    Kernels written by hand have none.
 
-    executables, functions: entries of the manifest, as `manifest.read` returns them.
+    Args:
+        module: The program, without executables so far.
+        file: Its artifact.
+        properties: Properties of the device, by which variants are chosen.
+        linker: Interface of the device that links the chosen variants.
+        executables, functions: Entries of the manifest, as `manifest.read` returns them.
+
+    Returns:
+        The chosen variant of each executable, in the order of the program.
+
+    Raises:
+        ArtifactError: The manifest lists other executables or functions than the program, or code is invalid.
+        DeviceUnavailableError: No variant of an executable runs on the device.
+        MissingImportError: A variant has unresolved imports.
     """
+    # The manifest and the program are two members of the artifact, which must describe the same executables.
     if len(executables) != module.executable_count:
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"
@@ -147,14 +166,16 @@ def _link_executables(
         raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
     variants = [choose(module, file.name, properties, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
+    # Operation counts of kernels and signatures of functions, which only profiles and descriptions read.
     flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
     module.details = flops, functions
+    # "contracts" of a variant has for each export the index of its contract in CONTRACTS, or None.
     with_contracts = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
     if with_contracts:
         module.load_contracts(file.find(CONTRACTS, verify=True))
         for chosen in with_contracts:
             module.set_contracts(chosen.index, chosen.entry["contracts"])
-        module.apply_contracts()
+        module.apply_contracts()  # after all are set: plans then depend on the scalars that contracts check
     return variants
 
 

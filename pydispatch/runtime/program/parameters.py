@@ -156,8 +156,9 @@ def _bind_one(
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
+    # `is_mapped`: the pages of a mapped file may be dropped from memory, because the file still has them.
     module.bind_constant(constant_index, data, is_mapped=isinstance(source, ParameterFile) and not copied)
-    module.hold(data)
+    module.hold(data)  # the constant refers to these bytes without a copy
     return BoundParameter(scope, key, wanted, str(source.path), copied)
 
 

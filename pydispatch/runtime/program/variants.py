@@ -150,10 +150,26 @@ def _no_variant(
 ) -> str:
     """Return the message that no variant of an executable runs on the device: why each does not, and what to do.
 
-    conditions: for each variant the index of its condition, as of `_holds`.
+    On a CPU, for example:
+
+        app.pdx: no variant of executable 'k' runs on this device (embedded-elf-x86_64):
+          variant 'x86-64-v4' needs avx512f, which the machine lacks
+          variant 'vulkan' has the format vulkan-spirv-fb
+        the machine has: avx2, fma
+
+    A device with `properties.why_not` explains missing requirements itself; the last line is then its remedy.
+
+    Args:
+        module: The program.
+        file: File of the artifact.
+        properties: Properties of the device.
+        name: Name of the executable.
+        variants: Entries of its variants in the manifest.
+        conditions: For each variant the index of its condition, as of `_holds`.
     """
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
     device_explains = properties.why_not is not None  # else the message lists the features of the machine
+    # Whether the message lists the machine's features, and whether it ends with the device's remedy.
     lists_features = lacks_feature = False
     for variant, condition in zip(variants, conditions, strict=True):
         lines.append(f"  variant '{variant['name']}' {_why_not(module, properties, variant, condition)}")

@@ -44,8 +44,10 @@ class Context(Closing, base.Context):
         Args:
             name: Name of the device in messages.
             adapter: The adapter.
-            backend: Back end by which the adapter was selected, such as "vulkan"; "" for all but OpenGL.
-            staging: Whether buffers are never mapped, so that all copies use staging buffers.
+            backend: Back end that the user asked for, such as "vulkan"; "" for the default, any but OpenGL. It selects
+                the wgpu instance that owns the adapter.
+            staging: Whether buffers are never mapped: uploads go through the queue, and downloads through staging
+                buffers, which the host can map.
             standard: Whether the device has only the limits that the WebGPU standard guarantees, and no features.
         """
         # State that opening the device needs, then the device and its queue.
@@ -68,10 +70,11 @@ class Context(Closing, base.Context):
         self.features = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
+        # Mappable storage buffers are fast only where CPU and GPU share memory.
         self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
         # Pools of device memory, and of staging buffers for downloads.
         total_bytes = _memory_bytes(adapter)
-        limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
+        limit = self.limits["maxBufferSize"] // GRANULE * GRANULE  # sizes of blocks are multiples of GRANULE
         usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
         readback_usage = api.MAP_READ | api.COPY_TARGET
         self.pool = BufferPool(self.errors, self.lock, usage, name, limit=limit, total=total_bytes)
@@ -215,8 +218,10 @@ class Context(Closing, base.Context):
     def write(self, block: Block, source: Any, size: int) -> None:
         """Copy `size` bytes from a `char*` to the start of a block; the caller holds the lock.
 
-        The bytes are written at once if the host can map the memory (`is_mapped`) and the device is idle. Otherwise
-        they are copied first, and written to the block in the order of the queue.
+        If the host can map the memory (`is_mapped`) and no submitted work may be running, the bytes are copied to the
+        mapped block. Otherwise wgpu copies them at once, and writes them to the block in the order of the queue:
+        between earlier and later submissions. It does so only for whole 4-byte words: of 10 bytes, it writes 8, and
+        `_write_tail` the last 2.
         """
         if self.is_mapped and not self._submissions and not self._has_writes:
             self._copy_mapped(

@@ -184,7 +184,8 @@ class _Host:
     def call(self, command: Custom, encoder: Any) -> None:
         """Call a host command of the run. encoder: the WGPUCommandEncoder that it records into, or None."""
         function, blocks, constants = self.arguments
-        # Without an encoder all earlier work is complete, and the command runs by itself.
+        # Without an encoder all earlier work is complete, and the command runs by itself. The surroundings are the
+        # device, its handles and the encoder, as the command receives them.
         surroundings = self.executor.surroundings(synchronous=encoder is None, encoder=encoder)
         self.calls.call(function, command, blocks, constants, surroundings)
 

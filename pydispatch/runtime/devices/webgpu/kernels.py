@@ -43,18 +43,24 @@ class ShaderKey(NamedTuple):
 
 
 class WebGPUKernel:
-    """Loaded kernel of an export, ready to be dispatched.
+    """Loaded kernel of an export, ready to be dispatched. `Kernels.load` creates it.
+
+    A kernel may have several pipelines, each created on first use. They differ in the access of the bound buffers, and
+    in whether the grid is folded: if an axis of the program's grid exceeds the device's limit, the device runs a grid
+    of another shape, such as 65,535 x 2 x 1 for 100,000 x 1 x 1.
 
     Attributes:
         executable, export: Names of its executable and export.
         module, entry: Its WGSL module and entry point.
-        read_only: For each binding, whether it is declared read-only; False for one that the shader lacks.
+        read_only: For each binding, whether it is declared read-only; False for one that the shader does not use.
         has_constants: Whether it has constants, in a uniform buffer.
         override_values: Values of overridable constants, by their keys in the pipeline's descriptor.
-        merged: Variant of the kernel with merged buffers if it has more than the device can bind, else None.
-        shaders: WGPUShaderModule of each variant, shared by all kernels of the WGSL module.
-        variants: (`read_only` of the bindings, whether the grid is folded) → (WGPUComputePipeline, layout of bind
-            group 0). A folded grid has another shape than the program's, of which an axis exceeds the device's limit.
+        merged: Text in which several storage buffers are merged into one, and which ones; None unless the kernel has
+            more storage buffers than the device can bind.
+        shaders: Key of an adaptation of the WGSL module → its WGPUShaderModule. All kernels of the module share this
+            dict.
+        variants: (for each binding, whether it is bound read-only; whether the grid is folded) →
+            (WGPUComputePipeline, layout of bind group 0).
     """
 
     __slots__ = (
@@ -79,7 +85,10 @@ class WebGPUKernel:
         bindings: int,
         override_values: Mapping[str, float],
     ) -> None:
-        """Create a kernel without pipelines. bindings: number of bindings of the export."""
+        """Create a kernel without pipelines.
+
+        bindings: number of bindings of the export. For the other parameters, see the class.
+        """
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         # `entry.bindings` has, for each binding that the shader declares, whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
@@ -190,14 +199,18 @@ class Kernels:
             ArtifactError: The module lacks the entry point, or it does not fit the export.
             DeviceUnavailableError: The device lacks a feature or a limit.
         """
-        # `source` names code that the user supplied at load: its only entry point may have any name.
+        # Find the entry point. `source` names code that the user supplied at load: its only entry point may have any
+        # name.
         function = _entry_point(module, parts.entry_name(export), any_name=executable.source is not None)
         where = module.where
+        # Evaluate the overrides: each takes one word of the executable constants, or has a default. The module with
+        # these values has a known workgroup size and known array lengths, which `entry` and the checks below need.
         words = executable.constants  # values of the executable constants
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
         values = {override.name: override.value(words[override.word_index]) for override in overrides}
         entry = entry_of(module.with_overrides(values), function)
+        # Compare the entry point with the export's layout, and its requirements with the device.
         flags = parts.read_only_of(export)
         problem = interface.mismatch(entry, export.constants, export.bindings, flags)
         if problem is not None:
@@ -209,6 +222,7 @@ class Kernels:
                 f"{where}, export '@{export.name}' needs {' and '.join(map(self._explain, missing))}, which "
                 f"{context.name} ({context.adapter.model}) lacks; ask for less, or load it on another device"
             )
+        # Create the kernel, with merged buffers if the device cannot bind all of them.
         override_values = {override.key: values[override.name] for override in overrides}
         kernel = WebGPUKernel(executable.name, export.name, module, entry, export.bindings, override_values)
         limit = context.limits["maxStorageBuffersPerShaderStage"]
@@ -267,7 +281,7 @@ class Kernels:
             context, module = self.context, kernel.module
             text = merged.text if merged is not None else module.text if keeps_access else all_read_write(module)
             if is_folded:
-                changed = read(text.encode(), module.where)
+                changed = read(text.encode(), module.where)  # `with_grid` takes the parsed form of the changed text
                 entry = changed.entry(kernel.entry.name)
                 assert entry is not None
                 text = with_grid(changed, entry)
@@ -282,7 +296,8 @@ class Kernels:
     def form_of(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
         """Return the grid to dispatch for a kernel: `grid`, or one of another shape that the device's limit allows.
 
-        Such a folded grid has at least as many workgroups, see `formats.wgsl.grid.form_of`.
+        Such a folded grid has at least as many workgroups, see `formats.wgsl.grid.form_of`. For a limit of 65,535
+        workgroups along an axis, (100000, 1, 1) becomes (65535, 2, 1).
 
         Args:
             kernel: The kernel.
@@ -337,7 +352,7 @@ class WgslParts:
 
         Args:
             size: Bytes of the member.
-            notes: Value of the key "wgsl" in the manifest, or None.
+            notes: Value of the key "wgsl" in the manifest, see `_read`; None for one module of `size` bytes.
             where: Text that error messages begin with.
             is_supplied: Whether the code is supplied at load time. The notes then have only the constants and bindings
                 of the executable, no modules.
@@ -359,10 +374,26 @@ class WgslParts:
             raise ArtifactError(f'{where}: manifest.json: the key "wgsl" of its variant: {error}') from None
 
     def _read(self, notes: dict[str, Any], size: int, is_supplied: bool) -> None:
-        """Read the key "wgsl" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
-        code.
+        """Read the key "wgsl" of the manifest, which describes the code of a variant.
 
-        is_supplied: whether the code is supplied at load time.
+        For two modules of the user in a member of 1,212 bytes, whose exports 0 and 1 are `add` and `mul`, it is
+
+            {"modules": [[0, 812], [812, 400]], "entries": [[0, "add"], [1, "mul"]], "overrides": ["n"],
+             "files": ["add.wgsl", "mul.wgsl"]}
+
+        Word 0 of the executable constants is the override `n`. For code that is supplied at load time, "read_only" has
+        for each export a list with a flag for each binding:
+
+            {"overrides": ["n"], "read_only": [[true, false], [true, false]]}
+
+        Args:
+            notes: Value of the key.
+            size: Bytes of the member, which the modules must not exceed.
+            is_supplied: Whether the code is supplied at load time.
+
+        Raises:
+            KeyError: A key is missing.
+            ValueError: A value is malformed, or does not fit `size` bytes.
         """
         self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
         if is_supplied:  # of an executable without code, the notes only have its constants and bindings

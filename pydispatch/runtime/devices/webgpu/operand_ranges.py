@@ -103,6 +103,7 @@ class OperandRanges:
         starts, total = [], 0
         for binding in bindings:
             starts.append(total)
+            # An empty operand takes space too, so that the buffer is not empty.
             total += -(-max(self._command.slots[binding].size, 1) // ALIGNMENT) * ALIGNMENT
         self._check_size(f"bindings {', '.join(map(str, bindings))} in one buffer", total)
         temporary = self._copier.temporary(total)
@@ -126,8 +127,16 @@ class OperandRanges:
     def _bindable_range(self, binding: int) -> BufferRange:
         """Return the range to bind for the operand of a binding.
 
-        An operand at an unaligned offset is copied to a temporary block. So is one that is shorter than the smallest
-        binding of the shader, if its block ends too early to bind more. If the kernel may write it, it is copied back.
+        The range is that of the operand in its block, extended to whole words and to the smallest size that the shader
+        accepts. Where this is not possible, the operand is copied to a temporary block, and the range is there; if the
+        kernel may write it, `copies_back` gets the copy back. For an operand in a block of 512 bytes, a device with an
+        alignment of 256, and a shader buffer of at least 16 bytes:
+
+            offset 256, 6 bytes     bound at 256, 16 bytes
+            offset 64, 100 bytes    copied, because 64 is no multiple of 256
+            offset 512, 0 bytes     bound at 0, 16 bytes, which the kernel does not use
+
+        The first operand is copied too if the shader's buffer has at least 320 bytes: 256 + 320 exceeds the block.
 
         Raises:
             InvalidArgumentError: The operand is smaller than the shader's type, or larger than the device binds.
@@ -135,7 +144,7 @@ class OperandRanges:
         kernel, slot = self._kernel, self._command.slots[binding]
         block = block_of(self._blocks, slot)
         buffer = kernel.entry.buffers.get(binding)
-        # Bindings are multiples of 4 bytes.
+        # Bindings are multiples of 4 bytes. `buffer` is None for a binding that the shader does not use.
         min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, (buffer.bytes + 3) & ~3)
         size = max(min_bytes, (slot.size + 3) & ~3)
         if buffer is not None and buffer.is_fixed_size and slot.size < buffer.bytes:

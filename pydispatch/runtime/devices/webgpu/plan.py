@@ -17,6 +17,9 @@ CORE_ALIGNMENT = 64
 class Plan(Record):
     """Plan whose transients start at offsets of one buffer, the arena, that the device can bind.
 
+    A transient is a buffer for intermediate results of one run. The C core has assigned each an offset in the arena, at
+    which transients that are not live at the same time may overlap.
+
     Attributes:
         alignment: Alignment in bytes that the device requires of bound offsets; it divides ARENA_ALIGNMENT.
         transient_sizes: (index of its buffer, bytes) of each transient with memory of its own: operands of host
@@ -45,13 +48,16 @@ class Plan(Record):
     def _align_transients(self) -> None:
         """Move transients apart so that each starts at a multiple of ARENA_ALIGNMENT in the arena.
 
-        The order of starts stays, and no two get closer. So transients that shared no byte share none afterwards;
-        those of disjoint lifetimes may overlap.
+        The offsets 0, 64 and 320 become 0, 256 and 512, and the arena grows by 512 - 320 = 192 bytes.
+
+        The offsets stay in order, and the distance of any two does not shrink. So transients that shared no byte share
+        none afterwards. Transients with equal offsets still have equal ones.
         """
         new_offset_of: dict[int, int] = {}
         last_offset = last_new_offset = 0
         for offset in sorted({offset for _, offset in self.transients}):
             distance = offset - last_offset
+            # The old distance from the previous new offset, rounded up.
             new_offset = -(-(last_new_offset + distance) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
             new_offset_of[offset] = new_offset
             last_offset, last_new_offset = offset, new_offset

@@ -114,6 +114,11 @@ class PassRecorder:
     ) -> None:  # fmt: skip
         """Record a dispatch of the shader that copies or fills ranges that are not aligned to words.
 
+        Buffers are bound from a multiple of the device's alignment on, so that a range may start later in its binding.
+        With an alignment of 256, a copy of 6 bytes from byte 10 to byte 257 binds the source from byte 0 on
+        (`source_start` 10) and the target from byte 256 on (`target_start` 1). `first` is 10 - 1 = 9: byte b of the
+        target binding comes from byte b + 9 of the source binding.
+
         Args:
             name: Entry point "copy" or "fill" of the shader in `moves`.
             target: Block to write.
@@ -130,7 +135,7 @@ class PassRecorder:
             # A word of the target may take bytes of two words of the source: bind one more word.
             source_range, source_start = self._aligned_range(source, at, size + 4)
             ranges.append(source_range)
-            first = source_start - target_start & 0xFFFFFFFF  # source byte of the target's byte 0, modulo 2^32
+            first = source_start - target_start & 0xFFFFFFFF  # modulo 2^32, because the shader adds it to a u32
         unused = 0
         words = struct.pack("<3I8sI", target_start, size, first, pattern, unused)  # `Move` in the shader
         assert len(words) == 4 * WORDS
@@ -162,6 +167,9 @@ class PassRecorder:
 
     def _add(self, pipeline: Any, group: Any, grid: tuple[int, int, int], uniforms: Mapping[int, bytes]) -> None:
         """Append a launch to the open compute pass, or to a new one.
+
+        The contents of its uniform buffers are appended to `uniform_bytes`. 24 bytes of constants take 256 bytes there
+        on a device with an alignment of 256, and 32 of these are bound. `finish` creates the bind groups.
 
         Args:
             pipeline: WGPUComputePipeline.
@@ -239,23 +247,26 @@ class PassRecorder:
             return
         launch_grid = kernels.form_of(kernel, command.grid)  # `command.grid`, or a folded one
         operands = OperandRanges(self, command, blocks, kernel)
+        # Bind the operands.
         uniforms: dict[int, bytes] = {}  # index of a bind group → content of its uniform buffer
         if kernel.merged is not None:
             operands.bind_merged(kernel.merged)
-            offsets = operands.first_elements
+            offsets = operands.first_elements  # of each operand in its merged buffer, in elements
             empty = bytes(16)  # a uniform buffer has at least 16 bytes
             uniforms[OFFSETS.group] = struct.pack(f"<{len(offsets)}I", *offsets) or empty
             read_only = (False,) * len(operands.ranges)  # a merged buffer may have operands that are written
         else:
             operands.bind_all()
             read_only = operands.read_only_flags()
+        # Add the constants of the dispatch, and the program's grid if another one is launched.
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
             uniforms[CONSTANTS.group] = constants[first : first + 4 * command.constant_count]
         is_folded = launch_grid != command.grid
         if is_folded:
             x, y, z = command.grid
-            uniforms[GRID.group] = struct.pack("<4I", x, y, z, x * y * z)
+            uniforms[GRID.group] = struct.pack("<4I", x, y, z, x * y * z)  # workgroups from x * y * z on return
+        # Record the launch, and then the copies of operands that it writes back to their own memory.
         pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
         self._add(pipeline, self._group(layout, operands.ranges), launch_grid, uniforms)
         for copy in operands.copies_back:

@@ -94,6 +94,9 @@ class RecordedPlan:
     def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
         """Encode pieces into one command encoder and submit it; an exception abandons it.
 
+        A list of launches becomes a compute pass. A tuple such as (wgpuCommandEncoderClearBuffer, buffer, 0, 64) is one
+        call with the encoder as first argument. A host command is called, and records into the encoder by itself.
+
         what, host: as for `submit`.
         """
         context = self.context

@@ -54,7 +54,11 @@ def memory_operand(
     write: bool,
     atomic: bool = False,
 ) -> MemoryOperand:
-    """Return the function that resolves an address operand for each thread.
+    """Return the function that resolves an address operand for each thread: to a memory, and an offset in it.
+
+    For `ld.global.u32 %r1, [%rd1+8]` the result is called with the registers of a frame each time the instruction runs.
+    If %rd1 points into one allocation in all threads, it returns one `MemoryAccess` with that allocation and, for each
+    thread, the offset of %rd1 + 8 in it. An address outside of all memory, or a misaligned one, is a fault.
 
     Args:
         builder: Builder of the function.
@@ -67,12 +71,13 @@ def memory_operand(
     if not isinstance(operand, Address):
         builder.fail(instruction, "has no [address] where one is expected")
     space = space_of(instruction)
+    # Get the slot of the base address, and the offset that is added to it at each access.
     if isinstance(operand.base, Register):
         width = builder.register_size(operand.base) or ADDRESS_BYTES
         base, offset = builder.source(instruction, operand.base, f"u{8 * width}"), operand.offset
     elif operand.base is None:
         base, offset = builder.constant(np.uint64(operand.offset & ALL_ADDRESS_BITS)), 0
-    else:  # a variable, whose address is known here or computed per thread
+    else:  # a variable: its address is a constant, or known only at launch, as that of a local variable
         base, offset = builder.source(instruction, operand.base, "u64"), operand.offset
     # A strong access, in the terms of PTX's memory model, is no data race with another strong one.
     strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in instruction.modifiers)
@@ -91,10 +96,13 @@ def plus_offset(base: Any, offset: Any) -> Any:
 def _window_operand(base: int, offset: int, resolver: AddressResolver) -> MemoryOperand:
     """Return the function that resolves shared and local addresses: offsets into the block's or the thread's memory.
 
+    Each block has its own shared memory, and each thread its own local memory, all of which begin at address 0. So
+    `[%r1+4]` with the value 16 in a thread is byte 20 of the memory of its block, or of the thread itself.
+
     Args:
-        base: Slot of the register with the base addresses.
+        base: Slot of the base addresses: one for each thread, or a scalar for all.
         offset: Bytes added to each.
-        resolver: Checks the offsets.
+        resolver: Checks the sums, and adds where the memory of each block or thread begins.
     """
     shared = resolver.space == "shared"  # else local
 
@@ -107,7 +115,7 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
             addresses = addresses + offset
             if bases.dtype.itemsize != ADDRESS_BYTES:  # the sum of a 32-bit address wraps
                 addresses &= _LOW_ADDRESS_BITS
-        if not addresses.ndim:
+        if not addresses.ndim:  # a scalar that holds for all threads
             addresses = np.broadcast_to(addresses, frame.n)
         return [resolver.resolve_window(frame, positions=None, offsets=addresses, shared=shared)]
 
@@ -118,8 +126,13 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     """Return the function that resolves global and generic addresses, with a fast path for the allocation of the
     previous access.
 
+    The function remembers the allocation if all threads have accessed the same one. If all addresses of the next call
+    are inside of it too, they are not looked up. For loads of 4 bytes at `[%rd1+8]` from an allocation of 64 bytes at
+    address A, it remembers `base_of_first_byte` = A - 8 and `largest_offset` = 60. The value A + 4 of %rd1 then has the
+    offset A + 4 - (A - 8) = 12 in the allocation.
+
     Args:
-        base: Slot of the register with the base addresses.
+        base: Slot of the base addresses: one for each thread, or a scalar for all.
         offset: Bytes added to each.
         resolver: The lookup without a fast path, which reports faults.
     """
@@ -135,11 +148,14 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
         """Resolve register plus offset: first in the allocation of the previous access, then in any memory."""
         nonlocal previous, previous_memory, base_of_first_byte, largest_offset
         frame, addresses = regs[FRAME_SLOT], regs[base]
+        # A scalar that holds for all threads, or addresses of fewer bits: one u64 for each thread.
         if not addresses.ndim or addresses.dtype.itemsize != ADDRESS_BYTES:
             addresses = np.broadcast_to(addresses, frame.n).astype(np.uint64)
         if previous is not None and previous.live and previous_memory is frame.batch.memory:
             offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
-            # Aligned only if every offset is, and at least as large as each of them.
+            # The OR of the offsets is aligned only if every offset is, and then the addresses are too: allocations start
+            # at multiples of 256. It is at least as large as each offset. The maximum is computed only if it is not
+            # within the bound itself.
             all_bits = np.bitwise_or.reduce(offsets)
             if not all_bits & alignment_mask and (all_bits <= largest_offset or offsets.max() <= largest_offset):
                 # The positions None stand for all threads of the frame.
@@ -208,7 +224,15 @@ class AddressResolver:
         return accesses
 
     def _resolve_windows(self, frame: Frame, addresses: Any) -> list[MemoryAccess]:
-        """Return the accesses of the threads whose generic addresses, uint64 [n], are in shared or local memory."""
+        """Return the accesses of the threads whose generic addresses are in shared or local memory, at most one for
+        each. Threads with other addresses are in none of them.
+
+        Shared memory has the generic addresses SHARED to SHARED + WINDOW, and local memory LOCAL to LOCAL + WINDOW. Of
+        the addresses [SHARED + 8, an address of global memory, SHARED + 12], the result is one access to shared memory
+        by the threads at the positions 0 and 2 of the frame, whose offsets in the memory of their block are 8 and 12.
+
+        addresses: generic addresses, uint64 [n].
+        """
         accesses: list[MemoryAccess] = []
         lowest, highest = int(addresses.min()), int(addresses.max())
         for base in (SHARED, LOCAL):
