@@ -153,9 +153,9 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
             addresses = np.broadcast_to(addresses, frame.n).astype(np.uint64)
         if previous is not None and previous.live and previous_memory is frame.batch.memory:
             offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
-            # The OR of the offsets is aligned only if every offset is, and then the addresses are too: allocations start
-            # at multiples of 256. It is at least as large as each offset. The maximum is computed only if it is not
-            # within the bound itself.
+            # The OR of the offsets is aligned only if every offset is, and then the addresses are too: allocations
+            # start at multiples of 256. The OR is at least as large as each offset, so the maximum is computed only if
+            # the OR exceeds the bound.
             all_bits = np.bitwise_or.reduce(offsets)
             if not all_bits & alignment_mask and (all_bits <= largest_offset or offsets.max() <= largest_offset):
                 # The positions None stand for all threads of the frame.
