@@ -136,6 +136,7 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
 
     They are unsigned words in the shape of the type, or one dimension of packed bytes for elements of 2 or 4 bits. A
     splat is repeated for all elements. Example: `dense<1.0> : tensor<2xf32>` gives [0x3f800000, 0x3f800000] as uint32.
+    Parsers have checked that the data has the size of one element or of all.
 
     dtype: their element type as artifacts encode it.
     """
@@ -148,8 +149,7 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
     if bits < 8:
         return _packed(raw, count, bits)
     element = np.dtype(f"u{bits // 8}") if bits <= 64 else np.dtype(f"V{bits // 8}")  # V: opaque bytes
-    # Data that is not a whole number of elements remains bytes.
-    array = raw.view(element) if raw.nbytes % element.itemsize == 0 else raw
+    array = raw.view(element)
     if numerical_of(dtype) == Numerical.BOOLEAN:
         array = array & 1  # a splat of true is the byte 0xff
     if array.size == 1 and count != 1:  # a splat
