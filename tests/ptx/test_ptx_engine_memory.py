@@ -40,6 +40,17 @@ def test_allocations() -> None:
     assert memory.allocate(9_900)
 
 
+def test_parameters_by_address() -> None:
+    """Each launch has parameters of its own, also where a register has their address."""
+    body = """.reg .u64 %o, %a, %g; .reg .u32 %r; ld.param.u64 %o, [out]; mov.b64 %a, n; ld.param.u32 %r, [%a];
+      st.global.u32 [%o], %r; cvta.param.u64 %g, %a; ld.u32 %r, [%g]; st.global.u32 [%o+4], %r; ret;"""
+    kernels = Kernels(wrap(body, params=".param .u64 out, .param .u32 n"))
+    for n in (5, 6, 7):
+        out = np.zeros(2, np.uint32)
+        kernels("k", 1, 1, out, n)
+        assert out.tolist() == [n, n]
+
+
 def refused(body: str, *patterns: str, head: str = "", block: int = 64, size: int = 64) -> None:
     out = np.zeros(size, np.uint32)
     text = wrap(f"{INDEX}\n{OUT}\n{body}", head, ".param .u64 out")

@@ -164,9 +164,11 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
                     resolver.record(frame, access)
                 return [access]
         accesses = resolver.resolve(frame, addresses + np.uint64(offset & ALL_ADDRESS_BITS) if offset else addresses)
-        # Remember an allocation that all threads access. Shared and local memory start at 0, below FIRST_ADDRESS.
+        # Remember an allocation that all threads access. Shared and local memory start at 0, below FIRST_ADDRESS, and
+        # each launch has other parameters, at PARAM.
         allocation = accesses[0].memory
-        if len(accesses) == 1 and allocation.start >= FIRST_ADDRESS and allocation.size >= size and allocation.live:
+        is_global = FIRST_ADDRESS <= allocation.start < PARAM
+        if len(accesses) == 1 and is_global and allocation.size >= size and allocation.live:
             previous, previous_memory = allocation, frame.batch.memory
             base_of_first_byte = np.uint64((allocation.start - offset) & ALL_ADDRESS_BITS)
             largest_offset = np.uint64(allocation.size - size)
