@@ -102,7 +102,7 @@ class Loops(Statements):
         variable = self.writer.fresh()
         arguments = [Scalar(self.writer.fresh(), type) for type in types]
         self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments)
-        self.environment[node.target.id] = variable_of_counter(Scalar(variable, "index"))
+        self.bind_loop_variable(node.target, variable_of_counter(Scalar(variable, "index")))
         self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried)
@@ -142,13 +142,18 @@ class Loops(Statements):
             self._bind_item(node.target, item)
             self.block(node.body)
             for name in names_in(node.target):
-                self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
+                if not isinstance(self.environment[name], Spilled):
+                    self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
+
+    def bind_loop_variable(self, target: ast.Name, value: Entity) -> None:
+        """Bind the variable of a loop to its value in one iteration."""
+        self.environment[target.id] = value
 
     def _bind_item(self, target: ast.expr, item: Entity) -> None:
         """Bind the names of a loop over a tuple to an item as it is: a view, or a number without a type."""
         if isinstance(target, ast.Name):
             self.check_name(target)
-            self.environment[target.id] = item
+            self.bind_loop_variable(target, item)
             return
         if not isinstance(target, ast.Tuple) or not isinstance(item, TupleValue) or len(target.elts) != len(item.items):
             raise self.error(target, f"'{ast.unparse(target)}' for {described(item)}", "give one name for each value")
@@ -279,7 +284,7 @@ class Loops(Statements):
             variable_of_counter: Emits the value of the loop variable from the counter.
         """
         assert isinstance(node.target, ast.Name)
-        name = node.target.id
+        target = node.target
         end = cast(self.writer, high, "index")
         start = cast(self.writer, low, "index")
 
@@ -289,7 +294,7 @@ class Loops(Statements):
 
         def begin(variables: Sequence[Scalar]) -> None:
             """Bind the loop variable to its value for the counter `variables[0]`."""
-            self.environment[name] = variable_of_counter(variables[0])
+            self.bind_loop_variable(target, variable_of_counter(variables[0]))
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
             """Emit the counter of the next iteration."""

@@ -361,7 +361,38 @@ class Phases(LoopBounds):
         start.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         neutral_operation = start.lines[0].partition(" = ")[2]
         outer.lines.insert(head_index, f"{neutral_name} = {neutral_operation}")
-        self.bind(target, Scalar(result, type), call)
+        if not self._spill_for_all(target, Scalar(result, type), call):
+            self.bind(target, Scalar(result, type), call)
+
+    def bind_loop_variable(self, target: ast.Name, value: Entity) -> None:
+        """Bind the variable of a loop to its value in one iteration.
+
+        The variable of a loop with collectives is spilled if the loop body changes it in some invocations only.
+        """
+        if not self._spill_for_all(target, value, target):
+            super().bind_loop_variable(target, value)
+
+    def _spill_for_all(self, target: ast.Name, value: Entity, origin: ast.expr) -> bool:
+        """Store a value that all invocations compute together as that of a spilled variable; return whether it is one.
+
+        With `total = group_sum(v)` and then `if local_id(0) == 0: total = 0.0`, each invocation has its own total after
+        the next barrier. origin: the expression of the value, for errors.
+        """
+        entity = self.environment.get(target.id)
+        if not isinstance(entity, Spilled):  # in a phase, a spilled variable is a number
+            return False
+        slot = entity.slot
+
+        def body() -> None:
+            """Emit the store of the value to the slot of one invocation."""
+            self.environment.pop(target.id)
+            if slot.type:
+                self.environment[target.id] = Scalar("", slot.type)  # `bind` converts the value to its type
+            self.bind(target, value, origin)
+            self._spill(target, target.id, slot)
+
+        self._parallel(body)
+        return True
 
     def _target_and_call(self, node: ast.stmt) -> tuple[ast.Name, ast.Call]:
         """Return the name and the call of a reduction `name = function(value)`; raise CompileError for other forms."""

@@ -44,17 +44,19 @@ class Variables:
 
 
 class Assignment(NamedTuple):
-    """Assignment of a variable in a phase (statements between two barriers).
+    """Assignment of a variable, in a phase (statements between two barriers) or by all invocations together.
 
     Attributes:
-        phase: Index of the phase in the kernel, from 0.
         value: The assigned expression; None if the name has none of its own, as in `a, b = pair` or a `for` loop.
         is_statement: Whether the assignment is itself a statement of the phase, rather than nested in an `if` or loop.
+        is_live: Whether the variable may be read after the phase before it is assigned again.
+        is_collective: Whether a reduction or a `for` loop with collectives assigns it, in all invocations alike.
     """
 
-    phase: int
     value: ast.expr | None
     is_statement: bool
+    is_live: bool
+    is_collective: bool = False
 
 
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
@@ -142,49 +144,82 @@ def classify(
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression itself mentions the id of the invocation.
     """
-    # Stretches of the kind "phase", expressions that all invocations evaluate outside of phases, uniform variables.
-    phases, evaluated_everywhere, uniform = list[Stretch](), list[ast.expr](), set[str]()
-
-    def visit(block: Sequence[ast.stmt]) -> None:
-        """Add the phases of a block and of the blocks in it to `phases`, and the expressions that are evaluated between
-        them to `evaluated_everywhere`.
-
-        These expressions are the calls of reductions and exchanges, and the conditions and iterables of `if`, `for` and
-        `while` statements that contain collectives. The results of reductions and the variables of such `for` loops are
-        the same for all invocations: they are added to `uniform`. Results of exchanges may differ.
-        """
-        for part in split(block, kind_of):
-            node = part.nodes[0]
-            if part.kind == "phase":
-                phases.append(part)
-            elif part.kind == "reduction":
-                uniform.update(targets_of(node))
-                evaluated_everywhere.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
-            elif part.kind == "exchange":
-                evaluated_everywhere.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
-            elif part.kind == "control":
-                assert isinstance(node, (ast.If, ast.For, ast.While))
-                if isinstance(node, ast.For):
-                    uniform.update(targets_of(node))
-                evaluated_everywhere.append(node.iter if isinstance(node, ast.For) else node.test)
-                visit(node.body)
-                visit(node.orelse)
-
-    visit(statements)
-
-    # A variable is crossing if it is assigned in a phase, and read outside of phases or in a phase before an assignment
-    # in that phase. Crossing variables that are neither formulas nor uniform need memory.
+    liveness = _Liveness(kind_of)
+    liveness.before(statements, after=set())
     assigned: dict[str, list[Assignment]] = {}
-    for index, part in enumerate(phases):
-        for name, value, is_statement in assignments(part.nodes):
-            assigned.setdefault(name, []).append(Assignment(index, value, is_statement))
-    exposed = read_in(evaluated_everywhere).union(*(read_before_assigned(part.nodes) for part in phases))
-    crossing = assigned.keys() & exposed - uniform
-    variables = Variables(uniform=uniform)
+    for part, live in reversed(liveness.after_stretch.items()):  # in the order of the source
+        for name, value, is_statement in assignments(part.nodes) if part.kind == "phase" else ():
+            assigned.setdefault(name, []).append(Assignment(value, is_statement, name in live))
+    for name, is_live in liveness.collective.items():
+        assigned.setdefault(name, []).append(Assignment(None, is_statement=True, is_live=is_live, is_collective=True))
+
+    # Crossing variables that are neither formulas nor uniform need memory.
+    crossing = {name for name, own in assigned.items() if any(assignment.is_live for assignment in own)}
+    variables = Variables()
     _add_formulas(variables, crossing, assigned, is_pure, never_assigned)
     _add_uniform(variables, crossing - variables.formulas.keys(), assigned, is_pure, never_assigned, differing)
     variables.spilled = crossing - variables.formulas.keys() - variables.uniform
     return variables
+
+
+class _Liveness:
+    """Backward analysis of live variables: those that may be read before they are assigned again.
+
+    Attributes:
+        after_stretch: The variables that are live after each stretch of the kernel, last stretch first.
+        collective: Targets of reductions, and of `for` loops that contain collectives → whether the assigned value is
+            live.
+    """
+
+    def __init__(self, kind_of: Callable[[ast.stmt], str]) -> None:
+        """Begin without stretches. kind_of: as in `classify`."""
+        self._kind_of = kind_of
+        self.after_stretch: dict[Stretch, set[str]] = {}
+        self.collective: dict[str, bool] = {}
+
+    def before(self, block: Sequence[ast.stmt], after: set[str]) -> set[str]:
+        """Return the variables that are live before a block, and add its stretches to `after_stretch`.
+
+        after: variables that are live after the block.
+        """
+        live = after
+        for part in reversed(list(split(block, self._kind_of))):
+            self.after_stretch.setdefault(part, set()).update(live)
+            node = part.nodes[0]
+            if part.kind == "phase":
+                assigned = set[str]()  # on every path through the phase
+                exposed = read_before_assigned(part.nodes, assigned)
+                live = exposed | (live - assigned)
+            elif part.kind in ("reduction", "exchange"):  # the next phase assigns the target of an exchange
+                targets = self._assign_collectively(node, live) if part.kind == "reduction" else set()
+                live = read_in(n for n in ast.walk(node) if isinstance(n, ast.Call)) | (live - targets)
+            elif isinstance(node, ast.If):
+                other = self.before(node.orelse, live)
+                live = read_in([node.test]) | other | self.before(node.body, live)
+            elif isinstance(node, (ast.For, ast.While)):
+                live = self._before_loop(node, live)
+        return live
+
+    def _before_loop(self, node: ast.For | ast.While, after: set[str]) -> set[str]:
+        """Return the variables that are live before a loop that contains collectives.
+
+        The body is visited until no iteration adds a variable. after: variables that are live after the loop.
+        """
+        live = self.before(node.orelse, after) | read_in([node.iter if isinstance(node, ast.For) else node.test])
+        while True:  # `live`: variables that are live between two iterations
+            before_body = self.before(node.body, live)
+            if isinstance(node, ast.For):
+                before_body -= self._assign_collectively(node, before_body)
+            if before_body <= live:
+                return live
+            live = live | before_body
+
+    def _assign_collectively(self, node: ast.stmt, live: set[str]) -> set[str]:
+        """Add the targets of a reduction or loop to `collective`, and return them. live: variables live after it."""
+        targets = set(targets_of(node))
+        for name in sorted(targets):
+            self.collective[name] = self.collective.get(name, False) or name in live
+        return targets
 
 
 def _add_formulas(
@@ -220,7 +255,7 @@ def _add_formulas(
     while grew:
         grew = False
         for name, own in assigned.items():
-            if name in formulas or name in variables.uniform or len(own) != 1:
+            if name in formulas or len(own) != 1:
                 continue
             value, is_statement = own[0].value, own[0].is_statement
             if is_statement and value is not None and is_pure(value, never_assigned | formulas.keys()):
@@ -241,10 +276,11 @@ def _add_uniform(
 ) -> None:  # fmt: skip
     """Add the crossing variables that have the same value in all invocations to `variables.uniform`.
 
-    All values assigned to such a variable are computed without memory and without ids of invocations, from variables
-    that are never assigned, from formulas of which this is true as well, and from uniform variables. All of these may
-    depend on each other, so the largest such set is determined: it starts with all candidates, and candidates are
-    removed until no remaining one depends on a removed one.
+    Reductions and `for` loops with collectives assign the same value in all invocations. All other values assigned to
+    such a variable are computed without memory and without ids of invocations, from variables that are never assigned,
+    from formulas of which this is true as well, and from uniform variables. All of these may depend on each other, so
+    the largest such set is determined: it starts with all candidates, and candidates are removed until no remaining one
+    depends on a removed one.
 
     Example:
         k = 0                # uniform: k depends on itself only
@@ -272,16 +308,29 @@ def _add_uniform(
         uniform_formulas = remaining
     candidates = set(names)
     while True:  # remove candidates until each one's values depend only on the remaining ones
-        known = never_assigned | uniform_formulas | variables.uniform | candidates
-        # An assignment inside an `if` or loop of a phase, or without a value of its own, may differ.
+        known = never_assigned | uniform_formulas | candidates
         remaining = {
-            name for name in candidates
-            if all(
-                own.is_statement and own.value and not differing(own.value) and is_pure(own.value, known)
-                for own in assigned[name]
-            )
-        }  # fmt: skip
+            name
+            for name in candidates
+            if all(own.is_collective or _is_same(own, known, is_pure, differing) for own in assigned[name])
+        }
         if remaining == candidates:
             break
         candidates = remaining
     variables.uniform |= candidates
+
+
+def _is_same(
+    assignment: Assignment, known: set[str], is_pure: Callable[[ast.expr, set[str]], bool],
+    differing: Callable[[ast.expr], bool],
+) -> bool:  # fmt: skip
+    """Return whether an assignment in a phase leaves a variable with one value for all invocations after the phase.
+
+    known: names of variables with one value for all invocations. is_pure, differing: as in `classify`.
+    """
+    value = assignment.value
+    # The value of an assignment inside an `if` or loop of a phase, or without an expression of its own, may differ. It
+    # is not evaluated after the phase, so that it matters only if it is read there.
+    if not assignment.is_statement or value is None:
+        return not assignment.is_live
+    return not differing(value) and is_pure(value, known)
