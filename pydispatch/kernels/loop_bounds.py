@@ -10,6 +10,7 @@ from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import binary, cast, is_float
 from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.collectives import COLLECTIVES
+from pydispatch.kernels.coverage import is_size
 from pydispatch.kernels.entities import Scalar
 from pydispatch.kernels.names import assigned_in, exits_of
 from pydispatch.kernels.source import MISSING, Source
@@ -196,6 +197,9 @@ class LoopBounds(Subgroups):
             return None
         group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
+        if is_size(right, size):  # no comparison is emitted, so that this one bounds the grid like one that is
+            self.record_position(left, "global", 0, first)
+            self.on_comparison((left, right), "<", (first, size))
         distance = binary(self.writer, "-", cast(self.writer, size, "index"), first)
         end = binary(self.writer, "min", self.extents[0], distance)
         assert isinstance(end, Scalar)

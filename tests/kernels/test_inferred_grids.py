@@ -59,6 +59,21 @@ def compared(x: Annotated[pd.View, pd.f32["n"]], y: Annotated[pd.View, pd.f32["m
 
 
 @pd.kernel(workgroup=4)
+def guarded(x: Annotated[pd.View, pd.f32["n"]], y: Annotated[pd.View, pd.f32["m"]]) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[2 * i] = 1.0
+
+
+@pd.kernel(workgroup=4)
+def left_early(x: Annotated[pd.View, pd.f32["n"]], y: Annotated[pd.View, pd.f32["m"]]) -> None:
+    i, n = pd.global_id(0), x.shape[0]
+    if i >= n:
+        return
+    y[2 * i] = 1.0
+
+
+@pd.kernel(workgroup=4)
 def read(x: Annotated[pd.View, pd.f32["n"]], y: Annotated[pd.View, pd.f32["m"]]) -> None:
     y[pd.i32(x[pd.global_id(0)])] = 1.0
 
@@ -88,6 +103,8 @@ def unused(y: Annotated[pd.View, pd.f32["n"]]) -> None:
     [
         (transposed, [(9, 20), (20, 9)], "3x3x1"),
         (compared, [(9,), (20,)], "3x1x1"),
+        (guarded, [(9,), (20,)], "3x1x1"),
+        (left_early, [(9,), (20,)], "3x1x1"),
         (read, [(9,), (20,)], "3x1x1"),
         (groups, [(9, 5), (9,)], "9x1x1"),
         (other_axes, [(9, 5), (9, 5)], "2x9x1"),
@@ -102,6 +119,18 @@ def test_grids(kernel: Any, shapes: list[tuple[int, ...]], expected: str) -> Non
 def unbounded(x: Annotated[pd.View, pd.f32["n"]], y: Annotated[pd.View, pd.f32["n"]]) -> None:
     i = pd.global_id(0) * 2
     y[i] = x[i]
+
+
+@pd.kernel(workgroup=4)
+def guarded_by_a_number(y: Annotated[pd.View, pd.f32["n"]], n: pd.i64) -> None:
+    i = pd.global_id(0)
+    if i < n:
+        y[2 * i] = 1.0
+
+
+def test_a_guard_that_is_no_size_bounds_no_grid() -> None:
+    with pytest.raises(pd.CompileError, match=r"kernel 'guarded_by_a_number' has no grid=.* pydispatch.global_id\(0\)"):
+        counts(guarded_by_a_number, (20,))
 
 
 def test_a_kernel_without_an_inferred_grid_is_launched_over_a_stated_one() -> None:
