@@ -12,7 +12,7 @@ from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.coverage import is_size
 from pydispatch.kernels.entities import Scalar
-from pydispatch.kernels.names import assigned_in, exits_of
+from pydispatch.kernels.names import assigned_in, exits_of, returns_value
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.subgroups import Subgroups
 from pydispatch.kernels.variables import Variables, assignments
@@ -157,6 +157,7 @@ class LoopBounds(Subgroups):
                 isinstance(statement, ast.If)
                 and len(statement.body) == 1
                 and isinstance(statement.body[0], ast.Return)
+                and not returns_value(statement.body[0])  # `Statements` refuses it
                 and not statement.orelse
             ):
                 test = statement.test

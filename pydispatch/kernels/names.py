@@ -74,6 +74,11 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
     return names
 
 
+def returns_value(node: ast.Return) -> bool:
+    """Return whether a return states a value other than None."""
+    return node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+
+
 def exits_of(node: ast.AST) -> frozenset[str]:
     """Return the exits that may transfer control out of a statement, as the names of their flags (BREAK, ...).
 

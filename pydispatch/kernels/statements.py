@@ -19,7 +19,7 @@ from pydispatch.kernels.entities import (
     rebuilt,
     scalars_in,
 )
-from pydispatch.kernels.names import BREAK, CONTINUE, EXITS, RETURN, exits_of
+from pydispatch.kernels.names import BREAK, CONTINUE, EXITS, RETURN, exits_of, returns_value
 from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.source import Source
 
@@ -84,7 +84,7 @@ class Statements(Assignments):
         """
         is_inlining = bool(self.callers)
         if not is_inlining:
-            if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            if returns_value(node):
                 raise self.error(node, "a kernel returns nothing", "store into a view that is a parameter")
             return
         value = Known(None) if node.value is None else self.evaluate(node.value)
