@@ -333,15 +333,15 @@ class Expressions(Subscripts):
         function = called.value
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
-        # Modules and unhashable objects are no keys of the tables of functions (`_may_be_key`).
-        remedy = self.remedies.get(function) if _may_be_key(function) else None
+        # Modules and unhashable objects are no keys of the tables of functions (`may_be_key`).
+        remedy = self.remedies.get(function) if may_be_key(function) else None
         if remedy:
             raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
 
         # Each kind of function that kernels may call. `is_like_kernel` is false for functions of NumPy and pydispatch.
         if isinstance(function, DType):
             return self.called(node, partial(calls.convert, type=function.name), [*map(self.evaluate, node.args)])
-        handler = self.handlers.get(function) if _may_be_key(function) else None
+        handler = self.handlers.get(function) if may_be_key(function) else None
         arguments = [self.evaluate(argument) for argument in node.args]
         if handler is not None:
             return self.called(node, handler, arguments)
@@ -403,7 +403,7 @@ class Expressions(Subscripts):
             self.written.add(memory.parameter)
 
 
-def _may_be_key(value: object) -> bool:
+def may_be_key(value: object) -> bool:
     """Return whether a called object may be in a table of functions; unhashable objects and modules are in none."""
     try:
         hash(value)

@@ -12,6 +12,7 @@ from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.coverage import is_size
 from pydispatch.kernels.entities import Scalar
+from pydispatch.kernels.expressions import may_be_key
 from pydispatch.kernels.names import assigned_in, exits_of, returns_value
 from pydispatch.kernels.source import MISSING, Source
 from pydispatch.kernels.subgroups import Subgroups
@@ -65,7 +66,10 @@ class LoopBounds(Subgroups):
     def _has_no_effects(self, node: ast.expr) -> bool:
         """Return whether an expression calls nothing but conversions and functions that are no collectives."""
         calls = (self._named_object(child.func) for child in ast.walk(node) if isinstance(child, ast.Call))
-        return all(isinstance(called, DType) or (called in TABLE and called not in COLLECTIVES) for called in calls)
+        return all(
+            isinstance(called, DType) or (may_be_key(called) and called in TABLE and called not in COLLECTIVES)
+            for called in calls
+        )
 
     def _depends_on_invocation(self, node: ast.expr) -> bool:
         """Return whether an expression calls global_id or local_id, so that its value differs between invocations."""

@@ -14,6 +14,7 @@ from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary, cast, default_type, neutral, reassociable
 from pydispatch.kernels.collectives import COLLECTIVES, GROUP_REDUCTIONS
 from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled, known
+from pydispatch.kernels.expressions import may_be_key
 from pydispatch.kernels.loop_bounds import LoopBounds
 from pydispatch.kernels.names import RETURN, assigned_in, exits_of, read_in, targets_of
 from pydispatch.kernels.source import Source
@@ -78,10 +79,7 @@ class Phases(LoopBounds):
         if not isinstance(node, ast.Call):
             return ""
         called = self._named_object(node.func)
-        try:
-            return COLLECTIVES.get(called, "")
-        except TypeError:  # the object is not hashable
-            return ""
+        return COLLECTIVES.get(called, "") if may_be_key(called) else ""
 
     def kind_of(self, statement: ast.stmt) -> str:
         """Return the kind of a statement, as in `Stretch.kind`.
