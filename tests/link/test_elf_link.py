@@ -16,6 +16,7 @@ from pydispatch.compiler.toolchain.tools import ARCHES, ToolchainError, Undefine
 from pydispatch.formats.elf import reader
 from pydispatch.link.elf.inputs import LinkError, UnsupportedError
 from pydispatch.link.elf.link import link
+from pydispatch.link.elf.resolve import UndefinedError
 
 START = r"""
 #if defined(__x86_64__)
@@ -139,6 +140,24 @@ def test_copies_of_inline_functions_and_archives(tmp_path):
     ]
     with pytest.raises(LinkError, match=r"lib\.a cannot be read: is cut off"):
         link([("user.o", user), ("lib.a", library[:-9])], [], ["f"], "x86_64")
+
+
+def test_archive_members_of_one_name_are_loaded_both(tmp_path):
+    """`ar q` adds members of a name that the archive has, as CMake does for sources of one name."""
+    tools = toolchain.find()
+    for name, text in (("one", b"long one(long x) { return x + 1; }"), ("two", b"long two(long x) { return x + 2; }")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same.o").write_bytes(tools.compile_c(text, arch="x86_64"))
+    subprocess.run(["ar", "qc", "lib.a", "one/same.o", "two/same.o"], cwd=tmp_path, check=True)
+    user = tools.compile_c(
+        b'long one(long), two(long); __attribute__((visibility("default"))) long f(long x) { return one(two(x)); }',
+        arch="x86_64",
+    )
+    library = ("lib.a", (tmp_path / "lib.a").read_bytes())
+    linked = reader.ElfFile(link([("user.o", user), library], [], ["f"], "x86_64"))
+    assert {"one", "two"} <= {symbol.name for symbol in linked.symbols()}
+    with pytest.raises(UndefinedError, match=r"^undefined symbols: 'three' \(referenced by the list of exports\)$"):
+        link([("user.o", user), library], [], ["f", "three"], "x86_64")
 
 
 GROUP = r"""__asm__(".section .text.{0},\"axG\",@progbits,signature{1}\n.globl {0}\n.type {0},@function\n"

@@ -56,7 +56,8 @@ class Loading:
         self.names = SymbolTable()
         self.objects: list[Object] = []
         self._machine = machine
-        self._offers: dict[str, Labelled] = {}  # symbol → the lazy object that defines it
+        self._lazy: list[Labelled] = []  # labels may repeat: an archive may have two members of one name
+        self._offers: dict[str, int] = {}  # symbol → index of the lazy object that defines it
         for name in exports:
             self.names.symbol(name).wanted_by.append("the list of exports")
 
@@ -73,19 +74,26 @@ class Loading:
             members = list(archive.members(data)) if archive.is_archive(data) else None
             for part, content in [(label, data)] if members is None else members:
                 for name in defined_names(content):
-                    self._offers.setdefault(name, (label if members is None else f"{label}({part})", content))
+                    self._offers.setdefault(name, len(self._lazy))
+                self._lazy.append((label if members is None else f"{label}({part})", content))
         except ElfError as error:
             raise LinkError(f"{label} cannot be read: {error}") from error
 
     def complete(self) -> None:
-        """Load lazy objects until no undefined symbol has a lazy definition; raise UndefinedError for the remaining
-        ones."""
-        taken: set[str] = set()  # labels of the lazy objects that are loaded: one may define several symbols
-        while offers := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
-            for label, data in offers:
-                if label not in taken:
-                    taken.add(label)
-                    self.add(label, data)
+        """Load lazy objects until no undefined symbol has a lazy definition.
+
+        Raises:
+            UndefinedError: An undefined symbol has no definition.
+        """
+        loaded: set[int] = set()  # indices of lazy objects: one may define several symbols
+        while offers := dict.fromkeys(
+            index
+            for symbol in self._missing()
+            if (index := self._offers.get(symbol.name)) is not None and index not in loaded
+        ):
+            loaded.update(offers)
+            for index in offers:
+                self.add(*self._lazy[index])
         if missing := self._missing():
             raise UndefinedError(sorted({(symbol.name, label) for symbol in missing for label in symbol.wanted_by}))
 
