@@ -160,6 +160,24 @@ def test_archive_members_of_one_name_are_loaded_both(tmp_path):
         link([("user.o", user), library], [], ["f", "three"], "x86_64")
 
 
+NOTED = r"""__asm__(".section .note.g,\"a\"\n.globl g\ng: .quad 5\n.section .text.f,\"ax\"\n.globl f\n.type f,@function\n"
+"f: mov g@GOTPCREL(%rip), %rax\nret\n.size f,.-f\n.text");"""
+
+
+def test_symbols_of_sections_that_are_left_out_are_not_0():
+    tools = toolchain.find()
+    noted = tools.compile_c(NOTED.encode(), arch="x86_64")
+    with pytest.raises(UnsupportedError, match=r"^a\.o: \.text\.f refers to a section that is left out$"):
+        link([("a.o", noted)], [], ["f"], "x86_64")
+    user = tools.compile_c(
+        b'extern long g; __attribute__((visibility("default"))) long h(void) { return g; }', arch="x86_64"
+    )
+    for objects, lazy in [([("b.o", user)], [("a.o", noted)]), ([("b.o", user), ("a.o", noted)], [])]:
+        with pytest.raises(UnsupportedError, match=r"^b\.o: 'g' is in a section that is left out$"):
+            link(objects, lazy, ["h"], "x86_64")
+    assert tools.link_shared([noted, user], arch="x86_64", exports=["f", "h"])[:4] == b"\x7fELF"  # by ld.lld
+
+
 GROUP = r"""__asm__(".section .text.{0},\"axG\",@progbits,signature{1}\n.globl {0}\n.type {0},@function\n"
 "{0}: ret\n.size {0},.-{0}\n.text");"""
 

@@ -68,6 +68,8 @@ class LinkSymbol:
         value: Offset in `part`, in bytes.
         size: Size in bytes; 0 if unknown.
         wanted_by: Labels of the objects that refer to it by a strong reference, so that it must be defined.
+        is_left_out: Whether an object defines it in a section that is left out, such as .eh_frame or a COMDAT
+            duplicate.
     """
 
     name: str
@@ -77,6 +79,7 @@ class LinkSymbol:
     value: int = 0
     size: int = 0
     wanted_by: list[str] = field(default_factory=list)
+    is_left_out: bool = False
 
     @property
     def address(self) -> int:
@@ -232,7 +235,9 @@ class Object:
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' is of type {entry.kind}")
         symbol = LinkSymbol(entry.name, entry.binding, entry.kind) if is_local else self._names.symbol(entry.name)
         if part is None:  # undefined here, or in a section that is left out
-            if not is_local and entry.section == reader.UNDEFINED and entry.binding != reader.WEAK:
+            if is_local or entry.section != reader.UNDEFINED:
+                symbol.is_left_out = True
+            elif entry.binding != reader.WEAK:
                 symbol.wanted_by.append(self.label)
             return symbol
         if entry.value > part.size:

@@ -83,6 +83,7 @@ class Loading:
         """Load lazy objects until no undefined symbol has a lazy definition.
 
         Raises:
+            UnsupportedError: An undefined symbol is defined in a section that is left out.
             UndefinedError: An undefined symbol has no definition.
         """
         loaded: set[int] = set()  # indices of lazy objects: one may define several symbols
@@ -94,7 +95,10 @@ class Loading:
             loaded.update(offers)
             for index in offers:
                 self.add(*self._lazy[index])
-        if missing := self._missing():
+        missing = self._missing()
+        if left_out := next((symbol for symbol in missing if symbol.is_left_out), None):
+            raise UnsupportedError(f"{left_out.wanted_by[0]}: '{left_out.name}' is in a section that is left out")
+        if missing:
             raise UndefinedError(sorted({(symbol.name, label) for symbol in missing for label in symbol.wanted_by}))
 
     def _missing(self) -> list[LinkSymbol]:
@@ -146,8 +150,7 @@ def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[s
             target = relocation.symbol
             if target.part is not None:
                 roots.append(target.part)
-            # Without a section, an undefined weak symbol (address 0) and the null symbol (no name) are valid targets. A
-            # local symbol with a name is in a section that was not loaded, such as .eh_frame or a COMDAT duplicate.
-            elif target.kind == reader.STT_SECTION or (target.binding == reader.LOCAL and target.name):
+            # Without a section, an undefined weak symbol (address 0) and the null symbol are valid targets.
+            elif target.is_left_out:
                 raise UnsupportedError(f"{part.owner}: {part.name} refers to a section that is left out")
     return [part for part in parts if part in live]
