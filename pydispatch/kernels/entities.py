@@ -96,17 +96,17 @@ class Tile:
     """Block of elements that all invocations of a workgroup compute together: lazy, or stored in a buffer.
 
     The elements of a lazy tile are computed at each use. x[i:i + 16] * 2 gives a lazy tile of the shape (16,), which
-    `reads` {"%p_x": (i,)}; `element` of the index %j emits the load of x[i + j] and the product. Stored in the buffer
-    %tile7, it is a tile with `reads` {"%tile7": SAME_INDEX}, whose `element` emits the load of %tile7[%j].
+    `reads` {"%p_x": ((i, True),)}; `element` of the index %j emits the load of x[i + j] and the product. Stored in the
+    buffer %tile7, it is a tile with `reads` {"%tile7": SAME_INDEX}, whose `element` emits the load of %tile7[%j].
 
     Attributes:
         shape: Number of elements along each axis.
         dtype: Element type.
         element: Emits the computation of the element at the given indices, one for each axis of `shape`.
         reads: SSA name of each memory that the tile reads → where its elements read. If each reads only the element at
-            its own index in a slice of the memory, this is the start indices of the slice (for a buffer, SAME_INDEX of
-            `tiles.values`); otherwise it is OTHER_INDEX. A statement that overwrites the memory first stores the lazy
-            tiles that read it.
+            its own index in a slice of the memory, this is the `tiles.slices.ViewSlice.origin` of the slice (for a
+            buffer, SAME_INDEX of `tiles.values`); otherwise it is OTHER_INDEX. A statement that overwrites the memory
+            first stores the lazy tiles that read it.
         buffer: Name of the workgroup memory that stores the tile; "" if elements are computed at each use.
         is_variable: Whether assignments to the variable of this tile are written into its buffer.
         product: Matrix product that the tile is, which can only be computed as a whole; None for other tiles.

@@ -15,6 +15,7 @@ import pydispatch as pd
 
 Vector = Annotated[pd.View, pd.f32["n"]]
 Matrix = Annotated[pd.View, pd.f32["m", "n"]]
+Cube = Annotated[pd.View, pd.f32["k", "m", "n"]]
 F32, I32 = Annotated[float, pd.f32], Annotated[int, pd.i32]
 CLOSE = {"rtol": 2e-5, "atol": 2e-6}
 
@@ -134,6 +135,20 @@ def test_slices_that_overlap() -> None:
     x, y = np.arange(10, dtype=np.float32), np.arange(10, dtype=np.float32)
     expected = y + np.append(y[1:], 0) + np.append(100, x[:-1])
     check(neighbours, (x, y), expected)
+
+
+@pd.kernel(grid=1)
+def planes(x: Cube) -> None:
+    """Slices that begin at one element, along other dimensions."""
+    i = pd.group_id(0)
+    x[i : i + 4, i : i + 4, i] = x[i, i : i + 4, i : i + 4]
+
+
+def test_slices_of_other_dimensions_that_overlap() -> None:
+    x = random(4, 4, 4)
+    expected = x.copy()
+    expected[:, :, 0] = x[0]
+    check(planes, (x,), expected)
 
 
 def halved(t: Any) -> Any:

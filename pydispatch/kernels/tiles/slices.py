@@ -100,8 +100,11 @@ class ViewSlice:
 
     @property
     def origin(self) -> object:
-        """Start indices of the slice, which are equal for slices that begin at the same element."""
-        return tuple(range_.start for range_ in self.ranges)
+        """Start index of each dimension, and whether the dimension is an axis of the slice.
+
+        Slices with the same origin have the same element at the same index.
+        """
+        return tuple((range_.start, range_.is_slice) for range_ in self.ranges)
 
 
 class Slices(Scans):
@@ -338,7 +341,6 @@ class Slices(Scans):
 
         # An element of an index tile is read for elements of other indices: t[k] for all [k, j] of x[t, 0:4].
         tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, reads_other_indices=True)
-        # Slices with the same origin, the start indices, read the same element at the same index.
         reads = {**tile.reads, memory.name: OTHER_INDEX if part.index_tiles else part.origin}
         # A matrix product reads a factor that has a `part` from the view itself, with 0 outside of it. A tile with
         # another value there has no `part`, so that it is stored element by element first.

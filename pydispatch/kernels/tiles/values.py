@@ -184,14 +184,14 @@ class TileValues(WorkgroupMemory):
         """Return a tile that is computed at each use.
 
         Its `reads` has an entry for each memory that the operands read. The entry is OTHER_INDEX unless each element of
-        the tile reads only the element with its own index in one slice or buffer of the memory. It is then the start
-        indices of the slice, or SAME_INDEX for a buffer. A statement that writes the same slice can compute and store
-        such a tile element by element; any other tile that reads the memory must be stored first.
+        the tile reads only the element with its own index in one slice or buffer of the memory. It is then
+        `ViewSlice.origin` of the slice, or SAME_INDEX for a buffer. A statement that writes the same slice can compute
+        and store such a tile element by element; any other tile that reads the memory must be stored first.
 
         Example:
             # The entry for the view x in `reads` of each tile:
-            x[i:i + 16] * 2.0            # (i,)
-            x[i:i + 16] + x[i:i + 16]    # (i,)
+            x[i:i + 16] * 2.0            # ((i, True),)
+            x[i:i + 16] + x[i:i + 16]    # ((i, True),)
             x[i:i + 16] + x[0:16]        # OTHER_INDEX: two slices
             x[i:i + 16] + x[i:i + 1]     # OTHER_INDEX: element 0 of the second slice is read for all elements
 
