@@ -28,7 +28,8 @@ def is_float(type: str) -> bool:
 def joined(lhs: Number, rhs: Number, what: str) -> str:
     """Return the type that both operands of an operation are converted to. Raise TypeMismatch if none exists.
 
-    - A literal takes the type of the other operand: f32 and 2 give "f32". Two literals give a type of `default_type`.
+    - A literal takes the type of the other operand: f32 and 2 give "f32". Two literals give the more general one
+      of their `default_type`s: True and 5 give "i32".
     - Signed types widen in `WIDENING_ORDER`: i8 and i32 give "i32".
     - An unsigned type widens to a longer integer type: u8 and i32 give "i32". u32 and i32 have no common type, since
       neither holds all numbers of the other.
@@ -40,7 +41,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
         what: Name of the operation in the error, such as "'+'".
     """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
-        return default_type(lhs if isinstance(lhs.value, float) else rhs)
+        return max(default_type(lhs), default_type(rhs), key=("i1", "i32", "f32").index)
     if isinstance(lhs, Literal) or isinstance(rhs, Literal):
         scalar, literal = (rhs, lhs) if isinstance(lhs, Literal) else (lhs, rhs)
         assert isinstance(scalar, Scalar) and isinstance(literal, Literal)

@@ -250,6 +250,19 @@ def test_casts() -> None:
     np.testing.assert_array_equal(z, F.astype(np.float16) * 2)
 
 
+@pd.kernel
+def chosen_literals(x: Ints, y: Ints):
+    """Each choice is between a number and a truth value, which is 0 or 1 there."""
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = (5 if x[i] > 0 else True) + pd.where(x[i] > 3, False, 20) + pd.where(x[i] > 9, 300, False)
+
+
+def test_choices_between_literals() -> None:
+    expected = np.where(X > 0, 5, 1) + np.where(X > 3, 0, 20) + np.where(X > 9, 300, 0)
+    check(chosen_literals, (X, np.zeros_like(X)), expected)
+
+
 @pd.kernel(workgroup=(8, 4, 2))
 def three(y: Box):
     k, j, i = pd.global_id(0), pd.global_id(1), pd.global_id(2)
