@@ -104,8 +104,9 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
             return writer.constant(_as_float(python_value, type), type)
         if type == "i1":
             return writer.constant(bool(python_value), type)
-        check_literal(Literal(int(python_value)), type, what)
-        return writer.constant(int(python_value), type)
+        whole = _as_int(python_value, type)
+        check_literal(Literal(whole), type, what)
+        return writer.constant(whole, type)
 
     # A number that is known at run time only. Conditions first, then floats, then integers and index.
     source = value.type
@@ -138,10 +139,24 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
     return writer.value(f"{operation} {value.name} : {source} to {type}", type)
 
 
-def _as_float(value: complex, type: str) -> float:
-    """Return a Python number as a float. Raise TypeMismatch for complex numbers and for integers that are too large."""
+def _as_int(value: complex, type: str) -> int:
+    """Return a Python number without its fraction. Raise TypeMismatch for complex numbers, infinities and NaN."""
+    try:
+        return int(_as_real(value))
+    except (OverflowError, ValueError):
+        raise TypeMismatch(f"the number {value} does not fit into {type}", "give a finite number") from None
+
+
+def _as_real(value: complex) -> float:
+    """Return a Python number unchanged. Raise TypeMismatch for a complex one."""
     if isinstance(value, complex):
         raise TypeMismatch(f"the number {value} is complex", "kernels compute with real numbers")
+    return value
+
+
+def _as_float(value: complex, type: str) -> float:
+    """Return a Python number as a float. Raise TypeMismatch for complex numbers and for integers that are too large."""
+    value = _as_real(value)
     try:
         return float(value)
     except OverflowError:
