@@ -162,7 +162,7 @@ def _as_float(value: complex, type: str) -> float:
     except OverflowError:
         digits = int(value).bit_length() * 30103 // 100000 + 1  # log10(2) = 0.30103; str() refuses huge integers
         raise TypeMismatch(
-            f"an integer of some {digits} digits does not fit into {type}", "write float('inf') for infinity"
+            f"an integer of some {digits} digits does not fit into {type}", "write math.inf for infinity"
         ) from None
 
 
