@@ -209,11 +209,11 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
     return lowering(writer, left, right)
 
 
-_PYTHON: dict[str, Callable[[float, float], float]] = {
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
     "//": lambda a, b: a // b, "%": lambda a, b: a % b, "**": lambda a, b: a**b,
-    "&": lambda a, b: int(a) & int(b), "|": lambda a, b: int(a) | int(b), "^": lambda a, b: int(a) ^ int(b),
-    "<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b), "max": max, "min": min,
+    "&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "max": max, "min": min,
 }  # fmt: skip
 """Operators, and "max" and "min", on numbers that are known when the kernel is compiled."""
 

@@ -263,6 +263,19 @@ def test_choices_between_literals() -> None:
     check(chosen_literals, (X, np.zeros_like(X)), expected)
 
 
+@pd.kernel
+def known_conditions(x: Ints, y: Ints):
+    """Conditions of literals remain conditions, which combine with those of elements."""
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        v = x[i] > 0
+        y[i] = pd.i32((True & True) & v) + 2 * pd.i32((True ^ True) | v) + (6 & 3 | 8)
+
+
+def test_conditions_of_literals() -> None:
+    check(known_conditions, (X, np.zeros_like(X)), 3 * (X > 0) + 10)
+
+
 @pd.kernel(workgroup=(8, 4, 2))
 def three(y: Box):
     k, j, i = pd.global_id(0), pd.global_id(1), pd.global_id(2)
