@@ -217,6 +217,22 @@ def test_variables_are_linked() -> None:
     takes(result.data, "sm_80")
 
 
+@pytest.mark.parametrize("needed", ["a", "b"])
+def test_variables_of_one_statement_follow_what_their_initializers_name(needed: str) -> None:
+    library = HEAD + ".global .f32 x = 4.0;\n.visible .global .u64 a = generic(x), b;\n" + function("f")
+    text = HEAD + f".extern .global .u64 {needed};\n" + KERNEL.format(f"ld.global.u64 %rd2, [{needed}];")
+    _, module = checked(text, library)
+    assert [v.name for v in module.variables] == ["x", "a", "b"] and module.text.count(".global .u64") == 1
+    # Of two variables that one statement declares, one cannot be linked without the other.
+    with pytest.raises(InvalidArgumentError, match=f"^'{needed}' .* is declared together with unresolved names"):
+        linked(
+            HEAD
+            + f".extern .global .u64 {needed}, none;\n"
+            + KERNEL.format(f"ld.global.u64 %rd2, [{needed}]; ld.global.u64 %rd2, [none];"),
+            library,
+        )
+
+
 def test_shared_memory_of_libraries() -> None:
     use = "mov.u32 %r1, own; st.shared.f32 [%r1], %f1; mov.u32 %r1, dynamic; ld.shared.f32 %f1, [%r1];"
     library = HEAD + ".shared .f32 own;\n.extern .shared .align 16 .b8 dynamic[];\n" + function("f", use)

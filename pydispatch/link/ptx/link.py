@@ -163,13 +163,8 @@ class _PtxLinker(Resolver):
         yield from self._header(target, version)
         prototypes, variables, functions = list[str](), list[str](), list[str]()
         declared: set[str] = set()  # unresolved names that have a declaration
-        # Module and first token of emitted statements: one statement may declare several linked variables.
-        written: set[tuple[int, int]] = set()
         for key in self._ordered():
             item, parts = self.item(key), self.parts[key.module]
-            if (key.module, item.first) in written:
-                continue
-            written.add((key.module, item.first))
             text = Text(parts, item, partial(self._name, key.module, names))
             shown = f"// {_file_of(parts.name)}:{item.declaration.line}\n"
             if isinstance(item.declaration, PtxFunction):
@@ -207,35 +202,31 @@ class _PtxLinker(Resolver):
         return names.get(key, key.name) if key is not None else name
 
     def _ordered(self) -> list[Key]:
-        """Return the linked definitions in an order in which variables follow the variables that their initializers
-        name, as PTX requires definition before use.
+        """Return one linked definition of each statement, in an order in which variables follow the variables that
+        their initializers name, as PTX requires definition before use.
 
-        `.global .b64 p = table;` thus follows the definition of `table`. Functions may be in any order, since the
-        result declares them by prototypes first.
+        `.global .b64 p = table, q;` thus follows the definition of `table`, and is returned as either p or q.
+        Functions may be in any order, since the result declares them by prototypes first.
 
         This is a depth-first search without recursion. A definition is pushed twice: to be visited, and below its
         dependencies as `ready`, to be added to the result after them.
         """
-        done: dict[Key, None] = {}  # ordered set
-        seen: set[Key] = set()
-        # Module and first token of the statements whose dependencies have been pushed. The variables that one statement
-        # declares have the same dependencies.
-        expanded: set[tuple[int, int]] = set()
+        done: list[Key] = []
+        seen: set[tuple[int, int]] = set()  # module and first token of the statements that have been visited
         for first in self.linked:
             stack = [(first, False)]
             while stack:
                 key, ready = stack.pop()
                 if ready:
-                    done[key] = None
-                elif key not in seen and key in self.linked:
-                    seen.add(key)
+                    done.append(key)
+                elif key in self.linked and (statement := (key.module, self.item(key).first)) not in seen:
+                    seen.add(statement)
                     stack.append((key, True))
                     item = self.item(key)
-                    if isinstance(item.declaration, Variable) and (key.module, item.first) not in expanded:
-                        expanded.add((key.module, item.first))
+                    if isinstance(item.declaration, Variable):
                         dependencies = [self.resolved(key.module, name) for name in item.uses]
                         stack += [(dependency, False) for dependency in dependencies if dependency is not None]
-        return list(done)
+        return done
 
     def _declaration(self, key: Key) -> str:
         """Return the declaration of an unresolved name, or the function that replaces it (see `_replacement`)."""
