@@ -94,8 +94,8 @@ BROKEN = {
     "a pickled weight": (WEIGHTS, set_at("config", "0.weight", "use_pickle", value=True),
                          "0.weight: it is a pickled object"),
     "a weight beyond its storage": (WEIGHTS, set_at(*META, "storage_offset", value={"as_int": 1}),
-                                    "last element is number 128 of a storage of 128"),
-    "a stride out of range": (WEIGHTS, set_at(*META, "strides", 0, value={"as_int": 1 << 40}), "last element is"),
+                                    "last element has index 128 in a storage of 128 elements"),
+    "a stride out of range": (WEIGHTS, set_at(*META, "strides", 0, value={"as_int": 1 << 40}), "element has index"),
     "a negative stride": (WEIGHTS, set_at(*META, "strides", 0, value={"as_int": -8}), "at least 0, got -8"),
     "a size beyond 64 bits": (WEIGHTS, set_at(*META, "sizes", 0, value={"as_int": 1 << 70}), "more than 64 bits"),
     "a huge expanded weight": (WEIGHTS, lambda j: j["config"]["0.weight"]["tensor_meta"].update(
