@@ -91,6 +91,9 @@ add("choices", lambda b, x, y, i: (torch.where(b, x, y), torch.where(b, x, 0.0),
 add("formulas", lambda x, y: (torch.lerp(x, y, 0.3), torch.addcmul(x, y, y, value=0.5), torch.rsub(x, y, alpha=2),
                               torch.addcdiv(x, y, y + 9, value=2.0), torch.add(x, y, alpha=3),
                               torch.nan_to_num(x / 0), torch.isclose(x, x + 1e-9)), X, Y)  # fmt: skip
+add("close integers", lambda i: tuple(torch.isclose(i, i + 1, rtol=r, atol=a)
+                                      for r, a in ((1e-5, 1e-8), (0, 0), (0, 1), (0.1, 0))),
+    torch.tensor([16777216, 5, 100000, -9]))  # fmt: skip
 add("conversions", lambda x, i, b: (x.int(), x.bool(), i.float(), b.int(), x.half(), i.abs().to(torch.uint8),
                                     x.double(), x.to(torch.bfloat16).float(), x.type_as(i)), X * 10, I, B)  # fmt: skip
 add("views", lambda x: (x.view(2, 6), x.reshape(-1), x.T, x.permute(1, 0), x.unsqueeze(0), x.unflatten(1, (2, 2)),

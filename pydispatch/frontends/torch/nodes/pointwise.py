@@ -8,7 +8,7 @@ from functools import partial
 from pydispatch.frontends.torch.promotion import Category, Number, Operand, as_tensor, category, promoted, result_type
 from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.dtypes import BOOL, F32, I64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import shapes
@@ -330,17 +330,21 @@ def isclose(
 ) -> Tensor:
     """Return whether |self - other| <= atol + rtol * |other|, element by element.
 
-    Equal infinities are close, and with `equal_nan` also two NaN.
+    Equal infinities are close, and with `equal_nan` also two NaN. As in PyTorch, the distance of integers is computed
+    in f32, and only equal elements are close if both tolerances are 0.
     """
+    x, y = promoted(builder, self, other)
+    inner = x.dtype if category(x.dtype) >= Category.FLOAT else F32
 
     def are_close(e: Element, n: Element) -> Element:
         """Return whether two elements are close."""
-        # An infinite n would make the bound infinite, so that every e were close.
-        is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
-        is_near = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
+        is_near, e, n = e.is_equal(n), e.to(inner), n.to(inner)
+        if rtol or atol:
+            # An infinite n would make the bound infinite, so that every e were close.
+            is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
+            is_near |= is_close & e.unary("is_finite") & n.unary("is_finite")
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near
 
-    x, y = promoted(builder, self, other, floats=True)
     return formula(builder, are_close, x, y)
 
 
