@@ -209,7 +209,9 @@ add("bags", lambda x, i: (F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor(
                           F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), mode="mean"),
                           F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), mode="max"),
                           F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 5, 12]), mode="sum",
-                                          per_sample_weights=torch.arange(12.0), include_last_offset=True)),
+                                          per_sample_weights=torch.arange(12.0), include_last_offset=True),
+                          F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), padding_idx=-1),
+                          F.embedding_bag(i.view(-1).abs() % 3, x, torch.tensor([0, 3, 3, 7]), padding_idx=0)),
     X, I)  # fmt: skip
 for mode in ("bilinear", "nearest", "bicubic"):
     for beyond in ("zeros", "border", "reflection"):

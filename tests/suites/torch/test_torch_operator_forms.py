@@ -14,6 +14,9 @@ import torch.nn.functional as F  # noqa: N812
 
 import pydispatch as pd
 from pydispatch.frontends.torch.nodes import random
+from pydispatch.frontends.torch.nodes.embedding_bags import embedding_bag_with_any_padding
+from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.dtypes import DTYPES
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "frontends" / "torch")]
@@ -141,6 +144,15 @@ def test_as_strided_beyond_the_memory_is_refused_in_the_call() -> None:
     check(program, (given[0], torch.randn(6)), [given[0][::2]])
     with pytest.raises(pd.InvalidArgumentError, match="as_strided reads element 12; the last one of its memory is 11"):
         program.main(given[0].numpy(), torch.randn(7).numpy())
+
+
+def test_padding_from_the_end_of_a_dynamic_table_is_refused() -> None:
+    """PyTorch exports such a table with a static size; a changed file may have another one."""
+    b = Builder("m.pt2")
+    inputs = ((DTYPES["f32"], ("n", 3)), (DTYPES["i64"], (2,)), (DTYPES["i64"], (1,)))
+    table, indices, offsets = b.begin([Input(f"x{n}", dtype, sizes) for n, (dtype, sizes) in enumerate(inputs)])
+    with pytest.raises(pd.CompileError, match=r"row -1, from the end, is the padding of bags of f32\[n, 3\]"):
+        embedding_bag_with_any_padding(b, table, indices, offsets, padding_idx=-1)
 
 
 def drawn(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ from pydispatch.frontends.torch.registry import converts
 from pydispatch.frontends.torch.trace import Saved
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Size
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, gathers, normalization, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
@@ -20,7 +20,7 @@ _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
 returns it."""
 
 
-@converts("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")
+@converts("aten._embedding_bag", "aten._embedding_bag_forward_only")
 def embedding_bag(
     builder: Builder,
     weight: Tensor,
@@ -85,6 +85,26 @@ def embedding_bag(
         result = formula(builder, lambda v, n: v / n.max(1).to(v.dtype), result, column)
     # The last result stands for the row numbers of maxima, which the gradients of sums and means do not read.
     return result, Saved(bags_of_indices), Saved(counts), Saved(counts)
+
+
+@converts("aten.embedding_bag")
+def embedding_bag_with_any_padding(
+    builder: Builder, weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False,
+    mode: int = _SUM, sparse: bool = False, per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> tuple[Tensor | Saved, ...]:  # fmt: skip
+    """Return `embedding_bag`. A `padding_idx` below 0 counts from the end of the table: -1 is its last row."""
+    if padding_idx is not None and padding_idx < 0:
+        rows = weight.shape[0]
+        if isinstance(rows, Expr):
+            raise builder.fail(
+                f"row {padding_idx}, from the end, is the padding of bags of {weight}", "state a row from 0 on"
+            )
+        padding_idx += rows
+    return embedding_bag(
+        builder, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+        padding_idx,
+    )  # fmt: skip
 
 
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
