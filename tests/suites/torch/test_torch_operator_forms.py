@@ -15,6 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 import pydispatch as pd
 from pydispatch.frontends.torch.nodes import random
 from pydispatch.frontends.torch.nodes.embedding_bags import embedding_bag_with_any_padding
+from pydispatch.frontends.torch.nodes.products import scaled_mm
 from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.dtypes import DTYPES
 
@@ -144,6 +145,18 @@ def test_as_strided_beyond_the_memory_is_refused_in_the_call() -> None:
     check(program, (given[0], torch.randn(6)), [given[0][::2]])
     with pytest.raises(pd.InvalidArgumentError, match="as_strided reads element 12; the last one of its memory is 11"):
         program.main(given[0].numpy(), torch.randn(7).numpy())
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 1, 1), (3, 1)])
+def test_scales_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    """PyTorch exports no such scales; a changed file may have them."""
+    b = Builder("m.pt2")
+    f8, f32 = DTYPES["f8E4M3FN"], DTYPES["f32"]
+    inputs = ((f8, (2, 3)), (f8, (3, 3)), (f32, shape), (f32, ()))
+    x, y, scale, one = b.begin([Input(f"x{n}", dtype, sizes) for n, (dtype, sizes) in enumerate(inputs)])
+    with pytest.raises(pd.CompileError, match=r"'scale_a' is f32\[.*\]; expected f32\[\] or f32\[2, 1\]"):
+        scaled_mm(b, x, y, scale, one)
+    assert scaled_mm(b, x, y, one, b.constant([[1.0, 2.0, 3.0]], f32)).shape == (2, 3)
 
 
 def test_padding_from_the_end_of_a_dynamic_table_is_refused() -> None:

@@ -79,7 +79,8 @@ def scaled_mm(
     """
     rows, columns = self.shape[0], mat2.shape[1]
     for name, scale, full_shape in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
-        fits = scale.rank in (0, 1) or all(n in (1, m) for n, m in zip(scale.shape, full_shape, strict=False))
+        allowed = full_shape if scale.rank == 2 else (1,) * min(scale.rank, 2)
+        fits = len(allowed) == scale.rank and all(n in (1, m) for n, m in zip(scale.shape, allowed, strict=True))
         if scale.dtype != F32 or not fits:
             raise builder.fail(
                 f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{full_shape[0]}, {full_shape[1]}]",
