@@ -147,6 +147,18 @@ def test_as_strided_beyond_the_memory_is_refused_in_the_call() -> None:
         program.main(given[0].numpy(), torch.randn(7).numpy())
 
 
+def test_as_strided_before_the_memory_is_refused_in_the_call() -> None:
+    def second(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.as_strided((2,), (1,), y.shape[0] - 3)
+
+    given = (torch.randn(12), torch.randn(5))
+    sizes = ((None, {0: torch.export.Dim("n", max=9)}),)
+    program = pd.device("local-sync").load(pd.compile(torch.export.export(Call(second), given, dynamic_shapes=sizes)))
+    check(program, given, [given[0][2:4]])
+    with pytest.raises(pd.InvalidArgumentError, match="as_strided reads element -1; the first one of its memory is 0"):
+        program.main(given[0].numpy(), torch.randn(2).numpy())
+
+
 @pytest.mark.parametrize("shape", [(3,), (1, 1, 1), (3, 1)])
 def test_scales_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     """PyTorch exports no such scales; a changed file may have them."""

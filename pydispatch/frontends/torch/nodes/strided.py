@@ -15,7 +15,7 @@ from pydispatch.frontends.torch.registry import VIEWS, converts
 from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, product
+from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, minimum, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, reductions, shapes
 from pydispatch.operations import elementwise as ew
@@ -102,8 +102,8 @@ def _start_index(
     """Return the index in the storage vector of the first element that as_strided reads.
 
     For example, the sizes [2, 3] with the strides [1, 2] from index 1 on read the elements 1 to 1 + 1 * 1 + 2 * 2 = 6.
-    Raise CompileError if an element is out of bounds. If that depends on dynamic sizes, the last element is checked at
-    run time.
+    Raise CompileError if an element is out of bounds. If that depends on dynamic sizes, the first and the last element
+    are checked at run time.
 
     Args:
         tracer: Tracer of the function.
@@ -131,6 +131,8 @@ def _start_index(
         raise tracer.b.fail(
             f"as_strided of {memory.tensor} reads the elements {first} to {last} of a memory of {flat.shape[0]}", _HINT
         )
+    if isinstance(first, Expr):
+        tracer.b.require_equal(minimum(first, 0), 0, "as_strided reads element {a}; the first one of its memory is {b}")
     # Check last <= memory_end.
     tracer.b.require_equal(
         maximum(last, memory_end), memory_end, "as_strided reads element {a}; the last one of its memory is {b}"
