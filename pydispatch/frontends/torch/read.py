@@ -167,8 +167,9 @@ class _Program:
     def _check_size(self, what: str, declared_size: SizeText, size: Size) -> None:
         """Add a runtime check of an argument's size against its declared size.
 
-        If that is a symbol, such as s0, the size must be in the range of the symbol in the file. If it is a number or
-        an expression, such as 2*s0, the size must equal its value; an expression without a known value is not checked.
+        If that is a symbol, such as s0, the size must be that of the symbol, and in its range in the file. If it is a
+        number or an expression, such as 2*s0, the size must equal its value; an expression without a known value is not
+        checked.
 
         Args:
             what: Beginning of the message of the error, such as "argument 'x' has {a} elements along axis 0". At run
@@ -183,6 +184,10 @@ class _Program:
                 # The message has the values of both sizes, {a} and {b}, when a call fails.
                 self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
             return
+        shown = self.program.size_names.get(name, name)
+        self.b.require_equal(
+            size, self.symbols[name], f"{what}, and the size {shown} is {{b}}: PyTorch exported them as equal"
+        )
         limits = self.program.ranges.get(name, SymbolRange(None, most=None))
         clamped = size
         # A lower bound that tracing states for every size is no restriction.
@@ -192,7 +197,6 @@ class _Program:
             clamped = minimum(clamped, limits.most)
         # A size is in the range if clamping to the range does not change it.
         expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
-        shown = self.program.size_names.get(name, name)
         self.b.require_equal(size, clamped, f"{what}; the size {shown} is {expected}")
 
     def _size(self, size: SizeText, name: str, axis: int) -> int | str:

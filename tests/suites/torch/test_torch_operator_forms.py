@@ -159,6 +159,18 @@ def test_as_strided_before_the_memory_is_refused_in_the_call() -> None:
         program.main(given[0].numpy(), torch.randn(2).numpy())
 
 
+def test_a_number_that_is_a_size_of_a_tensor() -> None:
+    def shifted(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x + torch.arange(n)
+
+    auto = torch.export.Dim.AUTO
+    exported = torch.export.export(Call(shifted), (torch.ones(3), 3), dynamic_shapes=(({0: auto}, auto),))
+    program = pd.device("local-sync").load(pd.compile(exported))
+    np.testing.assert_array_equal(program.main(np.ones(4, np.float32), 4), [1, 2, 3, 4])
+    with pytest.raises(pd.InvalidArgumentError, match=r"argument .* is 5, and the size .* is 4: PyTorch exported"):
+        program.main(np.ones(4, np.float32), 5)
+
+
 @pytest.mark.parametrize("shape", [(3,), (1, 1, 1), (3, 1)])
 def test_scales_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     """PyTorch exports no such scales; a changed file may have them."""
