@@ -14,7 +14,7 @@ from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes import CONVERSIONS, SHARING, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
 from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText, SymbolRange, ValueName
-from pydispatch.frontends.torch.trace import Tracer, writes
+from pydispatch.frontends.torch.trace import Tracer, written_values
 from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, maximum, minimum
@@ -50,7 +50,7 @@ class _Program:
         weights: Weights by the id() of their stored arrays, so that tied weights share memory: the tensor of the
             weight when a call begins, and its memory, which graphs update.
         updated: Names of the weights that outputs update.
-        is_in_place: Whether any node of the main graph writes a tensor in place.
+        written: Names of the values that nodes of the main graph write in place, themselves or through views.
     """
 
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
@@ -65,7 +65,7 @@ class _Program:
         self.tracer = Tracer(builder, CONVERSIONS, VIEWS, SHARING, self.symbols, kernels)
         self.weights: dict[int, tuple[Tensor, TensorMemory]] = {}
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
-        self.is_in_place = any(writes(node.target) for node in self.program.graph.nodes)
+        self.written = written_values(self.program.graph, VIEWS)
 
     def write(self) -> None:
         """Emit the function `main`.
@@ -218,8 +218,8 @@ class _Program:
         """Return the tensor of a parameter, buffer or constant, or its memory if it is a weight, which graphs may
         write.
 
-        A small tensor becomes a constant of the program if the file calls it a constant, or if it has no floats and no
-        call changes it, as for a buffer of indices: shapes may then be computed from it at compile time. Others are
+        A small tensor that no call changes becomes a constant of the program if the file calls it a constant, or if it
+        has no floats, as for a buffer of indices: shapes may then be computed from it at compile time. Others are
         weights; those that are one array, called tied, share memory. Raise CompileError if the file has another type or
         shape than the graph.
         """
@@ -228,9 +228,8 @@ class _Program:
         if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:
             shown = f"{array.dtype}{list(array.array.shape)}"
             raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
-        # A node that writes in place may write any tensor, also through a view: then every tensor may be changed.
-        is_state = spec.target in self.updated or self.is_in_place
-        is_constant = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
+        is_state = spec.target in self.updated or _name(spec) in self.written
+        is_constant = not is_state and (spec.kind == "tensor_constant" or not array.dtype.is_float)
         if is_constant and array.array.size <= _MAX_FOLDED_ELEMENTS:
             return self.b.constant(array.array, array.dtype)
         if id(array) not in self.weights:

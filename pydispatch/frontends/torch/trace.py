@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -373,6 +373,33 @@ def writes(operator: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
+def written_values(graph: ExportedGraph, views: Collection[str]) -> set[str]:
+    """Return the names of the values of a graph that its nodes may write in place, themselves or through views.
+
+    A node with a graph that writes values, such as a loop, may write all of its arguments.
+
+    `views`: names of the operators whose results may be views of their first argument.
+    """
+    names: set[str] = set()
+    for node in reversed(graph.nodes):  # a view is written after the node that returns it
+        arguments = (*node.positional, *node.keywords.values())
+        is_alias = _without_overload(node.target) in views and any(r in names for r in _names_in(node.results))
+        if any(isinstance(inner, ExportedGraph) and written_values(inner, views) for inner in arguments):
+            names.update(_names_in(arguments))
+        elif writes(node.target) or is_alias:
+            names.update(_names_in(arguments[:1]))
+    return names
+
+
+def _names_in(arguments: Sequence[Argument]) -> Iterator[str]:
+    """Yield the names of values among arguments or results, also those in lists."""
+    for argument in arguments:
+        if isinstance(argument, ValueName):
+            yield argument.name
+        elif isinstance(argument, tuple):
+            yield from _names_in(argument)
+
+
 def _without_overload(operator: str) -> str:
     """Return the name of an operator without its overload: `aten.add` for `torch.ops.aten.add.Tensor`."""
     name = operator.removeprefix(_OPS_PREFIX)
@@ -386,7 +413,7 @@ def _qualified(name: str) -> str:
 
 def _contains_name(results: Sequence[Argument], name: str) -> bool:
     """Return whether a value name is among the results of a node, directly or in a list."""
-    return any(r == ValueName(name) or (isinstance(r, tuple) and ValueName(name) in r) for r in results)
+    return name in _names_in(results)
 
 
 def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:

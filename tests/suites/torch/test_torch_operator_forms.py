@@ -171,6 +171,19 @@ def test_a_number_that_is_a_size_of_a_tensor() -> None:
         program.main(np.ones(4, np.float32), 5)
 
 
+class Counted(torch.nn.Module):
+    """Module with constants of which some are written in place, and one is read to compute a shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.row, self.shape = torch.zeros(3), torch.zeros(2, 3), torch.tensor([3, 1])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.count.add_(1)
+        self.row[1].mul_(2).add_(x)
+        return x + self.count + self.row.view(6)[3:] + self.shape.sum()
+
+
 @pytest.mark.parametrize("shape", [(3,), (1, 1, 1), (3, 1)])
 def test_scales_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     """PyTorch exports no such scales; a changed file may have them."""
@@ -190,6 +203,18 @@ def test_padding_from_the_end_of_a_dynamic_table_is_refused() -> None:
     table, indices, offsets = b.begin([Input(f"x{n}", dtype, sizes) for n, (dtype, sizes) in enumerate(inputs)])
     with pytest.raises(pd.CompileError, match=r"row -1, from the end, is the padding of bags of f32\[n, 3\]"):
         embedding_bag_with_any_padding(b, table, indices, offsets, padding_idx=-1)
+
+
+def test_constants_that_are_written_are_state() -> None:
+    x = torch.ones(3)
+    with torch.no_grad():
+        exported = torch.export.export(Counted(), (x,))
+    program = pd.device("local-sync").load(pd.compile(exported))
+    module = Counted()
+    for tensor, name in ((module.count, "count"), (module.row, "row")):
+        tensor.copy_(exported.constants[name])
+    for _ in range(3):
+        np.testing.assert_array_equal(program.main(x.numpy()), module(x).numpy())
 
 
 def drawn(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
