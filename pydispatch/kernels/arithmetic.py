@@ -209,11 +209,21 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
     return lowering(writer, left, right)
 
 
+def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return Python's max or min with NaN as the result for NaN operands, like arith.maximumf and arith.minimumf."""
+
+    def extreme(a: Any, b: Any) -> Any:
+        """Return the larger or the smaller number, or NaN."""
+        return next((x for x in (a, b) if not isinstance(x, int) and math.isnan(x)), choose(a, b))
+
+    return extreme
+
+
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
     "//": lambda a, b: a // b, "%": lambda a, b: a % b, "**": lambda a, b: a**b,
     "&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
-    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "max": max, "min": min,
+    "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "max": _extreme(max), "min": _extreme(min),
 }  # fmt: skip
 """Operators, and "max" and "min", on numbers that are known when the kernel is compiled."""
 

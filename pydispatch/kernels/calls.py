@@ -206,11 +206,7 @@ def minmax(context: CallContext, node: ast.Call, arguments: list[Entity], symbol
     operands = node.args if len(node.args) == len(arguments) else [node] * len(arguments)
     result = number(context, operands[0], arguments[0])
     for operand, argument in zip(operands[1:], arguments[1:], strict=True):
-        other = number(context, operand, argument)
-        if isinstance(result, Literal) and isinstance(other, Literal):
-            result = Literal(max(result.value, other.value) if symbol == "max" else min(result.value, other.value))
-        else:
-            result = binary(context.writer, symbol, result, other)
+        result = binary(context.writer, symbol, result, number(context, operand, argument))
     return result
 
 

@@ -276,6 +276,22 @@ def test_conditions_of_literals() -> None:
     check(known_conditions, (X, np.zeros_like(X)), 3 * (X > 0) + 10)
 
 
+@pd.kernel
+def known_extremes(x: Floats, y: Floats):
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i] + max(1.0, 2, min(4, 3.5, True))
+        if x[i] > 0:
+            y[i] = max(1.0, math.nan, 2.0)
+        elif x[i] < 0:
+            y[i] = min(math.nan, 1.0)
+
+
+def test_extremes_of_literals() -> None:
+    """NaN is the result, as for elements."""
+    check(known_extremes, (F, np.zeros_like(F)), np.where(F == 0, np.float32(2), np.float32(np.nan)))
+
+
 @pd.kernel(workgroup=(8, 4, 2))
 def three(y: Box):
     k, j, i = pd.global_id(0), pd.global_id(1), pd.global_id(2)
