@@ -28,6 +28,12 @@ CASES = {
     "property twice": (
         'util.global private @g attributes {sym_name = "h"} : i32', 1, 35,
         "'sym_name' of 'util.global' is given twice"),
+    "clause twice": (
+        fn("%0 = tosa.clamp %a min_val(1.0 : f32) min_val(2.0 : f32) : (tensor<?xf32>) -> tensor<?xf32>"), 2, 41,
+        "'min_val' of 'tosa.clamp' is given twice"),
+    "clause and entry": (
+        fn("%0 = tosa.clamp %a min_val(1.0 : f32) {min_val = 2.0 : f32} : (tensor<?xf32>) -> tensor<?xf32>"), 2, 41,
+        "'min_val' of 'tosa.clamp' is given twice"),
     "missing dims": (
         fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>) -> tensor<?xf32>{%d}"), 2, 49, "1 dynamic dimension(s)"),
     "too many dims": (

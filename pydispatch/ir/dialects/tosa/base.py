@@ -60,6 +60,8 @@ class PropertyClauses(CustomDirective):
         while (name := parser.parse_optional_identifier()) is not None:
             if name not in known:
                 parser.raise_error(f"'{name}' is not a property of '{state.op_type.name}'", start, parser.pos)
+            if name in state.properties:
+                parser.raise_error(f"'{name}' of '{state.op_type.name}' is given twice", start, parser.pos)
             with parser.in_parens():
                 state.properties[name] = parser.parse_attribute()
             start = parser.pos
