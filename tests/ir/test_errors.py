@@ -34,6 +34,12 @@ CASES = {
     "clause and entry": (
         fn("%0 = tosa.clamp %a min_val(1.0 : f32) {min_val = 2.0 : f32} : (tensor<?xf32>) -> tensor<?xf32>"), 2, 41,
         "'min_val' of 'tosa.clamp' is given twice"),
+    "reduced values without a comma": (fn("scf.reduce(%d %i : index, i32)"), 2, 17, "expected ':'"),
+    "reduced values that end with a comma": (fn("scf.reduce(%d, : index)"), 2, 18, "expected a value, got ':'"),
+    "no reduced values": (fn("scf.reduce( : index)"), 2, 15, "expected a value, got ':'"),
+    "reductions without a comma": (
+        fn("scf.reduce(%d, %d : index, index) { ^bb0(%x: index, %y: index): scf.reduce.return %x : index } "
+           "{ ^bb0(%x: index, %y: index): scf.reduce.return %x : index }"), 2, 98, "expected ','"),
     "missing dims": (
         fn("%0 = flow.dispatch @e::@x(%a) : (tensor<?xf32>) -> tensor<?xf32>{%d}"), 2, 49, "1 dynamic dimension(s)"),
     "too many dims": (

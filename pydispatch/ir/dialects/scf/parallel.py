@@ -19,7 +19,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -104,13 +104,11 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
     The operation ends the body of an `scf.parallel`; without reductions it is `scf.reduce`, without operands and
     regions. A region takes two values of its type, and ends with `scf.reduce.return`.
     """
-    names = []
+    names: list[UnresolvedOperand] = []
     types: list[Attribute] = []
     start = parser.pos
     if parser.parse_optional_punctuation("(") is not None:
-        while (name := parser.parse_optional_unresolved_operand()) is not None:
-            names.append(name)
-            parser.parse_optional_punctuation(",")
+        names = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
         parser.parse_punctuation(":")
         types.append(parser.parse_type())
         while parser.parse_optional_punctuation(",") is not None:
@@ -119,9 +117,10 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
     operands = parser.resolve_operands(names, types, start)
     regions: list[Region] = []
     # A `{` after the region of the last value opens the attribute dictionary.
-    while parser._current_token.text == "{" and len(regions) < len(names):
+    while len(regions) < len(names):
+        if regions:
+            parser.parse_punctuation(",")
         regions.append(parser.parse_region())
-        parser.parse_optional_punctuation(",")
     return cls.create(operands=operands, regions=regions, attributes=parser.parse_optional_attr_dict())
 
 
