@@ -104,9 +104,9 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
             return writer.constant(_as_float(python_value, type), type)
         if type == "i1":
             return writer.constant(bool(python_value), type)
-        whole = _as_int(python_value, type)
-        check_literal(Literal(whole), type, what)
-        return writer.constant(whole, type)
+        integer = _as_int(python_value, type)
+        check_literal(Literal(integer), type, what)
+        return writer.constant(integer, type)
 
     # A number that is known at run time only. Conditions first, then floats, then integers and index.
     source = value.type
