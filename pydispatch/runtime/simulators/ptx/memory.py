@@ -150,10 +150,16 @@ class GlobalMemory:
         self._freed: list[Allocation] = []  # those freed last, for messages about accesses to them
 
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
-        """Allocate nbytes of zeros at a multiple of 256, and return the address. OutOfMemoryError states the bytes in
-        use.
+        """Allocate nbytes of zeros, and return their address, a multiple of `ALIGNMENT`.
 
-        kind, name: as in `Allocation`.
+        Args:
+            nbytes: Number of bytes that the kernel may access; 0 or more.
+            kind: As in `Allocation`.
+            name: As in `Allocation`.
+
+        Raises:
+            InvalidArgumentError: nbytes is negative.
+            OutOfMemoryError: The limit of this memory is exceeded, or the host has no memory left.
         """
         if nbytes < 0:
             raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")

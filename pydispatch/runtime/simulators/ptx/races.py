@@ -257,6 +257,14 @@ class RaceDetector:
     ) -> None:  # fmt: skip
         """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
 
+        Two accesses race if they are by different threads, not both strong, and unordered. The caller passes only pairs
+        of which at least one access writes. An access records how many barriers and fences its block had passed before
+        it, and how many bar.warp.sync its warp:
+
+        - Accesses of one block are ordered if it has passed a barrier in between: the numbers differ. Those of one warp
+          are also ordered by a bar.warp.sync in between.
+        - Accesses of different blocks are ordered if the block of the earlier access has passed a fence since.
+
         The arrays have one item for each thread that accesses memory now.
 
         Args:
@@ -269,10 +277,12 @@ class RaceDetector:
             second_writes: Whether the accesses now are writes.
         """
         threads_per_block = self._launch.threads
+        # Find pairs of accesses that race unless they are ordered.
         is_conflict = (before["thread"] > 0) & (before["thread"] != now["thread"])
         is_conflict &= ~(before["strong"] & now["strong"])
         if not is_conflict.any():
             return
+        # Find those that are not ordered. Records number threads from 1; `first` and `second` count from 0.
         first, second = before["thread"] - 1, now["thread"] - 1
         # maximum: `first` is -1 where the granule has no earlier access; is_conflict is False there.
         block, own_block = np.maximum(first, 0) // threads_per_block, second // threads_per_block

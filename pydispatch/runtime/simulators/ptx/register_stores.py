@@ -76,17 +76,25 @@ class RegisterStores:
         self.kinds.append(self._kind(register))
 
     def _assign_shared_stores(self) -> None:
-        """Assign stores to the registers that are local to a block.
+        """Assign stores to the registers that are local to a block, so that registers share a store where they can.
 
-        A store is free for the next register of its kind after the last access of the block to the register that has
-        it, and in every other block.
+        A store is the array of a register over the threads. Registers of one kind (dtype and size) can share a store if
+        their values are not needed at once: they are in different blocks, or the last access to one of them is in an
+        earlier instruction than the first access to the other one.
+
+        Example:
+            In `add %r1, %a, %b; mul %r2, %r1, %c; sub %r3, %r2, %d`, with registers of one kind, of which %r1, %r2 and
+            %r3 are local to the block: %r1 and %r2 get two stores, because mul accesses both. %r3 gets that of %r1.
         """
         shared: dict[StoreKind, list[int]] = {}  # all shared stores so far
         for block in self._blocks:
+            # Registers of each instruction, and the last instruction of the block that accesses each. All shared stores
+            # are free at the start of a block.
             accesses = [self._local_registers(reads | writes) for reads, writes, _ in block.accesses]
             last_access = {register: n for n, registers in enumerate(accesses) for register in registers}
             free = {kind: list(stores) for kind, stores in shared.items()}
             for n, registers in enumerate(accesses):
+                # Assign stores to the registers that occur for the first time: a free one, else a new one.
                 for register in registers:
                     kind = self._kind(register)
                     if self.store_of[register] >= 0:
@@ -96,6 +104,7 @@ class RegisterStores:
                     else:
                         self._add_store(register)
                         shared.setdefault(kind, []).append(self.store_of[register])
+                # Free the stores of the registers that do not occur later.
                 for register in set(registers):
                     if last_access[register] == n:
                         free.setdefault(self._kind(register), []).append(self.store_of[register])

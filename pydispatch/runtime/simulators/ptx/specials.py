@@ -126,13 +126,18 @@ def clock(name: str) -> int:
 def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Special) -> Any:
     """Return a special value: a scalar if it is uniform across threads, else an array over `threads`.
 
+    A special value is one that only the launch or the thread determines: %tid.x is [0, 1, 2, ...] for the first threads
+    of a block, and %ntid.x the scalar 128 in a launch with blocks of 128 threads.
+
     Args:
         batch: The threads that run.
         module: Name of the module, for errors.
         threads: Indices in the batch of the threads whose values are returned.
-        local: Address of the function's local memory.
-        what: A special register, by name; or "parameter" (the value of a kernel parameter), "param" (its address) or
-            "local" (the address of a local variable), at `what.offset`.
+        local: Where the function's local memory begins in the local memory of a thread, in bytes. As every thread has
+            local memory of its own, such an offset is an address in it, the same for all threads.
+        what: What to return, by `what.name`, as `what.dtype`: a special register; or "parameter" (value in the memory
+            of kernel parameters), "param" (generic address in that memory) or "local" (address of a local variable),
+            at `what.offset` bytes from the start of the parameters or of the function's local memory.
 
     Raises:
         ArtifactError: There is no such register.
@@ -140,6 +145,7 @@ def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Speci
     name, dtype = what.name, what.dtype
     launch = batch.launch
     if name == "parameter":
+        # Zeros stand in for bytes that an instruction reads beyond the end of the parameters.
         data = launch.params.data[what.offset : what.offset + dtype.itemsize]
         return np.frombuffer(data.tobytes().ljust(dtype.itemsize, b"\0"), dtype)[0]
     if name == "param":

@@ -57,7 +57,10 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
 
 
 def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build `bra label`, which is conditional if it has a guard (`@p bra label`)."""
+    """Build `bra label`, which is conditional if it has a guard (`@p bra label`, `@!p bra label`).
+
+    The result is not yet the closure of the branch: it builds that closure once the labels of the function are known.
+    """
     builder.require_modifiers(instruction, ("uni",))
     operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, PtxSymbol):
@@ -74,7 +77,7 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
             return lambda batch, group, frame: target
 
         return jump
-    wanted = not isinstance(instruction.guard, Not)
+    wanted = not isinstance(instruction.guard, Not)  # the value of p for which a thread jumps: False for `@!p`
     slot = builder.source(
         instruction, instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard, BOOL
     )
@@ -82,7 +85,11 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build `brx.idx index, table`: a jump to one of the labels of a `.branchtargets` list."""
+    """Build `brx.idx index, table`: each thread jumps to the label number `index` of a `.branchtargets` list.
+
+    With `table: .branchtargets L0, L1, L2;`, threads with the index 2 continue at L2. The result builds the closure of
+    the jump once the labels of the function are known.
+    """
     builder.require_modifiers(instruction, ("idx", "uni"))
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
@@ -92,11 +99,15 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     targets_of = names
 
     def make(label: Label, after: int) -> End:
-        """Return the closure that jumps to one of the labels. label: resolves a name to a block of code."""
+        """Return the closure that jumps to one of the labels.
+
+        label: returns the number of the block of code at a label. after: the block after the jump, which is not reached
+        from here.
+        """
         targets = [label(name) for name in targets_of]
 
         def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-            """Jump, and split the group by target if its threads disagree."""
+            """Return the block that all threads jump to. If they disagree, split the group by index, and return -1."""
             chosen = np.broadcast_to(frame.regs[slot], frame.n)
             if (chosen >= len(targets)).any():
                 thread = int(np.argmax(chosen >= len(targets)))
@@ -112,7 +123,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
             for target in np.unique(chosen):
                 part = type(group)(group.activation, targets[int(target)], thread_positions[chosen == target])
                 batch.make_ready(part)
-            return -1
+            return -1  # the scheduler continues with the parts
 
         return end
 

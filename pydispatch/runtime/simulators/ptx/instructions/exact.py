@@ -183,8 +183,9 @@ def add64(x: Any, y: Any, mode: str) -> Any:
 def mul64(x: Any, y: Any, mode: str) -> Any:
     """Multiply f64 with the rounding rn, rz, rm or rp.
 
-    For magnitudes at which `two_product` is exact, its error determines the rounding. Other finite factors, except 0,
-    are multiplied one by one as fractions.
+    `two_product` returns the nearest product and its error. Where it is exact, the sign of the error tells whether the
+    result is the nearest product or its neighbour. Other finite factors, except 0, are multiplied one by one as
+    fractions. Products with 0, an infinity or NaN need no rounding.
     """
     if mode == "rn":
         return x * y
@@ -236,9 +237,17 @@ def sqrt64(x: Any, mode: str) -> Any:
 
 
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """Compute x * y + z of f64 with one rounding, in a mode of `narrow`."""
+    """Compute x * y + z of f64 with one rounding, in a mode of `narrow`.
+
+    There are three ways, chosen for each element:
+
+    - a factor of zero, an infinity or NaN: NumPy's x * y + z, in which nothing is rounded;
+    - rn, where products and sums stay within the range of f64: the algorithm of Boldo and Melquiond, on arrays;
+    - all others: rational numbers, one element after the other, which is slow.
+    """
     x, y, z = np.broadcast_arrays(x, y, z)
-    # The result for zeros, infinities and NaN. An overflowing product must not be added to an infinite addend.
+    # Zero, infinite and NaN operands. If z is infinite and x and y are finite, the result is z, even if x * y overflows
+    # to the other infinity, whose sum with z is NaN.
     adds_infinity = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
     default = np.where(adds_infinity, z, with_sign_of_zero_sum(x * y + z, x * y, z, mode))
     is_regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
@@ -246,12 +255,14 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
         return default
     result, is_hard = default, is_regular
     if mode == "rn":  # programs seldom use other modes, which are computed one by one
-        p, e = two_product(x, y)
+        p, e = two_product(x, y)  # x * y = p + e exactly
         magnitude = np.abs(p)
         # Safe: no step of the computation overflows or loses bits to underflow.
         is_safe = is_regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT)
         is_safe &= np.abs(z) < _LARGEST_PRODUCT
         is_safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
+        # x * y + z = p + e + z = p + high + low = sum_high + remainder + low, exactly. The last two are added with
+        # rounding to odd, so that rounding the final sum to nearest gives the same as rounding the exact sum.
         high, low = two_sum(z, e)
         sum_high, remainder = two_sum(p, high)
         result = np.where(is_safe, sum_high + round_to_odd_sum(remainder, low), default)
@@ -273,16 +284,19 @@ def _exact_fma(lhs: float, rhs: float, c: float, mode: str) -> float:
 def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     """Compute x * y + z of f32 with one rounding, in a mode of `narrow`.
 
-    The product is exact in f64; the sum is rounded to odd where rounding twice could differ.
+    The product is exact in f64. The sum is rounded to f64 first and then to f32. Where rounding twice could differ from
+    rounding once, the sum in f64 is rounded to odd, which avoids that (see `round_to_odd`).
     """
-    product = x.astype(np.float64) * y
+    product = x.astype(np.float64) * y  # 24 bits by 24 bits: 48 of the 53 bits of an f64
     z = z.astype(np.float64)
     s = product + z
     single = np.dtype("f4")
     if mode != "rn":
         exact_sum = with_sign_of_zero_sum(round_to_odd_sum(product, z), product, z, mode)
         return narrow(exact_sum, single, mode)
-    # s is rounded already. Rounding it again, to f32, errs only if s is half-way between two singles.
+    # s is rounded already. Rounding it again, to f32, errs only if s is half-way between two singles: the exact sum may
+    # be just below or above s, but the tie goes to the even single. Of the 29 bits of an f64 below the last bit of f32,
+    # a half-way point has the highest one set alone.
     is_halfway = s.view(np.uint64) & _BELOW_F32 == _HALF_F32
     # Half-way points between subnormal singles have other bits, so that small sums are always rounded to odd.
     if is_halfway.any() or (np.abs(s) < _LEAST_SAFE_F32).any():

@@ -88,7 +88,10 @@ def step_with_modifiers(
 
 
 def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of add and sub."""
+    """Build the closure of add and sub, such as add.rz.ftz.f32.
+
+    NumPy rounds to nearest (rn). The directed modes (rz, rm, rp) round an exact sum, which `exact.py` computes.
+    """
     mode, words, type_ = float_modifiers(builder, instruction, _ROUNDED)
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
@@ -107,6 +110,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
+        # A sum of exactly zero, as of 1 and -1, is -0 when rounding down (rm), where NumPy's is +0.
         exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)
         return exact.narrow(exact_sum, _F32, mode)
 

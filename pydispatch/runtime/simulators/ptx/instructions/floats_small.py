@@ -81,7 +81,11 @@ def _operation_on_f32(
 
 
 def small_float_operation(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of one operation of f16, bf16, f16x2 or bf16x2, such as add or ex2."""
+    """Return the closure of one operation of f16, bf16, f16x2 or bf16x2, such as add or ex2.
+
+    Numbers are in registers as their bits: one number in 16 bits, or a packed pair (x2) in the low and the high half of
+    32 bits. They are widened to f32, computed, and rounded to 16 bits.
+    """
     words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
     if instruction.opcode not in _MODIFIERS:
         builder.fail(instruction)
@@ -90,6 +94,7 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
     source_count, compute = _operation_on_f32(builder, instruction, words, is_bf16)
     dtype = UNSIGNED[SIZES[type_]]
     target, *sources = builder.bind(instruction, dtype, *source_count * [dtype])
+    # neg and abs change only the sign bit, also of NaN. Rounding from f32 would replace NaN by the canonical one.
     if instruction.opcode in _SIGN_OPERATIONS and "ftz" not in words:
         change_sign = _SIGN_OPERATIONS[instruction.opcode]
 

@@ -82,14 +82,16 @@ def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -
 def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc.
 
-    An opcode that ends in c reads the carry (a borrow for sub), .cc writes it.
+    An opcode that ends in c reads the carry (a borrow for sub), .cc writes it. So two instructions add numbers of 64
+    bits in halves of 32 bits: `add.cc.u32 d_low, a_low, b_low; addc.u32 d_high, a_high, b_high;`.
     """
     words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
     opcode = instruction.opcode.removesuffix("c")
     builder.require_modifiers(instruction, ("cc", "lo", "hi") if opcode == "mad" else ("cc",), words)
     if opcode == "mad":
         _part_of_product(builder, instruction, ("lo", "hi"))
-    if SIZES[type_] < np.dtype(np.uint32).itemsize:  # sums with the carry, uint32, have the type of the operands
+    # The carry is uint32: NumPy would widen the sum of a narrower type and the carry, which then would not wrap.
+    if SIZES[type_] < np.dtype(np.uint32).itemsize:
         builder.fail(instruction)
     dtype = UNSIGNED[SIZES[type_]]
     carry_in, carry_out = _carry_slots(builder, instruction)
@@ -115,7 +117,9 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _carry_slots(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, int]:
     """Return the slots of the carry that an instruction reads (or a constant 0) and that it writes (-1 if it does not).
 
-    The carry is a register of its own, which the first such instruction of a function declares.
+    addc.cc reads and writes the carry, addc reads it, and add.cc writes it. The carry is a register of its own, which
+    the first such instruction of a function declares. No operand names it, so this function itself adds its slot to
+    `builder.reads` and `builder.writes`, which `builder.source` and `builder.target` do for operands.
     """
     if builder.storage(CARRY) is None:
         builder.declare(CARRY, dtype_of("u32"))

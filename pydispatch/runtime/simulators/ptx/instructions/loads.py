@@ -120,23 +120,37 @@ def _load_scalar(resolve: MemoryOperand, dtype: np.dtype[Any], slot: int) -> Ste
 def _parameter(
     builder: FunctionBuilder, instruction: Instruction, source: Address, dtype: np.dtype[Any], count: int
 ) -> list[int] | None:
-    """Return the slots of `count` values at an address that names a kernel parameter or `.param` variable.
+    """Return the slots of `count` values at an address that names a parameter: `[n+4]`, but not `[%rd1]`.
 
-    Return None if the address names none, because it is in a register.
+    A parameter of the kernel has slots of special values, which a launch provides. A parameter of another function, or
+    a `.param` variable for the arguments of a call, has slots that are views of its bytes: `ld.param.v2.u32` of
+    `[args+8]` gets the views of bytes 8 to 11 and 12 to 15 of `args`.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        source: The address.
+        dtype: Type of a value.
+        count: Number of values, which are consecutive from the address on.
+
+    Returns:
+        The slots; None if the address is in a register.
     """
     if not isinstance(source.base, PtxSymbol):
         return None
     name, offset = source.base.name, source.base.offset + source.offset
     storage = builder.storage(name)
     if storage is not None:  # a parameter of a function, or a variable for the arguments of a call
-        # The bytes of a `.param` variable, or of a register, whose `count` is 0.
+        # Bytes that the name stands for. `count` is the size of a `.param` variable, whose dtype is a byte; it is 0 for
+        # a parameter that is declared as a register (.reg), which has the size of its dtype.
         size = max(builder.storages[storage].count, builder.storages[storage].dtype.itemsize)
         if offset < 0 or offset + count * dtype.itemsize > size:
             builder.fail(instruction, f"leaves '{name}', which has {size} bytes")
         slots = [builder.view(storage, dtype, offset + k * dtype.itemsize) for k in range(count)]
         builder.reads.update(slots)
         return slots
-    # A parameter of the kernel, whose value is known at launch.
+    # A parameter of the kernel, whose value is known at launch. Its symbol, named "param", has the offset of the
+    # parameter in the memory of parameters; "parameter" is the special value at an offset in it.
     symbol = builder.symbols.get(name)
     if not isinstance(symbol, Special) or symbol.name != "param":
         builder.fail(instruction, f"names '{name}', no parameter of this function")
@@ -157,7 +171,11 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
 
 @handles("st")
 def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of st: a `.param` variable is a register, memory is written by address."""
+    """Build the closure of st, such as `st.global.v2.u32 [a+8], {b, c}`.
+
+    A `.param` variable (an argument or result of a call) has no address here: its bytes are in slots like a register,
+    to which the values are copied. All other memory is written by address.
+    """
     type_ = _checked_type(builder, instruction)
     target, value = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = UNSIGNED[SIZES[type_]]
@@ -172,7 +190,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for access in resolve(regs):  # one for each allocation, with the threads that access it
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
-                value = regs[source]
+                value = regs[source]  # has no dimension if it holds for all threads, such as a constant
                 elements[index + k if k else index] = access.select_threads(value) if value.ndim else value
 
     return store_elements

@@ -46,7 +46,9 @@ _ROW_BYTES = 16
 class _MatrixRows:
     """The address operand of ldmatrix or stmatrix: lane 8 m + r of a warp has the address of row r of matrix m.
 
-    The addresses of other lanes are not used.
+    The handler of the instruction creates it, and the closure calls `resolve`. An instruction that moves two matrices
+    (.x2) uses the addresses of lanes 0 to 7 for the rows of the first one, those of lanes 8 to 15 for the rows of the
+    second one, and no others.
     """
 
     def __init__(
@@ -62,14 +64,16 @@ class _MatrixRows:
         self._resolver = AddressResolver(instruction, space_of(instruction), _ROW_BYTES, write, strong=False)
 
     def resolve(self, regs: list[Any], positions: Any) -> list[MemoryAccess]:
-        """Return the accesses to the rows of all matrices, of 16 bytes each.
+        """Return the accesses to the rows of all matrices, of 16 bytes each: one for each allocation with rows in it.
 
-        Their `positions` are not those of threads, but numbers of rows: row r of matrix m of warp w has the number
-        8 (count w + m) + r, for `count` matrices per warp.
+        Rows are numbered through all warps: row r of matrix m of warp w has the number 8 (count w + m) + r, for `count`
+        matrices per warp. With two matrices per warp, row 3 of matrix 1 of warp 2 is row 8 (2 * 2 + 1) + 3 = 43. The
+        `positions` of an access are such numbers of rows, where those of other instructions are positions of threads.
 
         positions: position in the frame of the thread of each warp and lane, int64 [warps, 32].
         """
         frame: Frame = regs[FRAME_SLOT]
+        # Make a frame of the threads that have the address of a row, in the order of the rows.
         row_positions = positions[:, : _ROWS * self._count].reshape(-1)
         frame_part = frame.subset(row_positions)
         addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
@@ -88,8 +92,8 @@ class _MatrixRows:
 def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of ldmatrix, which loads 8x8 matrices of 16-bit elements into the registers of a warp.
 
-    Of each matrix, lane t gets one word: elements 2 (t mod 4) and the next one of row t / 4, or of that column with
-    .trans. Registers and matrices correspond.
+    Register k of the destination receives matrix k. Of each matrix, lane t gets one word: the elements 2 (t mod 4) and
+    2 (t mod 4) + 1 of row t / 4; with .trans, those of column t / 4. So lane 6 gets the elements 4 and 5 of row 1.
     """
     count, trans = _count_and_trans(builder, instruction)
     destination, address = builder.operands(instruction, 2)

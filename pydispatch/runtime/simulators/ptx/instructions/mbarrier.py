@@ -109,9 +109,13 @@ def _init(builder: FunctionBuilder, instruction: Instruction, is_invalidation: b
 
 
 def _wait(builder: FunctionBuilder, instruction: Instruction, is_by_parity: bool) -> Step:
-    """Build the closure of mbarrier.test_wait or try_wait.
+    """Build the closure of mbarrier.test_wait or try_wait: `mbarrier.test_wait.shared.b64 p, [address], phase`.
 
-    is_by_parity: the operand that names the awaited phase is its lowest bit (`.parity`), else a token of an arrival.
+    The barrier word holds the number of its current phase, 0, 1, 2, ... An awaited phase is complete once the current
+    phase is another one.
+
+    is_by_parity: the last operand is the lowest bit of the number of the awaited phase (`.parity`): 1 for phase 3. Else
+    it is the token of an arrival in that phase, an earlier barrier word, which holds the number itself.
     """
     operands = builder.operands(instruction, 3, most=4)
     phase_operand = builder.source(instruction, operands[2], "u32" if is_by_parity else "u64")
@@ -125,6 +129,7 @@ def _wait(builder: FunctionBuilder, instruction: Instruction, is_by_parity: bool
         """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory, with the threads that access it
+            # The current phase: programs wait for it or the one before it, so its lowest bit tells them apart.
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
             awaited = access.select_threads(np.broadcast_to(regs[phase_operand], n))
             is_complete = (phase & np.uint64(1) != awaited) if is_by_parity else (phase != awaited >> _PHASE)
@@ -138,6 +143,13 @@ def arrival(
 ) -> Step:
     """Return a closure for threads that arrive at a barrier, one after the other.
 
+    An arrival lowers the pending arrivals in the barrier word. The last one of a phase begins the next phase. The token
+    of an arrival is the word before it, by which `_wait` recognizes the phase.
+
+    Example:
+        The barrier expects 2 arrivals, in phase 0. Words are written as (phase, expected, pending). The first arrival
+        changes (0, 2, 2) to (0, 2, 1), the second one changes (0, 2, 1) to (1, 2, 2).
+
     Args:
         builder: Builder of the function.
         instruction: The instruction.
@@ -149,12 +161,13 @@ def arrival(
     slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
     target = builder.target(instruction, result, "u64") if result is not None else -1  # -1: no token is returned
     resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
+    # No ufunc computes a word after several arrivals, one of which may begin the next phase.
     operation = AtomicOperation(_WORD, _leave if drop else _arrive, associative_ufunc=None)
 
     def arrive(regs: list[Any]) -> None:
         """Update the barrier words thread by thread, and store their old values as tokens."""
         n = regs[FRAME_SLOT].n
-        for access in resolve(regs):
+        for access in resolve(regs):  # one for each memory, with the threads that access it
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
             counts = access.select_threads(np.broadcast_to(regs[slot], n)).astype(np.uint64)
             old = in_order(words, index, [counts], operation)

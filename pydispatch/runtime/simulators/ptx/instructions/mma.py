@@ -106,8 +106,15 @@ _ROW_OF_LANE, _LANE_IN_ROW = np.divmod(np.arange(WARP_LANES), _LANES_OF_ROW)
 def left_matrices(words: Any, type_: str, rows: int, depth: int) -> Any:
     """Return A, [warps, rows, depth], from the registers of its lanes.
 
-    The elements of one register are neighbours in a row. Consecutive registers of a lane are 8 rows apart; after the
-    last block of rows they continue in the first, further along the row by the elements of 4 lanes.
+    The elements of one register are neighbours in a row. Register 0 of all lanes is a block of 8 rows: lanes 0 to 3
+    hold the elements of row 0 from left to right, lanes 4 to 7 those of row 1, and so on. Register 1 is the block below
+    it if A has 16 rows. After the last block of rows, the next register is the block to the right of the first one.
+
+    Example:
+        f16 has two elements in a register, so that a block has 8 rows and 4 * 2 = 8 columns. Of m16n8k16, where A is
+        16x16, lane 5 is the second of the 4 lanes of row 1 of a block. Its register 0 has the columns 2 and 3 of row 1,
+        register 1 the columns 2 and 3 of row 9, register 2 the columns 10 and 11 of row 1, and register 3 the columns
+        10 and 11 of row 9.
 
     Args:
         words: Registers, [warps, 32, registers].
@@ -259,18 +266,21 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, int, MatrixTypes]:
     """Return the rows and the depth of an mma, and its types; refuse an instruction that does not run here.
 
-    Its modifiers are the shape, the layouts of A and B, and the types of D, A, B and C.
+    Its modifiers are the shape, the layouts of A and B, and the types of D, A, B and C:
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 returns (16, 8, MatrixTypes("f32", "f16", "f16", "f32")). The depth
+    is the inner dimension of the product, 8 after the k.
     """
     words = [m for m in instruction.modifiers if m not in ("sync", "aligned")]
     if "satfinite" in words:
         words.remove("satfinite")
-    shape = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
+    shape = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None  # a shape, two layouts and four types
     if shape is None or words[1:3] != ["row", "col"]:
         builder.fail(
             instruction,
             "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)",
         )
     types = MatrixTypes(*words[3:])
+    # A and B may have different types of one size, such as s8 and u8.
     if words[0] not in _SHAPES.get(types.a, ()) or _PER_REGISTER[types.a] != _PER_REGISTER.get(types.b):
         builder.fail(instruction, f"has no shape {words[0]} for {types.a} and {types.b}")
     if types.a in _INTEGERS:

@@ -113,10 +113,17 @@ _SHUFFLES: dict[str, SourceLanes] = {
 def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of shfl, such as `shfl.sync.down.b32 d|p, value, distance, clamp, mask`.
 
-    A lane reads the value of the lane above (up) or below (down) it by a distance, at an XOR (bfly), or at an index
-    (idx), within segments of the warp that `clamp` describes. p is whether that lane is in range; if not, the lane
-    reads its own value. The value of a lane that does not execute the instruction is undefined; here it is the reader's
+    Lane l reads `value` of another lane: l - distance (up), l + distance (down) or l XOR distance (bfly); for idx, the
+    third operand is the index of that lane in the reader's segment. p is whether the lane is in range; if not, d is the
+    reader's own value. The value of a lane that does not execute the instruction is undefined; here it is the reader's
     own.
+
+    `clamp` divides the warp into segments. Its bits 8 to 12 are the mask of those bits of a lane that name its segment.
+    Its bits 0 to 4 are the index in a segment of the last lane that may be read (of the first one for up).
+
+    Example:
+        0x181f: the segment bits 0b11000 make four segments of 8 lanes. shfl.down by 3 in lane 6 would read lane 9,
+        beyond lane 7, the last of its segment: d is the value of lane 6, and p is false. 0x1f: one segment of 32 lanes.
     """
     words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in _SHUFFLES or words[1] != "b32":
@@ -135,16 +142,18 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def read_lanes(regs: list[Any]) -> None:
         """Store the value of another lane for each thread, and whether that lane is in range."""
         frame = regs[FRAME_SLOT]
-        lane_indices = frame.batch.lane_numbers()[frame.threads]
-        lane = lane_indices & LANE_MASK
+        lane_indices = frame.batch.lane_numbers()[frame.threads]  # warp * 32 + lane, numbered through the batch
+        lane = lane_indices & LANE_MASK  # in the warp, 0 to 31
         if mask >= 0:
             _require_in_mask(instruction, frame, regs[mask], lane)
+        # Find the lane that each thread reads.
         clamps = regs[clamp_slot].astype(np.int64)
         segment, limit = (clamps >> SEGMENT_SHIFT) & LANE_MASK, clamps & LANE_MASK
         distance = regs[lane_slot].astype(np.int64) & LANE_MASK
         source, valid = source_of(lane, distance, segment, limit)
         source = np.where(valid, source, lane)
-        # Position of each source lane in the frame; -1 if its thread does not execute the instruction.
+        # Read its value. Arrays are indexed by position in the frame, which is -1 for a lane whose thread does not
+        # execute the instruction. `lane_indices & ~LANE_MASK` is the first lane of the thread's warp.
         source_positions = frame.lanes()[(lane_indices & ~LANE_MASK) + source]
         source_positions = np.where(source_positions < 0, np.arange(frame.n), source_positions)
         regs[target][...] = np.broadcast_to(regs[value_slot], frame.n)[source_positions]
@@ -213,6 +222,10 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     `match.any d, a, mask` returns the mask of the lanes with the same value of a. `match.all d|p, a, mask` returns the
     mask if all lanes have the same value, else 0; p is whether they have it.
+
+    Example:
+        With the mask 0b1111 and a = 5, 7, 5, 5 in lanes 0 to 3, match.any returns 0b1101 in lanes 0, 2 and 3, and
+        0b0010 in lane 1. match.all returns 0 in all of them.
     """
     if (
         len(instruction.modifiers) != 3
@@ -234,10 +247,10 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _require_in_mask(instruction, frame, regs[mask], lane)
-        groups = _groups(frame, regs[mask])
+        groups = _groups(frame, regs[mask])  # threads with the same number are in one warp and have the same mask
+        # Number the distinct values 0, 1, ..., and then the distinct pairs (group, value).
         values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
-        # `values` has an index less than frame.n for each distinct value, so that the sums differ for different pairs
-        # of group and value.
+        # An index of a value is less than frame.n, so different pairs have different sums.
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
         lanes_with_value = _lanes_of_class(group_and_value, lane)
         if is_all:

@@ -160,20 +160,25 @@ def wmma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of wmma.load: each lane loads its elements of a matrix."""
+    """Build the closure of `wmma.load.a {d0, d1, ...}, [address], stride`: each lane loads its elements of a matrix.
+
+    These are its fragment, `count` elements that are neighbours in row-major order: of the 256 elements of a 16x16
+    matrix, lane l loads the elements 8 l to 8 l + 7, half a row. They fill the registers in order, lowest bits first.
+    """
     operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
     register_count = matrix.count * _BYTES[matrix.type] // register.itemsize
-    # PTX gives fragments of A and B in f16 twice the registers of their elements: the second half repeats the first.
+    # PTX gives fragments of A and B in f16 eight registers: twice as many as the 8 elements of a lane in a 16x16 matrix
+    # fill. The second half repeats the first.
     if len(slots) not in (register_count, 2 * register_count):
         builder.fail(instruction, f"has {len(slots)} registers, expected {register_count}")
     dtype = UNSIGNED[_BYTES[matrix.type]]
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        """Load a fragment element by element into the registers."""
+        """Load the k-th element of the fragments of all lanes, for each k, then copy the fragments to the registers."""
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps load
         fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), dtype)
         for element in range(matrix.count):
@@ -188,7 +193,10 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of wmma.store: each lane stores its elements of a matrix."""
+    """Build the closure of `wmma.store.d [address], {a0, a1, ...}, stride`: each lane stores its elements of a matrix.
+
+    The registers hold the elements of the lane's fragment as in `_load`.
+    """
     operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
@@ -200,7 +208,7 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        """Store a fragment element by element."""
+        """Store the k-th element of the fragments of all lanes, for each k."""
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps store
         n = regs[FRAME_SLOT].n
         fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
@@ -215,6 +223,11 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @dataclass(frozen=True)
 class _FragmentProduct:
     """A wmma.mma instruction: D = A * B + C of matrices in fragments.
+
+    Lane l of a warp holds `count` neighbouring elements of each matrix in row-major order, from element l * count on.
+    So the elements of its 32 lanes, one lane after the other, are the matrix: a reshape assembles or divides it.
+
+    `_mma` creates it; its `step` is the closure of the instruction.
 
     Attributes:
         instruction: The instruction, for faults.
@@ -231,11 +244,13 @@ class _FragmentProduct:
     def step(self, regs: list[Any]) -> None:
         """Multiply the matrices of each warp, and add the accumulators."""
         operands, types = self.operands, self.operands.types
-        positions = warps_of(self.instruction, regs[FRAME_SLOT])
+        positions = warps_of(self.instruction, regs[FRAME_SLOT])  # in the frame, of the threads by [warps, 32 lanes]
+        # Assemble the matrices, [warps, rows, columns], from the elements of the lanes.
         a = elements(words_of(regs, operands.a, positions), types.a).reshape(-1, self.m, self.k)
         b = elements(words_of(regs, operands.b, positions), types.b).reshape(-1, self.k, self.n)
         c = accumulators(words_of(regs, operands.c, positions), types.c).reshape(-1, self.m, self.n)
         sums = operands.clamped(product(a, b, c, types.a))
+        # Divide the elements of D among the lanes, and pack them into registers.
         fragments = np.ascontiguousarray(sums).reshape(positions.shape[0], WARP_LANES, -1)
         packed = packed_registers(fragments, types.d)
         for element, slot in enumerate(operands.d):
@@ -243,9 +258,14 @@ class _FragmentProduct:
 
 
 def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of wmma.mma: D = A * B + C."""
+    """Build the closure of wmma.mma: D = A * B + C of matrices in fragments, such as wmma.load has loaded.
+
+    Examples are wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32, whose types are those of D and C, with A and B in f16,
+    and wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32, which names the types of D, A, B and C. The layouts of A
+    and B (row, col) have no effect here: fragments are in row-major order, whatever layout they were loaded from.
+    """
     (m, n, k), words = _shape_and_types(builder, instruction, instruction.modifiers[1:], _PRODUCT_WORDS)
-    # Of f16 the instruction names only the types of D and C.
+    # Two types are those of D and C, and A and B are f16.
     types = MatrixTypes(*words) if len(words) == 4 else MatrixTypes(words[0], "f16", "f16", words[-1])
     if (
         f"m{m}n{n}k{k}" not in _SHAPES.get(types.a, ())
@@ -257,7 +277,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d_registers, *source_registers = (items(operand) for operand in builder.operands(instruction, 4))
     per_register = register.itemsize // _BYTES[types.a]
     a, b, c = (builder.sources(instruction, register, registers) for registers in source_registers)
-    # Of f16, each element is in two registers, of which one copy is needed.
+    # Fragments in f16 may have more registers than their elements need: those after the first copy repeat it.
     a = a[: m * k // WARP_LANES // per_register]
     b = b[: k * n // WARP_LANES // per_register]
     d = [builder.target(instruction, operand, register) for operand in d_registers]
