@@ -61,8 +61,8 @@ class Launch:
         self.threads = block[0] * block[1] * block[2]
         self.dynamic_shared: int = dynamic_shared
         self.shared_bytes: int = kernel.shared + dynamic_shared
-        # A multiple of 16 bytes, the widest access to shared memory: an address that is aligned in the memory of a block
-        # is aligned in that of the batch.
+        # A multiple of 16 bytes, the widest access to shared memory: an offset that is aligned in a block's memory is
+        # aligned in that of the batch.
         self.shared_stride = aligned(self.shared_bytes, 16)
         self.cancel, self.max_steps = cancel, max_steps
         self.steps = 0
