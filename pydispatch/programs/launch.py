@@ -84,13 +84,17 @@ def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, ir_typ
         ir_type: Type of the parameter, in which other sizes may be static than in the program's.
 
     Raises:
-        CompileError: The argument is an array of another element type or rank.
+        CompileError: The argument is an array of another element type or rank, or one of several elements for a scalar.
     """
     parameter = kernel.passed[index]
     assert parameter.type is not None
     dtype = dtype_from(_type_of_name(parameter.type.dtype))
     if parameter.type.shape is None:
-        return element(trace, elementwise.convert(trace, trace.tensor_of(argument, dtype), dtype))
+        scalar = trace.tensor_of(argument, dtype)
+        if any(size != 1 for size in scalar.shape):
+            raise trace.fail(f"'{parameter.name}' of kernel '{kernel.name}' is {parameter.type}, and this is {scalar}",
+                             "pass a number or an array of one element: x[0]")  # fmt: skip
+        return element(trace, elementwise.convert(trace, scalar, dtype))
     operand = trace.tensor_of(argument)
     rank = len(parameter.type.shape)
     if operand.dtype != dtype or operand.rank != rank:

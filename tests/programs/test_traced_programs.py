@@ -41,7 +41,7 @@ def normalized(x: Matrix) -> Any:
 def everything(x: Matrix, steps: pd.static = 3) -> Any:
     out = np.zeros_like(x)
     swish(x, out, 2.0)
-    swish[1, x.shape[0]](out, out, 1.0)
+    swish[1, x.shape[0]](out, out, np.ones_like(x)[:1, :1])
     count.value = count.value + 1
     doubled = pd.loop(lambda v: v.sum() < 100, lambda v: v * 2 + 1, np.abs(x))
     total, last = pd.loop(steps, lambda i, a, b: (a + b, b * 2), x, np.ones_like(x))
@@ -128,6 +128,12 @@ BAD: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "state in a branch": (lambda x: pd.cond(x[0, 0] > 0, lambda: _count(x), lambda: x), "in a branch", "assign it"),
     "a kernel's arguments": (lambda x: swish(x, x), "takes 3 arguments", ""),
     "a kernel's types": (lambda x: swish(x.astype(np.int32), x, 1.0), "'x' of kernel 'swish' is f32", "convert it"),
+    "elements for a number": (
+        lambda x: swish(x, np.zeros_like(x), x[0]), "'beta' of kernel 'swish' is f32, and this is f32[6]", "x[0]"
+    ),
+    "a kernel's sizes for a number": (
+        lambda x: swish(x, np.zeros_like(x), x[:, 0]), "'beta' of kernel 'swish' is f32, and this is f32[n]", "x[0]"
+    ),
     "what a kernel writes": (lambda x: swish(x, X, 1.0), "writes 'y', which is no array of the program", "zeros_like"),
     "rounding": (lambda x: np.round(x, 2), "rounding to decimals", "multiply"),
 }  # fmt: skip
