@@ -181,8 +181,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         not take.
 
         Options that request NumPy's default behavior, such as `out=None`, are dropped: handlers have no parameters for
-        them. A result that shares elements with the first argument in NumPy becomes a view of it: after `y = x.T` and
-        `x[0] = 1`, the next use of y transposes x again.
+        them. A result that shares elements with the first argument in NumPy becomes a view of it, unless `copy=True`
+        requests a new array: after `y = x.T` and `x[0] = 1`, the next use of y transposes x again.
 
         Args:
             name: Key of the handler in FUNCTIONS.
@@ -190,14 +190,19 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             options: Its named arguments.
         """
         handler = self.FUNCTIONS[name]
-        options = {key: value for key, value in options.items() if not _is_default(key, value)}
+        signature = inspect.signature(handler)
+        options = {
+            key: value
+            for key, value in options.items()
+            if not _is_default(key, value) or (key == "copy" and key in signature.parameters)
+        }
         try:  # only checks the arguments: a TypeError of the handler itself is another error
-            inspect.signature(handler).bind(self.trace, *args, **options)
+            bound = signature.bind(self.trace, *args, **options)
         except TypeError as error:
             raise self.trace.fail(f"numpy.{name}: {error} in programs", _LIST_OF_FUNCTIONS) from None
         result = handler(self.trace, *args, **options)
-        if name in _VIEWS and isinstance(args[0], Array):
-            owner = args[0]
+        owner = bound.args[1] if len(bound.args) > 1 else None  # positional or by its name: numpy.transpose(a=x)
+        if name in _VIEWS and isinstance(owner, Array) and not bound.arguments.get("copy"):
             if isinstance(result, Array):
                 result.as_view_of(owner, lambda: self._recompute_view(name, handler, args, options))
             else:  # results of split: NumPy never copies them, so they need no check of `_recompute_view`

@@ -84,10 +84,38 @@ def _assigned_after(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return assigned
 
 
+def _arguments_by_name(x: Any) -> Any:
+    """Views by functions whose first argument has its name; they change with the array."""
+    y = x.copy()
+    turned, squeezed = np.transpose(a=y), np.squeeze(a=y)
+    y[0] = 5
+    return turned.sum(axis=1) + squeezed.sum() + np.reshape(y, shape=(-1,)).sum()
+
+
+def _copied(x: Any) -> Any:
+    y = x.copy()
+    flat = np.reshape(y, (-1,), copy=True)
+    y[0] = 5
+    flat[1] = 7
+    return flat + y.sum()
+
+
+def _not_copied(x: Any) -> Any:
+    """An array of the type already is itself the result, and one without NaN is replaced in place."""
+    y, z = x.copy(), x + np.inf
+    y.astype(y.dtype, copy=False)[0] = 5
+    y.astype(np.float64, copy=False)[1] = 6
+    np.nan_to_num(z, copy=False, posinf=1)
+    return y + z
+
+
 SMALL = I.astype(np.int8)
 SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a row is assigned to": (_through_a_row, (F,)),
     "a view follows": (_after, (F,)),
+    "arguments by name": (_arguments_by_name, (F,)),
+    "copies of reshaped arrays": (_copied, (F,)),
+    "options against copies": (_not_copied, (F,)),
     "a plus sign gives a new array": (_assigned_after(lambda x: +x), (F,)),
     "clip without limits gives a new array": (_assigned_after(lambda x: np.clip(x, None, None)), (F,)),
     "nan_to_num of integers gives a new array": (_assigned_after(np.nan_to_num), (I,)),

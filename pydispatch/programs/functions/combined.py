@@ -158,8 +158,11 @@ def nan_to_num(
 ) -> Any:
     """Replace NaN and infinities by numbers: 0, and the largest and smallest number of the type by default.
 
-    `copy` has no effect: the result is always a new array.
+    Without `copy`, replace them in the array itself, and return it.
     """
+    if not copy:
+        a.tensor = nan_to_num(trace, a, nan=nan, posinf=posinf, neginf=neginf).tensor
+        return a
     if a.dtype.kind == "c":
         real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
         return real + 1j * imag

@@ -205,8 +205,10 @@ def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: An
     return np.minimum(result, high) if high is not None else result
 
 
-def astype(trace: Trace, a: Any, dtype: Any) -> Array:
-    """Convert elements to another type."""
+def astype(trace: Trace, a: Any, dtype: Any, copy: bool = True) -> Array:
+    """Convert elements to another type. Without `copy`, return an array that has the type already as it is."""
+    if not copy and isinstance(a, Array) and a.tensor.dtype == dtype_from(dtype):
+        return a
     return Array(trace, elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype)))
 
 

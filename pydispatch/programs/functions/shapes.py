@@ -14,8 +14,11 @@ from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, p
 from pydispatch.programs.trace import Trace
 
 
-def reshape(trace: Trace, a: Any, shape: Any) -> Array:
-    """Return elements in another shape, in row-major order; one size may be -1."""
+def reshape(trace: Trace, a: Any, shape: Any, copy: bool | None = None) -> Array:
+    """Return elements in another shape, in row-major order; one size may be -1.
+
+    With `copy`, `Array._called` does not make the result a view of `a`.
+    """
     x = trace.tensor_of(a)
     return Array(trace, shapes.reshape(trace, x, shapes.inferred(trace, x, shape_of(shape))))
 
