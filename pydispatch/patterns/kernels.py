@@ -144,6 +144,8 @@ class WholeKernel:
         _check_name("WholeKernel: entry", self.entry)
         _check_list("constants", self.constants, lambda name: isinstance(name, str), "names of sizes")
         _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
+        extents = tuple(tuple(extent) if isinstance(extent, list) else extent for extent in self.workgroups)
+        object.__setattr__(self, "workgroups", extents)
         if self.workgroup_size is not None:
             _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", count=3)
         object.__setattr__(self, "defines", _checked_strings("WholeKernel: defines", self.defines))

@@ -264,9 +264,15 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "whole.c"
         file.write_bytes(source)
-        kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": WGSL}, "whole", ("n",), (("n", 16),))
+        lists = [["n", 16]]
+        kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": WGSL}, "whole", ("n",), lists)
         artifact = pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(kernel)])
     np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), P + Q + 1000)
+    lists = [["n", 0]]
+    with pytest.raises(
+        pd.InvalidArgumentError, match=r"workgroups: .* numbers, or \(size, divisor\), got \[\['n', 0\]\]"
+    ):
+        pd.WholeKernel({}, "whole", workgroups=lists)
 
 
 def test_compiled_programs_are_not_retained_by_what_they_were_compared_with() -> None:
