@@ -181,14 +181,21 @@ class _Clock:
 
 
 def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
-    """Return the tracks, pool threads first, then other threads, then queues; and how many events are on none.
+    """Return the tracks of the trace that has ended, and the number of events that are on no track.
 
-    events: number of events that are retained for each thread.
+    Args:
+        events: Number of events that are retained for each thread.
+        clock: Converts the recorded times to nanoseconds since the start of the trace.
+
+    Returns:
+        The tracks: pool threads by their number, other threads, then device queues. The number of events that are
+        missing because their threads got no track, as the recorder has a limited number of them.
     """
     recorded_tracks, without = recorder.tracks(events)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads: dict[int, Track] = {}
     sort_keys: dict[int, tuple[int, int]] = {}  # workers by number, then other threads in the order of their tracks
+    # worker: number of a pool thread, else None. recorded: number of events. raw: those that were not overwritten.
     for index, (ident, worker, recorded, raw) in enumerate(recorded_tracks):
         events_of_track = [_event(clock, *fields) for fields in raw]
         name = f"worker {worker}" if worker is not None else names.get(ident, f"thread {ident:#x}")

@@ -64,14 +64,16 @@ class Bench:
         return call
 
     def microseconds(self, call: Call, seconds: float) -> float:
-        """Return the microseconds of a call: the minimum of batches of calls that take about `seconds` altogether.
+        """Return the microseconds of a call: the minimum over batches of calls, of the mean time in each batch.
 
-        The minimum, since disturbances only increase times.
+        The minimum is used since disturbances only increase times. The first batch is one call, by which the size of
+        the others is chosen. At least one other is measured, and then more until `seconds` have passed.
         """
         clock = time.perf_counter
         begin = start = clock()
         call()
         least = clock() - start
+        # Calls of a batch of about `BATCH` seconds. A call counts as 0.1 us or more, which bounds their number.
         count = max(1, int(BATCH / max(least, 1e-7)))
         while True:
             start = clock()

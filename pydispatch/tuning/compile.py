@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     """Compile like `pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
 
-    The option `tune` is the time limit in seconds (0: only stored measurements are used; None: `tune_on` is refused and
-    the default configurations are compiled), `tune_on` the CPU device that measures. Measurements are stored in the
-    compiler's cache folder and apply to this machine. Standard error reports the gains.
+    Measurements are stored in the compiler's cache folder and apply to this machine. Standard error reports the gains.
+
+    Example: `compile("model.mlir", cpu="native", tune=30)` measures for about 30 seconds.
+
+    Args:
+        source: The program, or a kernel in Python.
+        options: Options of `pipeline.compile`, and two of tuning. `tune` is the time limit in seconds; 0 uses stored
+            measurements only, and None, the default, compiles the default configurations. `tune_on` is the CPU device
+            that measures; it is refused without `tune`.
 
     Raises:
         TypeError: There is no such option.
@@ -35,8 +41,11 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
         return artifact_cache.compile(source, **stated)
     if not isinstance(tune, (int, float)) or isinstance(tune, bool) or not 0 <= tune < math.inf:
         raise InvalidArgumentError(f"tune: expected seconds, 0 or more, got {tune!r}")
-    if hasattr(source, "for_shapes"):  # a kernel with configurations
+    # A kernel with configurations: `inputs` states the shapes for which the fastest one is chosen. It is removed from
+    # the options, since the compilation of a kernel takes no `inputs`.
+    if hasattr(source, "for_shapes"):
         source = source.for_shapes(stated.pop("inputs") or {}, measures=tune > 0)
+    # Imported here, as compilations without tuning use neither.
     from pydispatch.tuning.bench import Bench
     from pydispatch.tuning.tuner import Tuner
 

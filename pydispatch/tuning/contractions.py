@@ -25,8 +25,10 @@ from pydispatch.tuning.standalone import add_standalone, fewest_constants
 
 
 class ContractionTunable(DispatchTunable):
-    """Export whose function is one contraction. Its configurations are names of schedules, such as
-    `14x32, tile 112x256, K 512, packs B`.
+    """Export whose function is one contraction. Its configurations are names of schedules (see `schedules.name_of`).
+
+    `14x32, tile 112x256, K 512, packs B` means: 14 rows by 32 columns of sums in registers, tiles of 112 x 256 for a
+    workgroup, 512 steps of K at a time, and B is copied in the order of reads while A is read in place.
 
     Args:
         executable, export, uses: As for `DispatchTunable`.
@@ -39,6 +41,7 @@ class ContractionTunable(DispatchTunable):
     ) -> None:
         """Take the problem and the default configuration from `plan`. For the arguments see the class."""
         super().__init__(executable, export, uses)
+        # _level: capabilities of the CPU that schedules depend on. _problem: sizes and layouts of the operands.
         self._level, self._problem, self.default = level_of(machine), plan.problem, name_of(plan.schedule)
 
     def neighbours(self, config: str) -> Sequence[str]:
@@ -53,7 +56,10 @@ class ContractionTunable(DispatchTunable):
         return schedule is not None and refusal(self._level, self._problem, schedule) is None
 
     def prepare(self, executable: Operation, config: str) -> None:
-        """Set the schedule named `config` as an attribute of the export's function. The default needs no attribute."""
+        """Set the schedule named `config` as an attribute of the export's function. The default needs no attribute.
+
+        `config` is a legal name, so that it can be parsed.
+        """
         schedule = schedule_named(config)
         assert isinstance(schedule, Schedule)
         if config != self.default:

@@ -43,7 +43,10 @@ class Measurement:
 
 
 class Database:
-    """Database of the tuning results of one machine, stored in a file.
+    """Database of the tuning results of one machine: a JSON file for each tunable, in the compiler's cache folder.
+
+    The path of an entry is `tuning/3f/a0...`: the digits are the SHA-256 of the package's release, the machine and the
+    tunable's key.
 
     Args:
         machine: Text that identifies machines to which the same measurements apply: CPU, workers, and target features.
@@ -51,10 +54,7 @@ class Database:
     """
 
     def __init__(self, machine: str, note: Callable[[str], object]) -> None:
-        """Create the database of a machine; entries are read from the cache when they are looked up.
-
-        note: receives sentences about entries that cannot be used.
-        """
+        """Create the database of a machine; entries are read from the cache when they are looked up."""
         self.machine, self._note = machine, note
 
     def load(self, key: str) -> Measurement | None:
@@ -62,6 +62,7 @@ class Database:
         parts = self._parts(key)
         data = cache.load(*parts)
         if data is None:
+            # `cache.load` returns None for a missing file, and for one that it refuses. Only the latter is reported.
             root = cache.directory()
             if cache.is_enabled() and root is not None and Path(root, *parts).exists():
                 self._note(f"{Path(root, *parts)}: a damaged entry is ignored")
@@ -75,7 +76,8 @@ class Database:
     def store(self, key: str, entry: Measurement) -> None:
         """Store the entry of a tunable, by its key, if the cache folder is writable."""
         data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
-        cache.store(data.encode(), *self._parts(key), folder_count=256)  # `_parts`: two hexadecimal digits
+        # There are 256 subfolders, named by two hexadecimal digits. Each has that share of the cache's size limit.
+        cache.store(data.encode(), *self._parts(key), folder_count=256)
 
     def _parts(self, key: str) -> tuple[str, str, str]:
         """Return the path of an entry in the cache folder: folder, subfolder, file.

@@ -25,6 +25,8 @@ from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 class DispatchTunable(Tunable):
     """Export of an executable: the kernel that one or more dispatches of the program run.
 
+    `flow.dispatch @matmul_exe::@matmul(%a, %b)` runs the export `@matmul` of the executable `@matmul_exe`.
+
     Args:
         executable: The executable, which `apply` changes.
         export: Name of the export.
@@ -32,7 +34,8 @@ class DispatchTunable(Tunable):
 
     Attributes:
         subject: Name of the export.
-        use: Dispatch of the export that is measured: its operands are those of the trial. See `fewest_constants`.
+        use: Dispatch of the export that is measured. It is the one with the fewest constant operands, see
+            `fewest_constants`.
         needed_imports: Symbols that the export's default configuration imports when a program is loaded. Where they are
             missing, that configuration cannot be measured.
     """
@@ -54,7 +57,12 @@ class DispatchTunable(Tunable):
         self.prepare(self.executable, config)
 
     def _text(self) -> str:
-        """Return the executable's text with canonical names, and the types of its operands; it is the tunable's key."""
+        """Return the key of the tunable: the executable's text with canonical names, and the types of its operands.
+
+        Equal kernels have equal keys in all programs, whatever their names: the export is printed as `@export`, the
+        executable as `@executable`, and SSA values as numbers. The end of a key is, for example,
+        `(tensor<64x32xf32>, constant tensor<32x16xf32>)`.
+        """
         copy = self.executable.clone()
         for op in walk(copy):
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
@@ -62,6 +70,7 @@ class DispatchTunable(Tunable):
         export_name = self.subject
         text = ir.print_module(ModuleOp([copy])).replace(f"@{export_name}", "@export")
         text = text.replace(f"@{symbol_name(self.executable)}", "@executable")
+        # A constant operand may be packed before the first call, so that the kernel takes another time.
         operands = [f"{'constant ' * is_constant(v)}{v.type}" for v in (*self.use.workload, *self.use.arguments)]
         return f"{text}({', '.join(operands)})"
 
@@ -94,10 +103,15 @@ class Programs(TrialBuilder):
     def _program(self, wanted: Sequence[tuple[DispatchTunable, str]]) -> Sequence[Trial | None]:
         """Compile one program with a function for each dispatch and configuration, and return a trial for each.
 
-        The trials are None if the program does not compile.
+        The functions are `trial_0`, `trial_1`, ... in the order of `wanted`. The trials are all None if the program
+        does not compile.
+
+        Args:
+            wanted: Pairs of a tunable and the name of one of its configurations; a tunable may occur several times.
         """
         if not wanted:
             return []
+        # The report lists the dispatches whose executables the compilation may merge into one.
         module, report = ModuleOp([]), FusionReport("trials")
         for trial, (tunable, config) in enumerate(wanted):
             executable = tunable.executable.clone()

@@ -18,10 +18,14 @@ from pydispatch.tuning.dispatches import DispatchTunable
 
 
 class FallbackTunable(DispatchTunable):
-    """Export that calls imported functions with generated fallbacks (`hal.import.fallback`).
+    """Export that calls external functions with fallbacks: functions with a body that replace them if they are missing.
 
-    Its two configurations are texts that begin with "calls": calls of the imported functions, which is the default, or
-    of their fallbacks. `default` is "" if the export calls no such function.
+    Example: an executable declares `func.func private @twice(f32) -> f32 attributes {hal.import.fallback = @slow}`, has
+    the body of `@slow`, and its export calls `@twice`. The two configurations are "calls twice", the default, and
+    "calls slow", in which the calls of `@twice` are replaced by calls of `@slow`.
+
+    An external function is an import, which a device provides when it loads the program, or is linked from an object
+    file at compile time. `default` is "" if the export calls no function with a fallback.
     """
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
@@ -29,7 +33,7 @@ class FallbackTunable(DispatchTunable):
         super().__init__(executable, export, uses)
         declared = _functions_with_fallbacks(executable)
         called = {name for call in _calls(executable, export) if (name := symbol(call, "callee")) in declared}
-        # A function that was linked at compile time is no import any more.
+        # Functions that are linked at compile time are no imports: they cannot be missing when the program is loaded.
         self.needed_imports = [import_symbol(declared[name]) for name in called if is_import(declared[name])]
         # The two configurations: calls of these functions ("" if there are none), and of their fallbacks.
         self.default = f"calls {', '.join(sorted(import_symbol(declared[name]) for name in called))}" if called else ""

@@ -66,6 +66,7 @@ class MatchPrograms(TrialBuilder):
 
     def _program(self, tunable: MatchTunable, config: str) -> Trial | None:
         """Compile the match alone, by the pattern's kernel or without any pattern. Return None if that fails."""
+        # A pattern that does not match the extracted operations is an error, as generated code would be measured then.
         patterns = [tunable.candidate.pattern] if tunable.is_pattern_kernel(config) else []
         options = replace(self._options, rewrites=Rewrites(rewrites_by_patterns(patterns), require_match=True))
         try:

@@ -17,7 +17,24 @@ FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat
 def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
     """Return a module with a function `trial` that consists of copies of `ops` and returns their `results`.
 
-    Return None if a size is dynamic, an operation has no generated code, or the operations are in several blocks.
+    Operands from outside `ops` become arguments, except the results of `FILLS`, whose operations are copied, too.
+
+    Example: for `%y = linalg.matmul ins(%a, %b) outs(%zero)`, where %zero is a filled tensor, it is
+
+        func.func public @trial(%a, %b) {
+          %0 = arith.constant 0.0
+          %e = tensor.empty()
+          %zero = linalg.fill ins(%0) outs(%e)
+          %y = linalg.matmul ins(%a, %b) outs(%zero)
+          return %y
+        }
+
+    Return None if a size is dynamic, the operations are in several blocks, or one is a `pyd.custom`, for which no code
+    can be generated.
+
+    Args:
+        ops: Operations of one block, at least one.
+        results: Results of `ops` that the function returns.
     """
     block = next(iter(ops)).parent
     if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
@@ -27,7 +44,7 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
         return None
     body = Block()
     mapping: dict[SSAValue, SSAValue] = {}
-    for op in block.ops:
+    for op in block.ops:  # in program order; `ops` may be a set
         if op in ops:
             for value in op.operands:
                 _map_operand(body, value, mapping)
@@ -39,9 +56,13 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
 
 
 def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Map an operand to a value of the new body: copy the operations `FILLS`, and add an argument for any other value.
+    """Map an operand to a value of the new body, unless `mapping` has it.
 
-    Constants that are derived from others at load time become arguments, too: the program lacks what derives them.
+    The result of a constant, an empty or a filled tensor (`FILLS`) is mapped to the result of a copy of its operation,
+    whose operands are mapped in the same way. Any other value is mapped to a new argument of the body.
+
+    Constants that are derived from others at load time (`#pyd.derived`) become arguments, too: the new program lacks
+    the function that computes them.
 
     Args:
         body: The new body, which receives copies and arguments.

@@ -54,24 +54,46 @@ def neighbours(level: Level, problem: Problem, schedule: Schedule) -> list[Sched
 
 
 def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
-    """Yield the schedules that differ in one property, whether legal or not, likely improvements first.
+    """Yield the schedules that differ from `schedule` in one property, whether legal or not, likely improvements first.
 
-    The `batch` of a schedule is the number of products that share packed columns of B; it is 1 if B is not packed.
+    A schedule has a register block of mr x nr sums, a workgroup's tile of mt x nt sums, which is a multiple of it, and
+    steps of K that are multiplied at once (kc). Operands are packed, that is, copied in the order of reads, or read in
+    place. With a `batch`, a workgroup computes several tiles with the same packed columns of B.
+
+    Example: for `14x32, tile 112x256, K 512, packs B` the first ones are
+
+        14x32, tile 112x256, K 512                        (B in place)
+        14x32, tile 112x256, K 512, packs A and B
+        14x32, tile 224x256, K 512, packs B               (twice the height, then other sizes of the tile)
+        14x32, tile 112x256, K 256, packs B               (half the steps of K, then other numbers)
+
+    and then those with other batches and register blocks.
+
+    Args:
+        level: The CPU.
+        problem: The contraction.
+        schedule: The schedule to vary.
     """
+    # What is packed. A batch shares packed columns of B, so it is 1 if B is not packed.
     yield replace(schedule, pack_b=not schedule.pack_b, batch=1)
     yield replace(schedule, pack_a=not schedule.pack_a)
+    # The tile: factors of its height and width.
     for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):
         yield replace(
             schedule, mt=_multiple(schedule.mt * height, schedule.mr), nt=_multiple(schedule.nt * width, schedule.nr)
         )
+    # The steps of K.
     for times in (0.5, 2, 0.25):
         yield replace(schedule, kc=_multiple(schedule.kc * times, STEP))
     if problem.k is not None:
         yield replace(schedule, kc=problem.k)
+    # The batch: up to `b_uses` tiles, which use the same columns of B. A batch requires a B that is packed with all
+    # steps of K, so these properties are set, too.
     if problem.b_uses > 1 and problem.k is not None:
         for batch in (schedule.batch // 2, schedule.batch * 2, problem.b_uses):
             yield replace(schedule, pack_b=True, kc=problem.k, batch=max(1, min(batch, problem.b_uses)))
-    # A transposed B that is read in place has vectors along K, so that its register blocks are no vectors of columns.
+    # The register block, of the sizes of `_blocks`, which are for vectors of columns. Not for a transposed B that is
+    # read in place: its vectors are along K, and each sum takes a register.
     if not (problem.is_b_transposed and not schedule.pack_b):
         for mr, nr in _blocks(level, problem, schedule):
             yield replace(schedule, mr=mr, nr=nr, mt=_multiple(schedule.mt, mr), nt=_multiple(schedule.nt, nr))

@@ -98,18 +98,31 @@ class Search:
     def run(self, tunables: Sequence[Tunable], seconds: float) -> dict[Tunable, Measurement]:
         """Measure tunables, apply the best configurations, and return the measurements, including stored ones.
 
-        seconds: time limit, without the compilation of the defaults; 0 uses stored measurements only. The tunable that
-        takes most of the time is measured even if the limit is shorter.
+        A tunable's weight is the time that it takes by default: microseconds of a call times `calls`. The tunable with
+        the largest weight is searched first, and in any case. Each gets a share of the time limit by its weight: of
+        10 s, tunables that take 300 and 100 us get 7.5 and 2.5 s. Time that one leaves over is shared by the others.
+
+        Tunables whose stored measurement is complete are not measured again.
+
+        Args:
+            tunables: The tunables.
+            seconds: Time limit, without the compilation and measurement of the defaults; 0 uses stored measurements
+                only.
+
+        Returns:
+            The measurements of the tunables that have one.
         """
+        # Load stored measurements, and measure the defaults of the tunables without a complete one.
         entries = {tunable: entry for tunable in tunables if (entry := self._stored_measurement(tunable)) is not None}
         states: list[SearchState] = []
         if seconds:
             incomplete = [tunable for tunable in tunables if tunable not in entries or not entries[tunable].complete]
             states = self._measure_defaults(incomplete, entries)
+        # Search the tunables, those with the largest weights first.
         begin = self.clock()
         end = begin + seconds
         weights = [state.default_us * state.tunable.calls for state in states]
-        left = total = sum(weights)
+        left = total = sum(weights)  # left: weights of the tunables that have not been searched
         heaviest_first = sorted(zip(weights, states, strict=True), key=lambda pair: -pair[0])
         for rank, (weight, state) in enumerate(heaviest_first):
             now = self.clock()
@@ -127,6 +140,7 @@ class Search:
             self.database.store(state.tunable.key, entry)
             self.say(_report_line(state, weight / total if total else 0))
         self.spent = self.clock() - begin
+        # Apply the best configurations, including those of stored measurements.
         for tunable, entry in entries.items():
             if entry.chosen != tunable.default:
                 tunable.apply(entry.chosen)
@@ -180,7 +194,16 @@ class Search:
     def _improve(self, state: SearchState, end: float) -> None:
         """Search the neighbours of the best configuration until none is faster or `end`, a time of `clock`, is reached.
 
-        The search also ends early if the next batch would probably exceed the limit: if it takes as long as the last.
+        This is hill climbing. In each round the untried neighbours of the best configuration are measured, `BATCH` at
+        once. If one of them is faster, it becomes the best, and the next round tries its neighbours. Else the search
+        is complete.
+
+        The search also ends if the next batch would exceed the limit, supposing that it takes as long as the last one.
+        Faster configurations that were found until then are still compared with the best.
+
+        Args:
+            state: The search for one tunable, which is updated.
+            end: Time limit, as `clock` counts time.
         """
         while True:
             names = [n for n in dict.fromkeys(state.tunable.neighbours(state.chosen)) if n not in state.tried]
@@ -191,6 +214,7 @@ class Search:
                     return
                 fast += self._try(state, names[at : at + BATCH])
                 spent = self.clock() - begin
+                # After the last batch of the round, the comparison below takes place whatever time is left.
                 if self.clock() + spent > end and at + BATCH < len(names):
                     self._compare(state, fast)
                     return

@@ -71,12 +71,21 @@ def add_standalone(
 ) -> DispatchEntry:
     """Add a function that runs a copy of a dispatch, called `trial_0` if `trial` is 0, and the dispatch's executable.
 
-    The function's arguments are those of the dispatch. Constants are replaced by others, as their values do not affect
-    the time.
+    Tensors that are not constants become arguments of the function. Constant tensors are replaced by splats, since
+    their values do not affect the time. Constant scalars are copied, and other scalars become 1.
+
+    Example: for `%c = flow.dispatch @exe::@matmul(%a, %b)`, where %b is a constant, the module receives
+
+        func.func public @trial_0(%0: tensor<64x32xf32>) -> tensor<64x16xf32> {
+          %1 = arith.constant dense<0.5> : tensor<32x16xf32>
+          %2 = flow.dispatch @executable_0::@matmul_0(%0, %1) : ...
+          return %2 : tensor<64x16xf32>
+        }
 
     Args:
         module: Module that receives the executable and the function.
-        executable: Copy of the executable; it is renamed, as is its export.
+        executable: Copy of the executable, which is renamed and moved to `module`. The export of a `flow.executable` is
+            renamed, too.
         export: Name of the export in `executable`.
         use: Dispatch of the export that is copied.
         trial: Number that makes the names unique in the module.
@@ -86,7 +95,8 @@ def add_standalone(
     """
     name, new_export = f"executable_{trial}", export
     executable.properties["sym_name"] = StringAttr(name)
-    if isinstance(executable, flow.ExecutableOp):  # may be joined with others, where names must differ
+    # The compilation may merge `flow.executable`s into one, where the names of exports must differ.
+    if isinstance(executable, flow.ExecutableOp):
         new_export = f"{export}_{trial}"
         for op in walk(executable):
             if "sym_name" in op.properties and symbol_name(op) == export:

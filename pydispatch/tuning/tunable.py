@@ -10,12 +10,20 @@ from pydispatch.formats.artifact.artifact import Artifact
 
 
 class Tunable(ABC):
-    """Part of a program with several named configurations.
+    """Part of a program with several named configurations, of which tuning chooses the fastest.
+
+    Example: the kernel of a matrix product. Its configurations are schedules, such as `14x32, tile 112x256, K 512` and
+    `14x32, tile 112x256, K 512, packs B`. Other tunables, such as a convolution, have just two configurations.
+
+    `Search` measures the default, then the neighbours of the best configuration so far, until none of them is faster.
+    At the end it calls `apply`, unless the default is best. What it measures are trials: programs of a `TrialBuilder`
+    that compute the tunable alone, in one configuration.
 
     Attributes:
         subject: Description of the tunable for messages.
         key: Text that is equal for tunables to which the same measurement applies, on one machine.
-        calls: Minimum number of times that the program computes the tunable.
+        calls: Number of equal dispatches, convolutions or matches in the program, for which the tunable stands. The
+            search multiplies times by it. Repetitions in loops do not count.
         default: Name of the configuration that is used without measurement.
     """
 

@@ -84,10 +84,23 @@ class Tuner:
     def _search(
         self, compilation: Pipeline, builder: TrialBuilder, tunables: Sequence[Tunable], seconds: float
     ) -> None:
-        """Measure tunables within `seconds`, apply the best configurations, and add them to `choices`."""
+        """Measure tunables within `seconds`, apply the best configurations, and add them to `choices`.
+
+        The time that this takes, without the measurement of the defaults, is subtracted from the time left.
+
+        Args:
+            compilation: The tuned compilation.
+            builder: Builder of programs that compute one of the tunables.
+            tunables: The tunables; there may be none.
+            seconds: Time limit of this search; 0: only stored measurements are used.
+
+        Raises:
+            CompileError: The program is not compiled for one CPU like this one, even if there are no tunables.
+        """
         machine = _machine(compilation)
         if not tunables:
             return
+        # Stored measurements apply to this CPU, this number of workers, and code for these features.
         where = f"{self._bench.machine}, code for {machine.cpu} {machine.llvm_features}".rstrip()
         search = Search(builder, self._bench, Database(where, self._say), self._say)
         entries = search.run(tunables, seconds)
@@ -126,9 +139,17 @@ def _machine(compilation: Pipeline) -> Machine:
 
 
 def tunables_of(compilation: Pipeline, machine: Machine) -> list[DispatchTunable]:
-    """Return the tunables of a program whose dispatches are formed.
+    """Return the tunables of a program whose dispatches are formed, one for each export that can be measured alone.
 
-    These are the exports with static sizes that call imports with fallbacks, or that are one contraction.
+    All dispatches of such an export have static sizes. The export is one of these:
+
+    - It calls external functions with fallbacks, functions of the module that replace them if they are missing
+      (`FallbackTunable`).
+    - It was formed from one contraction, such as a matrix product or convolution (`ContractionTunable`).
+
+    Args:
+        compilation: The tuned compilation, which has one target.
+        machine: The CPU of that target.
     """
     backend = require_backend(compilation.targets()[0])
     executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
@@ -140,7 +161,7 @@ def tunables_of(compilation: Pipeline, machine: Machine) -> list[DispatchTunable
         fallbacks = FallbackTunable(executable, export, uses)
         if fallbacks.default:  # the calls of imports with fallbacks; "" if the export has none
             tunables.append(fallbacks)
-        elif isinstance(executable, flow.ExecutableOp):
+        elif isinstance(executable, flow.ExecutableOp):  # those of other dialects have hand-written kernels
             tunable = contraction_tunable(executable, export, uses, backend, machine)
             tunables += [] if tunable is None else [tunable]
     return tunables

@@ -107,8 +107,12 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
         targets = [label(name) for name in targets_of]
 
         def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-            """Return the block that all threads jump to. If they disagree, split the group by index, and return -1."""
-            chosen = np.broadcast_to(frame.regs[slot], frame.n)
+            """Return the block that all threads jump to. If they disagree, split the group by index, and return -1.
+
+            Example: with the targets [7, 3] and the indices [0, 1, 0] of three threads, one new group has threads 0 and
+            2, at block 7, and another has thread 1, at block 3.
+            """
+            chosen = np.broadcast_to(frame.regs[slot], frame.n)  # a constant index is a scalar
             if (chosen >= len(targets)).any():
                 thread = int(np.argmax(chosen >= len(targets)))
                 frame.fault(
@@ -117,7 +121,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
             first = int(chosen[0])
             if (chosen == first).all():
                 return targets[first]
-            chosen = chosen.copy()  # release_frame() invalidates the registers
+            chosen = chosen.copy()  # the group's registers are not used after release_frame()
             group.release_frame()
             thread_positions = group.positions()  # in the frame of the activation
             for target in np.unique(chosen):
@@ -198,10 +202,18 @@ class _BarrierOperands(NamedTuple):
 
 
 def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q.
+    """Build a barrier, at which the threads of a block wait for each other. Forms of the instruction:
 
-    a is the number of the barrier, b the number of threads that it waits for (by default all of the block). The first
-    operand of .red is its result, the last the predicate that it reduces.
+        bar.sync a{, b};                        waits until all threads have arrived
+        bar.arrive a, b;                        arrives without waiting
+        bar.red.popc.u32 d, a{, b}, {!}p;       waits, and counts the threads whose p is true
+        bar.red.and.pred d, a{, b}, {!}p;       waits, and computes the conjunction of all p; .or: the disjunction
+
+    `barrier` may be written for `bar`, with or without `.cta`. a is the number of one of the block's sixteen barriers,
+    b the number of threads that it waits for, by default all of the block.
+
+    Returns:
+        The function that `Translator` calls when all labels are known; it returns the closure of `_barrier_end`.
     """
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1:
@@ -241,19 +253,31 @@ def _bar_reduction(
 
 
 def _barrier_end(operands: _BarrierOperands, after: int) -> End:
-    """Return the closure that arrives at a barrier. after: the block of code that follows the barrier."""
+    """Return the closure by which threads arrive at a barrier.
+
+    Args:
+        operands: Slots of the instruction's operands.
+        after: Number of the block of code that follows the barrier.
+    """
     instruction, waits, barrier, count, reduction = operands
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-        """Return the next block of code of the group, or -1 if its threads wait.
+        """Let the threads of a group arrive; return the group's next block of code, or -1 if its threads wait.
 
-        A group of all living threads does not wait, unless the instruction states a thread count or a reduction.
-        bar.arrive counts its threads and goes on. All others leave their frame until as many threads have arrived as
-        the barrier needs.
+        - All living threads of the batch arrive together: they go on at once, unless the instruction states a thread
+          count or a reduction.
+        - bar.arrive: the threads are counted, and go on.
+        - Else the group ends, and its threads wait in `batch.barriers`. When as many threads have arrived as the
+          barrier needs, `Barriers.release` makes new groups of them, at block `after`.
+
+        Args:
+            batch: The thread blocks that run together.
+            group: Threads that are at the barrier instruction together.
+            frame: Their registers.
         """
         barriers = batch.barriers
-        # A barrier of all threads that no other thread has arrived at opens at once. This starts a new epoch, by
-        # which race detection orders accesses.
+        # No thread has arrived at any barrier, and the group has all living threads: the barrier opens at once. It
+        # begins a new epoch of each block; race detection takes accesses of different epochs as ordered.
         if barriers.is_unused and count is None and reduction is None and group.size == batch.living:
             batch.epochs += 1
             return after

@@ -65,8 +65,8 @@ class Launched(Protocol):
         shared_stride: Distance between the shared memories of two blocks.
         params: Memory of the kernel's parameters.
         memory: Global memory.
-        races: Race detector; None if races are not detected.
-        kernel: An `image.Kernel`.
+        races: `races.RaceDetector`; None if races are not detected.
+        kernel: The `image.PtxKernel` that is launched. Its type is Any to avoid a cycle of imports.
     """
 
     grid: Dim3

@@ -40,20 +40,24 @@ class Translator:
         self._next_needs_new_block = False  # whether the next instruction must not be added to the last block
 
     def run(self, local_size: int) -> FunctionCode:
-        """Translate the function, and return its code. local_size: bytes of its local memory.
+        """Translate the function, and return its code.
+
+        Args:
+            local_size: Bytes of local memory that the function's variables take for each thread.
 
         Raises:
             ArtifactError: An instruction, or one of its operands, is not supported. Names line and instruction.
         """
         builder = self._builder
-        # Declare parameters, results and the variables for arguments of calls.
+        # Declare parameters, results and the variables for arguments of calls. A kernel has no results, and its
+        # parameters are in the memory of the launch: the builder has their addresses among its symbols.
         for param in (*self._function.params, *self._function.returns):
             if not self._function.is_entry:
                 self._declare(param)
         for variable in self._function.variables:
             if variable.space == "param":
                 builder.declare(variable.name, np.dtype("u1"), variable.size)  # as bytes
-        # Translate the instructions. The ends of blocks of code follow when all labels are known.
+        # Translate the instructions. The closures that end blocks are built last, when all labels are known.
         for item in self._function.body or ():
             if isinstance(item, PtxLabel):
                 self._open_block()
@@ -110,9 +114,13 @@ class Translator:
         builder.reads, builder.writes = set(), set()
 
     def _translate_instruction(self, instruction: Instruction) -> None:
-        """Translate an instruction: append its closure to the current block or to a new one, or end the block.
+        """Translate an instruction: append its closure to a block of code, or end the block.
 
-        An instruction that waits for other lanes begins a new block, before which the scheduler waits.
+        - A terminator, such as bra, ret or bar.sync, ends the block.
+        - An instruction that waits for other lanes (threads of its warp), such as shfl.sync, begins a block. The
+          scheduler runs that block when these lanes have arrived.
+        - Any other instruction is appended to the last block, or to a new one if that has ended. With a guard (`@p`),
+          its closure runs for the threads where the guard holds.
         """
         if is_terminator(instruction):
             self._terminate(instruction)
@@ -121,7 +129,7 @@ class Translator:
         if handler is None:
             self._builder.fail(instruction)
         builder = self._builder
-        mask = instruction_set.waits_for(instruction)
+        mask = instruction_set.waits_for(instruction)  # index of an operand or -1; None: it does not wait
         if mask is not None:
             self._add_waiting(instruction, handler, mask)
             return
@@ -177,20 +185,26 @@ class Translator:
         self._next_needs_new_block = True
 
     def _finish(self, local_size: int) -> FunctionCode:
-        """Assign the registers to stores, and return the code. local_size: bytes of the function's local memory."""
+        """Assign the registers to stores, and return the code. local_size: bytes of the function's local memory.
+
+        A store is an array over the threads that holds one register, or several whose values do not overlap in time.
+        A slot is an operand of closures, `regs[slot]`: a view of a store, a constant or a special value.
+        """
         builder = self._builder
         stores = RegisterStores(self._blocks, builder)
         for block in self._blocks:
             stores.summarize_accesses(block)
         slots = list(builder.slots)
-        # Slots that a frame binds to arrays: unused results, special values, and the registers that have a store.
+        # Slots that a frame binds to arrays: unused results, special values, and the registers that have a store. A
+        # register that no instruction accesses has none, and the index -1.
         bound_slots = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
         bound_slots += [
             slot
             for slot, operand in enumerate(slots)
             if isinstance(operand, RegisterView) and stores.store_of[operand.storage] >= 0
         ]
-        # A frame begins with a copy of the template: constants in their slots, None in those that it binds to arrays.
+        # A frame, the registers of threads that run together, begins with a copy of the template: constants in their
+        # slots, None in those that it binds to arrays.
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
         return FunctionCode(
             name=self._function.name,
@@ -202,6 +216,7 @@ class Translator:
             bound_slots=bound_slots,
             store_of=stores.store_of,
             store_kinds=stores.kinds,
+            # Unshared stores are the first ones. They may be read before they are written, so they begin as zeros.
             pool=RegisterPool(stores.kinds, zeroed=list(range(stores.unshared_count))),
             local_size=local_size,
         )
@@ -216,16 +231,24 @@ def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, b
 
 
 def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> Step:
-    """Return a closure that runs `step` for the threads whose guard is true.
+    """Return a closure that runs `step` only for the threads where the guard of `instruction` holds.
 
-    Unless these are all threads, `step` runs on copies of their registers, which are written back.
+    Example: for `@p add.s32 %r1, %r1, 1;` with p = [1, 0, 1], `step` gets copies of elements 0 and 2 of %r1, and its
+    results are written back to them. If the guard holds for all threads, `step` gets the registers themselves.
+
+    Args:
+        builder: Builder of the function, whose `reads` and `writes` are the slots that `step` accesses.
+        instruction: The instruction, with a guard `@p` or `@!p`.
+        step: Closure of the instruction without its guard.
     """
+    # Before guard_of(), which adds the slot of the guard to `reads`: `step` does not access that.
     accessed, written = sorted(builder.reads | builder.writes), sorted(builder.writes)
     slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
-        """Run `step` for the threads whose guard has the value `wanted`. `regs` are the operands of all threads, of
-        which the one in FRAME_SLOT is their frame.
+        """Run `step` for the threads whose guard has the value `wanted`.
+
+        regs: operands of all threads by slot; their frame is in FRAME_SLOT.
         """
         guard, frame = regs[slot], regs[FRAME_SLOT]
         count = np.count_nonzero(guard)
@@ -240,7 +263,7 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
             copies[FRAME_SLOT] = frame.subset(positions)
             for accessed_slot in accessed:
                 value = regs[accessed_slot]
-                if isinstance(value, np.ndarray) and value.ndim:
+                if isinstance(value, np.ndarray) and value.ndim:  # a scalar holds for all threads
                     copies[accessed_slot] = value[positions]
             step(copies)
             for accessed_slot in written:
