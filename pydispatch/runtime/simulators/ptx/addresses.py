@@ -253,15 +253,23 @@ class AddressResolver:
         return accesses
 
     def _resolve_allocation(self, frame: Frame, addresses: Any, resolved: Any) -> MemoryAccess:
-        """Return the access to the allocation of the first unresolved thread, by all threads that access it.
+        """Resolve the threads that access the same allocation as the first unresolved thread, and return their access.
 
-        These threads are marked in `resolved`, bool [n].
+        Say that no thread is resolved, and that the threads at positions 0 and 2 have addresses in an allocation X, and
+        the thread at position 1 in Y. The result is the access of the threads 0 and 2 to X, and `resolved` becomes
+        [True, False, True]. The next call returns the access of thread 1 to Y.
+
+        Args:
+            frame: The threads that run.
+            addresses: Global or generic addresses, uint64 [n].
+            resolved: Mask of the threads that earlier calls, or the windows, have resolved, bool [n]. The threads of
+                the result are added to it.
         """
         # Find the allocation, and the threads whose addresses are in it.
         first = int(np.argmin(resolved))
         address = int(addresses[first])
         memory = frame.batch.memory
-        is_parameter = PARAM <= address < PARAM + WINDOW
+        is_parameter = PARAM <= address < PARAM + WINDOW  # of the kernel: they are no part of global memory
         allocation = frame.batch.launch.params if is_parameter else memory.find(address)
         if allocation is None:
             self._fault(frame, first, address, memory.describe_near(address))
@@ -269,6 +277,7 @@ class AddressResolver:
         # Check that the accesses of these threads end in it, and may write to it.
         # Atomic operations on the last bytes reach the padding to a whole word, as on any GPU.
         end = allocation.start + allocation.data.size if self.atomic else allocation.end
+        # The first thread may be outside: after the kernel's parameters, or in an allocation without bytes.
         if not is_inside[first] or address + self.size > end:
             self._fault(frame, first, address, f"; it leaves the {allocation}")
         is_leaving = is_inside & (addresses + np.uint64(self.size) > np.uint64(end))
@@ -299,18 +308,23 @@ class AddressResolver:
             )  # fmt: skip
 
     def resolve_window(self, frame: Frame, positions: Any, offsets: Any, shared: bool) -> MemoryAccess:
-        """Return an access to shared or local memory.
+        """Check an access to shared or local memory, and return it.
+
+        Both are windows: the same addresses name a different memory in each block (shared) or thread (local). The
+        memories of a batch are in one array, one after the other, so the start of each thread's memory is added to its
+        offset. With shared memories of 1024 bytes, the offset 20 in a thread of the batch's second block becomes 1044.
 
         Args:
             frame: The threads that run.
-            positions: Positions of the accessing threads, int64 [threads]; None: all.
+            positions: Positions of the accessing threads in the frame, int64 [threads]; None: all.
             offsets: Bytes from the start of each one's shared or local memory, int64 [threads].
             shared: Whether the memory is shared, else it is local.
         """
         batch, size = frame.batch, self.size
         limit = batch.launch.shared_bytes if shared else batch.local_stride
-        # The OR of all offsets tells almost always that all are valid: it is negative if one of them is, has each low
-        # bit that one of them has, and is at least as large as the largest one.
+        # The OR of all offsets shows in nearly all cases that all are valid. It is negative or misaligned if one of the
+        # offsets is, and at least as large as the largest one. It may be larger (4 | 8 = 12), so the maximum is
+        # computed if the OR exceeds the limit.
         all_bits = int(np.bitwise_or.reduce(offsets))
         if all_bits & (size - 1):
             self._check_alignment(frame, positions, offsets)
@@ -321,7 +335,7 @@ class AddressResolver:
         memory = batch.shared if shared else batch.local
         # MemoryAccess(...) is a Python call, which would cost more than the rest of the access.
         access: MemoryAccess = tuple.__new__(MemoryAccess, (positions, memory, offsets + own_starts))
-        if shared:
+        if shared:  # local memory belongs to one thread, and has no data races
             self.record(frame, access)
         return access
 

@@ -36,8 +36,8 @@ class _Copy:
 class AsyncCopies:
     """Pending copies of the threads of a batch, in the order in which they began.
 
-    A thread's copies belong to its current group, which `commit` (cp.async.commit_group) closes. Threads are given by
-    their indices in the batch, int64 [threads].
+    Each thread numbers its groups of copies from 0. A copy belongs to the current group of its thread, which `commit`
+    (cp.async.commit_group) closes. Threads are given by their indices in the batch, int64 [threads].
     """
 
     def __init__(self, thread_count: int) -> None:
@@ -57,10 +57,16 @@ class AsyncCopies:
         self._groups[threads] += 1
 
     def wait(self, threads: Any, most_pending: int | None) -> None:
-        """Write the bytes of the copies of threads, except those of their last `most_pending` closed groups and of
-        their current groups.
+        """Write the bytes of pending copies, except those of each thread's last `most_pending` closed groups and of its
+        current group.
 
-        None: all copies, those of the current groups too.
+        A thread that has begun the copies c0, c1 and c2 with a `commit` after c0 and after c1 is in group 2. With
+        `most_pending` 1, c0 is written; with 0, c0 and c1.
+
+        Args:
+            threads: The threads that wait.
+            most_pending: Operand of cp.async.wait_group: how many closed groups of a thread may stay pending. None (for
+                wait_all): all copies are written, those of the current groups too.
         """
         # For each thread of the batch: the index of the first group that stays pending. A thread that does not wait has
         # -1, so that all of its groups stay pending.

@@ -35,13 +35,17 @@ class Reduction(NamedTuple):
 
 @dataclass(eq=False)
 class Waiting:
-    """Threads of a function call that wait at barriers.
+    """Threads of a function call that wait at barriers, after one barrier instruction that they ran together.
+
+    The closure of the instruction (`terminators._barrier_end`) creates it without `slots` and `barrier_numbers`.
+    `Barriers.arrive` sets these and adds it to `Barriers.waiting`. `Barriers.release` removes the threads whose barrier
+    opens, which are a `subset` if the threads belong to several thread blocks or wait at several barriers.
 
     Attributes:
         activation: The function call.
         return_block: Index of the block of code where they continue.
         index: Their positions in the frame of the call, int64 [threads].
-        slots: Index in the batch of each one's thread block, int64 [threads].
+        slots: Thread block of each thread, as its index in the batch, int64 [threads]. These are no slots of operands.
         barrier_numbers: The barrier that each waits at, 0 to 15, int64 [threads].
         instruction: The barrier instruction.
         reduction: The reduction of bar.red; None for other barriers.
@@ -133,7 +137,7 @@ class Barriers:
         """
         if wait.instruction.opcode == "barrier" and "aligned" not in wait.instruction.modifiers:
             return
-        lanes = self._batch.lane_numbers()
+        lanes = self._batch.lane_numbers()  # warp * 32 + lane of each thread of the batch
         for other in self.waiting:
             if other.instruction is wait.instruction or other.instruction.opcode == "barrier":
                 continue
@@ -147,13 +151,20 @@ class Barriers:
                 )
 
     def release(self) -> bool:
-        """Open the barriers where all threads have arrived. Return whether any thread continues."""
+        """Open the barriers where all threads have arrived. Return whether any thread continues.
+
+        A barrier with a thread count opens when as many threads have arrived, any other barrier when all living threads
+        of its block have. The arrays are [thread blocks of the batch, 16 barriers]. If two blocks have 64 living
+        threads each and `_arrived[:, 0]` is [64, 32], barrier 0 of the first block opens, and its 64 threads are made
+        ready.
+        """
         if not self.waiting and not self._arrived.any():
             return False
         batch = self._batch
-        living = np.bincount(batch.block_slots()[batch.alive], minlength=batch.count)
+        living = np.bincount(batch.block_slots()[batch.alive], minlength=batch.count)  # threads of each block
+        # A thread count is a multiple of 32, so it may exceed the threads of a block whose last warp is incomplete.
         needed = np.where(self._counts > 0, np.minimum(self._counts, batch.threads_per_block), living[:, None])
-        is_complete = (self._arrived >= needed) & (self._arrived > 0)
+        is_complete = (self._arrived >= needed) & (self._arrived > 0)  # a block without living threads needs 0
         if not is_complete.any():
             return False
         opened = self._remove_waiting(is_complete)
@@ -164,7 +175,7 @@ class Barriers:
         self._reduce([wait for wait in opened if wait.reduction])
         for wait in opened:
             self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))
-        return bool(opened)
+        return bool(opened)  # False if only threads of bar.arrive, which do not wait, have arrived
 
     def _remove_waiting(self, is_complete: Any) -> list[Waiting]:
         """Remove the threads from `waiting` that wait at complete barriers, and return them.

@@ -163,10 +163,16 @@ class Batch(ThreadBatch):
             activation.frame.return_stores_to_pool()
 
     def _advance(self, group: ThreadGroup) -> None:
-        """Run a group until it diverges, waits or ends, or until another should run.
+        """Run a group block by block until it diverges, waits, ends, or yields to another ready group.
 
-        That is so if the other one is in a deeper call or at a lower program counter, or if this group may be spinning
-        on it. A group that runs because another one was spinning (`is_round_robin`) ignores calls and program counters.
+        It yields in two cases:
+
+        - Another group has a lower key (deeper call, then lower program counter), or the same one. Groups with the same
+          key merge in `make_ready`: divergent threads reconverge in this way.
+        - It has run so many blocks that it may be spinning on another group (see `_detect_spinning`).
+
+        A group that was chosen because another one seemed to spin (`is_round_robin`) does not yield in the first case.
+        Otherwise a spinning group at a lower program counter would run again at once.
         """
         activation, launch, ready = group.activation, self._launch, self._ready
         blocks = activation.frame.code.blocks
@@ -174,18 +180,19 @@ class Batch(ThreadBatch):
         is_round_robin, is_subset = self._is_round_robin_next, not group.has_all_threads
         self._is_round_robin_next = False
         while True:
-            # Wait if needed: a block with `sync` waits for other threads of its warps,
-            # unless all living threads are in the group.
+            # Wait if needed: a block with `sync` begins with an instruction such as shfl.sync, which waits for other
+            # threads of its warps, unless all living threads are in the group.
             block = blocks[block_index]
             if block.sync is not None and group.size != self.living:
                 group.block = block_index
-                if (activation.priority, block_index) in self._parked:  # other threads of the call wait at this block
+                # Other threads of the call are parked at this block: join them, and let the scheduler choose again.
+                if (activation.priority, block_index) in self._parked:
                     self.make_ready(group)
                     return
                 if not self._meet_warps(group, block):
                     return
             # Run the block.
-            if is_subset:
+            if is_subset:  # the frame has copies of registers, which are loaded for each block
                 frame.load_registers(block)
             regs = frame.regs
             for step in block.steps:
@@ -194,7 +201,7 @@ class Batch(ThreadBatch):
             if launch.steps >= launch.check_at:
                 launch.check(self, block, frame)
             # Find the next block.
-            if block.end is None:
+            if block.end is None:  # no branch: control falls through
                 block_index += 1
             else:
                 group.block = block_index
@@ -233,12 +240,17 @@ class Batch(ThreadBatch):
     def _meet_warps(self, group: ThreadGroup, block: CodeBlock) -> bool:
         """Return whether all threads of a group may run a block that begins with an instruction of whole warps (shfl).
 
-        Else threads whose warps are incomplete are parked, and the others run the block now: the caller is done.
+        A thread may run it if all living lanes that its mask names are in the group. If that holds for all threads, the
+        result is True, and the caller runs the block. If not, this function runs the block for these threads and parks
+        the others until their missing lanes come or exit. The caller must not use the group after the result False.
+
+        Say that the group has all lanes of warp 0 and lanes 0 to 15 of warp 1, with masks of all lanes. Then warp 0
+        runs the block now, and the 16 lanes of warp 1 are parked.
         """
         is_complete = self._find_complete(group, block)
         if is_complete.all():
             return True
-        # Lanes go on if all lanes that their masks name are here.
+        # Split the group. Both parts have the same key: that of the block at which they are.
         group.release_frame()
         positions = group.positions()
         key = (group.activation.priority, group.block)
@@ -291,26 +303,34 @@ class Batch(ThreadBatch):
             self.make_ready(group)
 
     def _unblock(self) -> bool:
-        """Make progress when no group is ready: open barriers, or resume the caller of returned threads.
+        """Make progress when no group is ready. Return False if no group is left.
 
-        Return False if no group is left. Raise KernelError for a deadlock.
+        The first of these that makes progress ends the search:
+
+        1. Open the barriers at which all threads have arrived.
+        2. Run parked threads whose missing lanes have exited since they were parked.
+        3. Let the threads that have returned from a call continue, although others of the call are blocked.
+
+        Raise KernelError for a deadlock: none of them makes progress, and threads are parked or wait at barriers.
         """
+        # 1. Barriers.
         if self.barriers.release():
             return True
-        # Groups before an instruction that their whole warps run together. They wait for the other lanes.
+        # 2. Parked groups: they are before an instruction of whole warps (shfl), and wait for other lanes.
         parked = list(self._parked.values())
         self._parked.clear()  # _meet_warps() parks again what still waits
-        sizes = [group.size for group in parked]  # a group that has parked fewer threads has made progress
+        sizes = [group.size for group in parked]
         for group in parked:
-            # Threads that have exited meanwhile are no longer waited for.
             block = group.activation.frame.code.blocks[group.block]
             if self._meet_warps(group, block):
                 self._ready[(group.activation.priority, group.block)] = group
                 self._run_met_block((group.activation.priority, group.block))
+        # Threads that have run may already wait at a barrier or have ended, so that no group is ready. Then fewer
+        # threads are parked than before.
         has_progress = bool(self._ready) or [group.size for group in self._parked.values()] != sizes
         if has_progress:
             return True
-        # Threads that have returned need not wait for threads of their call that are blocked. Deepest calls first.
+        # 3. Calls from which some threads have returned, the deepest first.
         for activation in reversed(self._activations):
             if activation.returned and activation.unfinished_count:
                 self._resume(activation)

@@ -141,12 +141,12 @@ class FunctionBuilder:
         self.storages: list[Storage] = []  # registers and `.param` variables
         self._index: dict[str, int] = {}  # name of a register or variable → its index in `storages`
         for name, type_ in types.items():
-            has_number_type = type_ in SIZES and SIZES[type_] <= 8  # b128 has none
+            has_number_type = type_ in SIZES and SIZES[type_] <= 8  # b128 is stored as opaque bytes
             self.declare(name, dtype_of(type_) if has_number_type else None)
-        self.slots: list[Any] = [None]  # slot 0 is the frame
+        self.slots: list[Any] = [None]  # operand of each slot; slot 0 is the frame
         self._slot_of: dict[Any, int] = {}  # operand → its slot
-        self.reads: set[int] = set()
-        self.writes: set[int] = set()
+        self.reads: set[int] = set()  # slots that the current instruction reads
+        self.writes: set[int] = set()  # slots that the current instruction writes
         self._prelude: list[Step] = []  # steps that compute operands of the current instruction, such as !p
 
     def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
@@ -275,14 +275,19 @@ class FunctionBuilder:
     def target(
         self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False
     ) -> int:
-        """Return the slot of a result, into which the closure writes.
+        """Return the slot of a result, and record that the current instruction writes it.
+
+        The closure stores the result by `regs[slot][...] = values`. The slot is a view of the register as the type of
+        the result: for `add.s32 %r1, ...` the register %r1, which is stored as u32, seen as int32.
 
         Args:
             instruction: The instruction.
-            operand: The register; None or `_` if the result is not stored, whose slot gets an array of its own.
+            operand: The register; None or `_` if the result is not stored. Then the closure writes to an array that no
+                instruction reads.
             type_: PTX or NumPy type of the result.
-            widen: Whether the register may be wider than the type (ld, cvt), and gets the value extended by its sign or
-                zeros.
+            widen: Whether the register may be wider than the type (ld, cvt). The view then has the size of the
+                register, and NumPy extends the values that are assigned to it: by their sign for a signed type, else by
+                zeros. For `ld.s8` into a register of 32 bits it is int32.
         """
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if operand is None or (isinstance(operand, Register) and operand.name == "_"):
@@ -293,7 +298,7 @@ class FunctionBuilder:
         if storage is None:
             self.fail(instruction, f"cannot write to {operand}")
         stored = self.storages[storage].dtype
-        if widen and stored.itemsize > dtype.itemsize and stored.kind == "u":
+        if widen and stored.itemsize > dtype.itemsize and stored.kind == "u":  # not a 128-bit register, kind V
             dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{stored.itemsize}")
         # Kind V: opaque bytes, of a register of 128 bits.
         if (stored == BOOL) != (dtype == BOOL) or stored.itemsize != dtype.itemsize or stored.kind == "V":

@@ -127,18 +127,27 @@ class _Call:
     ) -> None:
         """Start a call of one function by some threads of a group.
 
+        It begins an activation, which gives the function registers and local memory of its own, copies the arguments
+        into it, and makes its threads ready to run. The batch later calls `_copy_results` for the threads that return.
+
+        Two kinds of positions occur. The frame of a group holds only the threads of the group; the activation's frame
+        holds all threads of the caller. If the group has the positions [3, 4, 7] in the activation's frame, and
+        `positions_in_frame` is [0, 2], the threads at positions 3 and 7 call the function.
+
         Args:
             batch: The batch of threads.
-            group: The group.
-            frame: Its frame.
+            group: The group of threads that is at the call.
+            frame: The group's frame.
             code: The function.
-            positions_in_frame: Positions in the frame of the threads that call it, int64; None for all.
+            positions_in_frame: Positions in `frame` of the threads that call it, int64; None for all.
             after: Index of the caller's block of code where the threads continue.
         """
+        # Checked at each call, because the function that a pointer leads to is known only now.
         params, returns = code.function.params, code.function.returns
         if len(params) != len(self.argument_slots) or len(returns) != len(self.result_registers):
             counts = f"{len(self.argument_slots)} arguments and takes {len(self.result_registers)} results"
             frame.fault(self._instruction, 0, f"passes {counts}; '{code.name}' has {len(params)} and {len(returns)}")
+        # The calling threads, by their positions in the frame of the caller's activation.
         positions = group.positions() if positions_in_frame is None else group.positions()[positions_in_frame]
         # The function's local memory begins after that of its caller.
         end_of_local = frame.local_offset + frame.code.local_size
@@ -207,25 +216,28 @@ def _whole_slot(builder: FunctionBuilder, storage: int) -> int:
 
 
 def _copy(target: Any, index: Any, value: Any) -> None:
-    """Copy arguments or results, between registers, [threads], and `.param` variables, [threads, bytes].
+    """Copy an argument or a result of some threads into an array of the other function.
 
-    If their sizes differ, the bytes that both have are copied.
+    Either side may be a register, [threads], which is stored as an unsigned integer, or a `.param` variable,
+    [threads, bytes]. If their sizes differ, the low bytes that both have are copied. The value 0x01020304 of a u32
+    register becomes the bytes 4, 3, 2, 1 of a `.param .b8 p[4]`.
 
     Args:
-        target: Array of the target.
-        index: Positions of the threads in it, or a slice.
-        value: The values of these threads.
+        target: Array of the register or variable that receives the values.
+        index: Positions of the threads in `target`, int64, or a slice.
+        value: The values of these threads, in the order of `index`. For a register as target, a `.param` variable has
+            at least as many bytes as the register.
     """
-    if target.ndim == 2 and value.ndim == 2:
+    if target.ndim == 2 and value.ndim == 2:  # from variable to variable
         size = min(target.shape[1], value.shape[1])
         target[index, :size] = value[:, :size]
-    elif target.ndim == value.ndim:
+    elif target.ndim == value.ndim:  # from register to register: NumPy drops high bytes, or adds zeros
         target[index] = value
-    elif target.ndim == 2:
+    elif target.ndim == 2:  # from register to variable
         raw = np.ascontiguousarray(value).view(np.uint8).reshape(value.size, value.itemsize)
         size = min(target.shape[1], value.itemsize)
         target[index, :size] = raw[:, :size]
-    else:
+    else:  # from variable to register
         target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
 
 

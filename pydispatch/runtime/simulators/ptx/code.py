@@ -82,18 +82,22 @@ class LaneSync(NamedTuple):
 class CodeBlock:
     """Basic block: closures that run in sequence.
 
-    A store is the array that has a register of all threads, a slot an operand of closures, such as a view of a store.
+    `Translator` creates the blocks of a function and fills them. Closures find their operands by slots, which are
+    indices in `Frame.regs`. A store is the array with the values of a register, one for each thread; several slots may
+    be views of one store, as different types.
 
     Attributes:
         index: Index of the block in the function.
-        steps: The closures of its instructions.
-        end: Ends the block, and returns the index of the next one; None where control falls through.
+        steps: The closures of its instructions, without the branch, barrier, call or return at its end.
+        end: Closure of the instruction that ends the block: it returns the index of the next block, or -1 (see `End`).
+            None where control falls through.
         line: Line of the first instruction in the text, from 1, for messages.
-        sync: Event that the first instruction waits for; None if it does not wait.
+        sync: Lanes that the first instruction, such as shfl.sync, waits for; None if it does not wait.
         count: Number of instructions.
         slots: Slots that the block accesses.
         accesses: Slots that each instruction accesses; empty after translation.
-        live_stores: Indices of the stores that it accesses and whose values live beyond it.
+        live_stores: Indices of the stores of registers that other blocks access too, or whose value may be older than
+            this run of the block.
         block_local_stores: Indices of the stores whose values this block writes and only it reads.
         writes: Stores in `live_stores` that the block writes.
     """
@@ -115,13 +119,21 @@ class CodeBlock:
 class FunctionCode:
     """PTX function that has been translated to basic blocks of closures, ready to run.
 
+    `Translator.run` creates it once, and all calls of the function share it. The registers of a call are in a `Frame`,
+    whose list `regs` closures index by slots.
+
+    For `add.u32 %r1, %r2, 5` there are three slots. `slots` describes them: a view of %r1 as u32, a view of %r2 as u32,
+    and the constant 5. The entries of `template` are None, None and 5. The first two are in `bound_slots`, because each
+    frame sets them to arrays of its own.
+
     Attributes:
         name: Its name.
         function: The function as parsed.
         builder: Builder that assigned the slots; it has the names of registers, and the text for messages.
         blocks: Its basic blocks, as closures.
-        slots: Content of each slot of a frame: a register, a constant, or a special register.
-        template: Initial values of the slots: constants, and None for slots that a frame sets.
+        slots: Description of each slot: a `RegisterView`, `Special` or `Unused`, or a constant; None for slot 0, which
+            holds the frame, and for temporary values.
+        template: Initial `Frame.regs` of a frame: the constants, and None for all other slots.
         bound_slots: Slots that a frame sets: views of stores, unused results and special values.
         store_of: Index of the store (array over the threads) of each register and `.param` variable; -1 for one that is
             never accessed. Registers that live only inside one block may share a store.

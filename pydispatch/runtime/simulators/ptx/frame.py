@@ -67,13 +67,15 @@ class Frame:
     ) -> None:
         """Create the frame of threads that run a function.
 
+        A full frame has all threads of a call: it gets all arrays, from the pool or new ones, and all slots are set. A
+        partial frame (`full` is not None) begins without arrays; `load_registers` adds them block by block.
+
         Args:
             batch: The batch of the threads.
             code: The function.
             threads: Indices of the threads in the batch, int64 [n].
             local_offset: Where the function's local memory begins in the local memory of a thread, in bytes.
-            full: Frame of all threads of the call if these are some of them; its registers are loaded as they are
-                used. None: the frame has all threads, and register arrays of its own.
+            full: Frame of all threads of the call if these are some of them. None: this is a full frame.
             index: Positions of the threads in `full`, int64 [n]; None without one.
         """
         self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
@@ -117,10 +119,11 @@ class Frame:
         return self.full is not None
 
     def load_registers(self, block: CodeBlock) -> None:
-        """Load the stores that a block of code uses, and set the slots that are views of them.
+        """Load the stores that a block of code uses, before its first run, and set the slots that are views of them.
 
-        Only for a frame of some threads of a call, whose stores are copies from the full frame. Block-local stores are
-        written before they are read, so they are not copied.
+        Only for a frame of some threads of a call, whose stores are copies from the full frame. If the frame has the
+        threads at positions [3, 4, 7] of a call and the block uses %r1, the store of %r1 becomes elements 3, 4 and 7 of
+        the one in the full frame. A block-local store is written before it is read, so it gets an array without a copy.
         """
         if block.index in self._loaded_blocks:
             return

@@ -84,7 +84,9 @@ class _VariadicArguments:
     """Reader of the arguments of one thread's vprintf, which are in a buffer one after the other.
 
     Each begins at a multiple of its size. As in variadic calls of C, floats are doubles, and smaller integers have 4
-    bytes.
+    bytes. For `printf("%d %f", 7, 0.5f)` the buffer has 7 in bytes 0 to 3, and the double 0.5 in bytes 8 to 15.
+
+    `_print` creates one for each thread, and calls `format` for the specifiers of the text, from left to right.
     """
 
     def __init__(self, frame: Frame, position: int, address: int) -> None:
@@ -92,12 +94,17 @@ class _VariadicArguments:
         self._frame, self._position, self._address = frame, position, address
 
     def format(self, match: re.Match[str]) -> str:
-        """Return the next argument, formatted by its specifier, a match of `_FORMAT`."""
+        """Read the next argument, and return its text.
+
+        match: the specifier, a match of `_FORMAT`. `%5ld` has the length modifier "l" and the kind "d"; its argument
+        has 8 bytes, and is formatted by Python's `%5d`.
+        """
         length, kind = match.groups()
         if kind == "%":
             return "%"
         data = self._read(8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4)
-        # For Python's % operator, length modifiers are removed, and %a and %u replaced.
+        # For Python's % operator, length modifiers are removed. It lacks C's %u, for which %d is the same, and C's %a
+        # (hexadecimal float), which is printed as %g.
         specifier = match.group().replace(length or "", "", 1) if length else match.group()
         if kind == "s":
             return specifier % _string(self._frame, int.from_bytes(data, "little"))
@@ -108,8 +115,8 @@ class _VariadicArguments:
         return specifier.replace("u", "d") % int.from_bytes(data, "little", signed=kind in "dic")
 
     def _read(self, size: int) -> bytes:
-        """Read the next argument of `size` bytes, which are zeros where no memory is."""
-        self._address = -(-self._address // size) * size
+        """Read the next argument of `size` bytes; return zeros if its address is not valid."""
+        self._address = -(-self._address // size) * size  # the next multiple of its size
         data = read_bytes(self._frame, self._position, self._address, size) or bytes(size)
         self._address += size
         return data

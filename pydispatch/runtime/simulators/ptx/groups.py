@@ -17,6 +17,11 @@ in that)."""
 class Activation:
     """A call of a function by some threads, or the kernel itself, which no function calls.
 
+    `Batch.start` creates that of the kernel, `Batch.activate` that of each call. Its threads run in groups, and each
+    thread ends by a return or an exit. When no thread is unfinished, `Batch` copies the results of the returned threads
+    to the caller (`copy_results`), where they continue at `return_block`. If all unfinished threads are blocked, the
+    returned ones continue earlier.
+
     Attributes:
         frame: The registers of all threads of the call.
         caller: The activation that called; None for the kernel.
@@ -24,7 +29,8 @@ class Activation:
         return_block: The caller's block of code where the threads continue.
         copy_results: Copies the results to the caller; None for the kernel.
         unfinished_count: Number of threads that have neither returned nor exited.
-        returned: Positions in `frame` of threads that have returned and not continued in the caller, by group.
+        returned: Threads that have returned and not yet continued in the caller: for each group that has returned, an
+            array of positions in `frame`, int64.
         depth: Number of calls that enclose this one; 0 for the kernel.
         priority: Sort key of groups, the least of which runs first: that of the deepest call, so that threads return
             before their caller goes on.
@@ -36,7 +42,7 @@ class Activation:
     ) -> None:  # fmt: skip
         """Begin a call. Arguments are the attributes of the same name.
 
-        serial: number of calls that began before in the batch.
+        serial: number of calls that began before in the batch; of calls of one depth, the oldest runs first.
         """
         self.frame, self.caller, self.caller_positions = frame, caller, caller_positions
         self.return_block, self.copy_results = return_block, copy_results

@@ -189,7 +189,18 @@ class Loaded:
                 self.memory.write(address, data[:size])  # values beyond the variable's size are dropped
 
     def _word(self, variable: Variable, value: int | float | PtxSymbol) -> bytes:
-        """Return the bytes of one initial value of a variable, little-endian, in the size of the variable's type."""
+        """Return the bytes of one initial value of a variable, little-endian, in the size of the variable's type.
+
+        For a .u64 variable, `x+8` gives the address of x plus 8, in 8 bytes. For a .u8 variable, `0xff00(x)` gives one
+        byte: bits 8 to 15 of the address of x.
+
+        Args:
+            variable: The variable.
+            value: A number, or the symbol of a variable or function.
+
+        Raises:
+            ArtifactError: The symbol has no address, or a float is too large for the type.
+        """
         size = SIZES[variable.type]
         mask = (1 << 8 * size) - 1
         if isinstance(value, PtxSymbol):
@@ -199,6 +210,7 @@ class Loaded:
                     f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{value.name}', "
                     "which is not declared"
                 )
+            # A shift selects one byte of the address, `0xff00(x)`; `mask` then drops the bytes above it.
             shifted = (address + value.offset) >> (value.shift or 0)
             return (shifted & mask).to_bytes(size, "little")
         formats = {"f32": "<f", "f64": "<d", "f16": "<e"}
@@ -217,8 +229,13 @@ class Loaded:
     # -- Functions -----------------------------------------------------------------------------------------------
 
     def _translate(self, function: PtxFunction) -> FunctionCode:
-        """Translate a function into closures."""
+        """Translate a function into closures.
+
+        Names in its instructions are looked up first among its local variables and kernel parameters, then among the
+        functions of the device runtime, and then among the variables and functions of the module.
+        """
         symbols_here = symbols_of(function.variables)  # local variable → its `Special`
+        # The function's local memory ends with the last of its local variables.
         local_bytes = 0
         for variable in function.variables:
             symbol = symbols_here.get(variable.name)
@@ -228,7 +245,7 @@ class Loaded:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
                 # The address of a kernel parameter: an offset in the parameter memory of the launch.
                 symbols_here[param.name] = Special("param", dtype=np.dtype("u8"), offset=offset)
-        # _HOST: vprintf and other functions of the device runtime. No copies: there may be thousands of functions.
+        # A ChainMap does not copy the symbols of the module, which may have thousands of functions to translate.
         all_symbols = ChainMap(symbols_here, _HOST, self._symbols)
         builder = FunctionBuilder(
             self.module.name,
@@ -261,9 +278,16 @@ def offsets_of(function: PtxFunction) -> tuple[int, ...]:
 class _SharedLayout:
     """Layout of the shared variables of a module. Variables that no kernel uses together may overlap.
 
+    A variable has one offset, for all kernels that use it, because functions that several kernels call contain it as a
+    constant. Each variable begins after the end of all memory that its kernels use so far.
+
+    Example: kernel A uses x (100 bytes) and z (32 bytes, alignment 16), kernel B uses y (64 bytes) and z. Then x and y
+    both have the offset 0, because no kernel uses both. z has the offset 112, the first multiple of 16 after the longer
+    one. The end is 144 for both kernels.
+
     Attributes:
         offsets: By variable, its offset in a block's shared memory, in bytes.
-        users: By variable, the names of the kernels that use it.
+        users: By variable, the names of the kernels that use it: they, or functions that they may call, mention it.
         ends: By kernel, bytes of shared memory with a static size. Memory of dynamic size begins there.
     """
 
@@ -271,13 +295,16 @@ class _SharedLayout:
         """Append each variable to the shared memory of the kernels that use it; variables of dynamic size come last."""
         self.offsets: dict[str, int] = {}
         self.users: dict[str, list[str]] = {}
+        # Find the names that each kernel mentions, itself or through the functions that it may call.
         names_of = {f.name: _names(f) for f in module.functions if f.body is not None}
         names_of_kernel = {f.name: self._reached(f.name, names_of, module) for f in module.entries}
         self.ends = dict.fromkeys(names_of_kernel, 0)
+        # Collect the variables. One of dynamic size, `.extern .shared .b8 s[]`, has the size 0, and is laid out last.
         function_variables = [v for f in module.functions for v in f.variables]
         shared = [v for v in (*module.variables, *function_variables) if v.space == "shared"]
-        sized = [v for v in shared if v.size]  # a variable of dynamic size has 0, and is laid out after these
+        sized = [v for v in shared if v.size]
         defined = {v.name for v in sized if v.linkage != "extern"}
+        # Assign the offsets. An extern declaration gets none if the module also has the definition.
         for variable in (*sized, *(v for v in shared if not v.size)):
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
                 continue

@@ -112,12 +112,16 @@ def _access_of(instruction: Instruction, space: str) -> Instruction:
 class _PartialRead(NamedTuple):
     """Read of the source of a copy where threads copy fewer bytes than the copy's size.
 
-    It reads byte by byte, because bytes that are not copied must not be checked: their address may be invalid.
+    It reads byte by byte, because bytes that are not copied must not be checked: their address may be invalid. For a
+    copy of 16 bytes by three threads whose source sizes are 16, 0 and 5, it reads 16 bytes for the first thread, and 5
+    for the third.
+
+    `_copy` creates one for each instruction; its closure calls `read`.
 
     Attributes:
         resolver: Resolves the address of one byte of global memory.
         base: Slot of the base address, uint64.
-        offset: Bytes that are added to it.
+        offset: Bytes that are added to it; may be negative.
     """
 
     resolver: AddressResolver
@@ -136,10 +140,17 @@ class _PartialRead(NamedTuple):
     def read(self, regs: list[Any], sizes: Any, data: Any) -> None:
         """Read the first `sizes[t]` bytes of each thread t of the frame into `data[t]`.
 
-        Each byte is resolved separately: the addresses of bytes that are not copied may be invalid.
+        The other bytes of `data` do not change.
+
+        Args:
+            regs: The registers of the frame.
+            sizes: Number of bytes of each thread, at most the copy's size, [threads].
+            data: Array that receives the bytes, uint8 [threads, size of the copy].
         """
         frame = regs[FRAME_SLOT]
+        # The mask makes a negative offset unsigned: the sum wraps to the address below the base.
         addresses = np.broadcast_to(regs[self.base], frame.n) + np.uint64(self.offset & ALL_ADDRESS_BITS)
+        # Read byte by byte, each for all threads of one size together.
         for length in np.unique(sizes[sizes > 0]):
             threads = np.flatnonzero(sizes == length)
             frame_part = frame.subset(threads)

@@ -50,7 +50,13 @@ class AtomicOperation(NamedTuple):
 
 
 def _half_add(type_: str) -> Update:
-    """Return the update that adds f16 or bf16 numbers, rounded after each sum. type_: f16, bf16, f16x2 or bf16x2."""
+    """Return the update that adds f16 or bf16 numbers, rounded after each sum.
+
+    The update returns the bits of the sums. For f16x2 the old bits 0x3C00_4000, the pair (2.0, 1.0) with the low half
+    first, and the operand 0x3C00_3C00 give 0x4000_4200, the pair (3.0, 2.0).
+
+    type_: f16, bf16, f16x2 or bf16x2.
+    """
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
 
     def add_halves(old: Any, value: Any) -> Any:
@@ -64,6 +70,7 @@ def _half_add(type_: str) -> Update:
         """Return the new contents of memory: one 16-bit sum, or, for a packed type, the sums of both 16-bit halves."""
         if not is_packed:
             return add_halves(old, operands[0])
+        # "f16x2" also for bf16x2: it splits the words without a conversion, so that view() returns the original bits.
         pairs = zip(parts_of(old, "f16x2"), parts_of(operands[0], "f16x2"), strict=True)
         return joined(*(add_halves(a.view(np.uint16), c.view(np.uint16)) for a, c in pairs))
 
@@ -156,13 +163,14 @@ def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc,
 
 
 def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources: Sequence[int], target: int) -> Step:
-    """Return the closure that updates an element per thread, in the order of threads.
+    """Return the closure in which each thread updates one element, one thread after the other in their order.
 
     Args:
-        resolve: Function that returns the accesses to the elements.
+        resolve: Resolves the address of each thread. It returns an access for each allocation, with its threads and
+            their byte offsets.
         operation: The operation.
-        sources: Slots of the operands.
-        target: Slot of the old value that a thread sees; -1 if it is not stored.
+        sources: Slots of the operands: one, or two for cas.
+        target: Slot of the result: the value of the element before the thread's own update; -1 if it is not stored.
     """
     dtype = operation.dtype
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements

@@ -255,7 +255,8 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `bfi f, value, base, position, length`.
 
-    It replaces `length` bits of the base, from `position` on, by the low bits of the value.
+    It replaces `length` bits of the base, from `position` on, by the low bits of the value: the value 0x5, the base
+    0xFF00, the position 4 and the length 4 give 0xFF50.
     """
     type_ = integer_type(builder, instruction)
     dtype = UNSIGNED[SIZES[type_]]
@@ -263,8 +264,9 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def insert_field(value: Any, base: Any, pos: Any, width: Any) -> Any:
         """Insert the low `width` bits of `value` into `base` at bit `pos`."""
+        # `mask` has ones at the replaced bits, and `shift_count` is the position as int64.
         mask, shift_count = _mask(pos & _FIELD_BITS, width & _FIELD_BITS)
-        shift_in_range = np.minimum(shift_count, 63).astype(np.uint64)
+        shift_in_range = np.minimum(shift_count, 63).astype(np.uint64)  # NumPy does not define shifts by 64 or more
         shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
@@ -304,7 +306,10 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("szext")
 def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of `szext d, value, width`: the low `width` bits of a value, extended by sign or zeros."""
+    """Build the closure of `szext d, value, width`: the low `width` bits of a value, extended by sign or zeros.
+
+    Of the value 5, whose low bits are 101, szext.clamp.s32 with the width 3 gives -3, and with the width 4 it gives 5.
+    """
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in ("clamp", "wrap")
@@ -317,12 +322,14 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def extend(value: Any, width: Any) -> Any:
         """Extend the low `width` bits by the sign or by zeros, to 32 bits.
 
-        A width of 32 or more is taken modulo 32 with .wrap, which makes 32 zero bits, and as 32 with .clamp.
+        A width of 32 or more is taken modulo 32 with .wrap, so that 32 counts as 0, and as 32 with .clamp. The
+        width 0 gives 0.
         """
         width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
         ones = (np.int64(1) << width) - 1
         low = value.astype(np.int64) & ones
         if signed:
+            # If the top bit of the field is 1, all bits above the field become 1.
             low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
         return low.astype(np.uint32)
 
@@ -341,8 +348,11 @@ the selector are k. Byte 0 is the lowest."""
 def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `prmt.b32 d, a, b, selector`: four bytes out of the eight of b:a.
 
-    A nibble of the selector chooses each byte; its highest bit asks for eight copies of that byte's sign. In a mode
-    such as .f4e, the low two bits of the selector choose all four bytes.
+    Bytes 0 to 3 are those of a, the lowest first, and 4 to 7 those of b. Nibble n of the selector, from the lowest on,
+    chooses byte n of d: the selector 0x5410 joins the low halves of b and a. If the nibble's highest bit is set, byte n
+    is filled with the sign bit of the chosen byte instead: it is 0x00 or 0xFF.
+
+    In a mode such as .f4e, the low two bits of the selector choose all four bytes (see `_PRMT_MODES`).
     """
     mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
     if instruction.modifiers not in (("b32",), ("b32", mode)) or (mode and mode not in _PRMT_MODES):

@@ -184,9 +184,13 @@ def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: 
 
 @handles("set")
 def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of set: where the condition holds 1.0 for a float result, all ones for an integer; else 0.
+    """Return the closure of set, which compares a with b and stores the result as a number.
 
-    On packed types each half of the result is computed from the same halves of the operands.
+    `set.lt.f32.s32 d, a, b` sets d to 1.0 where a < b, else to 0.0. With an integer type in place of f32, d is all ones
+    (0xFFFFFFFF), else 0. The first type is that of the result, the second that of the operands.
+
+    On packed types the halves are compared separately: `set.lt.f16x2.f16x2` of the pairs (1, 5) and (2, 4) gives the
+    pair (1.0, 0.0).
     """
     condition = _condition(builder, instruction, type_count=2)
     result_type, type_ = instruction.modifiers[-2:]
@@ -216,6 +220,7 @@ def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Calla
     """
     compare, combine = condition.compare, condition.combine
     dtype = dtype_of(result_type)
+    # A bf16 is computed by its bits: 0x3F80 is 1.0.
     float_one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
     true_value = float_one if float_one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
     false_value = dtype.type(0)

@@ -181,9 +181,14 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
 
 
 def _between_floats(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
-    """Build the closure of a conversion between floats.
+    """Build the closure of a conversion between floats: cvt.rz.f16.f32, or cvt.rni.f32.f32, which rounds 2.7 to 3.0.
 
-    slot, target: slots of source and result. words: the modifiers of the instruction.
+    Args:
+        slot: Slot of the source.
+        target: Slot of the result.
+        to: PTX type of the result, one of `_FLOATS`.
+        source_type: PTX type of the source, one of `_FLOATS`.
+        words: The modifiers of the instruction, without its types.
     """
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
@@ -201,7 +206,15 @@ def _between_floats(slot: int, target: int, to: str, source_type: str, words: se
 
 
 def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
-    """Build the closure of a conversion from an integer to a float; for the arguments see `_between_floats`."""
+    """Build the closure of a conversion from an integer to a float, such as cvt.rz.f32.s64.
+
+    Args:
+        slot: Slot of the source.
+        target: Slot of the result.
+        to: PTX type of the result, one of `_FLOATS`.
+        source_type: PTX type of the source, an integer.
+        words: The modifiers of the instruction, without its types.
+    """
     mode = next((m for m in _MODES if m in words), "rn")
     put = _store(to, target, "sat" in words, "ftz" in words)
     is_64_bits = SIZES[source_type] == 8
@@ -215,8 +228,8 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
         elif mode == "rn" and to in ("f32", "f64"):  # NumPy rounds to nearest, once
             put(regs, v.astype(dtype))
         else:
-            # Both 32-bit halves are exact in f64. Their sum is rounded in the requested mode; if the result is narrower
-            # than f64, to odd first, so that rounding twice is exact.
+            # Both 32-bit halves are exact in f64; `total` is their sum, rounded to nearest, and `error` the rest.
+            # A narrower result than f64 is rounded twice: first to odd, so that it is the same as rounding once.
             high = (v >> v.dtype.type(32)).astype(np.float64) * 2.0**32
             total, error = exact.two_sum(high, (v & v.dtype.type(0xFFFFFFFF)).astype(np.float64))
             if to == "f64":

@@ -54,6 +54,9 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
 
     Numbers that are too large become the largest finite one (.satfinite, which PTX requires), a NaN the canonical one.
 
+    For e4m3, 0.3 is rounded to 0.3125 = 10 * 2**-5, a multiple of the last place 2**-5 of numbers from 0.25 to 0.5. Its
+    bits are 0x2A: the exponent field 5, then the fraction 2, which is the significand 10 without the leading 8.
+
     Args:
         x: Numbers, f64.
         kind: "e4m3x2" or "e5m2x2".
@@ -64,7 +67,7 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
     finite = np.where(np.isfinite(magnitude), magnitude, 0.0)
     unit = _last_place(finite, encoding)
     rounded = np.rint(finite / unit) * unit
-    # Rounding may have carried into the next exponent, whose last place is twice as large.
+    # Rounding may have carried into the next exponent, whose last place is twice as large, as from 1.97 to 2.0.
     bits = _magnitude_bits(rounded, _last_place(rounded, encoding), encoding)
     bits = np.where((rounded > encoding.largest) | np.isinf(magnitude), encoding.largest_bits, bits)
     bits = np.where(np.signbit(x), 0 if relu else bits | _SIGN_BIT, bits)
@@ -81,10 +84,12 @@ def _last_place(value: Any, encoding: _Float8) -> Any:
 
 
 def widen8(bits: Any, kind: str) -> Any:
-    """Return f64 numbers from the bits of 8-bit floats, one in each element of `bits`, an array of integers.
+    """Convert 8-bit floats, given by their bits, to f64: 0x2A of e4m3 becomes 0.3125.
 
-    kind: "e4m3x2", whose only special value is NaN (all ones but the sign), or "e5m2x2", whose largest exponent is that
-    of infinity and NaN.
+    Args:
+        bits: Array of integers, the bits of one 8-bit float in each.
+        kind: "e4m3x2", which has no infinity and one NaN of each sign (all other bits are ones), or "e5m2x2", whose
+            largest exponent field is that of infinity and NaN.
     """
     encoding = _KINDS[kind]
     implicit_bit = 1 << encoding.fraction_bits
@@ -93,6 +98,8 @@ def widen8(bits: Any, kind: str) -> Any:
     exponent_field = magnitude >> encoding.fraction_bits
     fraction = bits & (implicit_bit - 1)
     is_normal = exponent_field > 0
+    # The value is significand * 2**exponent, where the significand is an integer. The exponent fields 0 (subnormal
+    # numbers) and 1 both stand for the least exponent.
     significand = np.where(is_normal, fraction + implicit_bit, fraction)
     exponent = np.where(is_normal, exponent_field - 1, 0) + encoding.least_exponent - encoding.fraction_bits
     value = np.ldexp(significand.astype(np.float64), exponent)

@@ -52,21 +52,24 @@ def _halves(x: Any) -> tuple[Any, Any]:
 
 
 def round_to_odd(total: Any, error: Any) -> Any:
-    """Round an exact result to odd, as f64, so that rounding it again to at most 51 bits gives what rounding the exact
-    result at once gives, in any mode.
+    """Round the exact number total + error to odd: if it is between two f64, return the one whose last bit is 1.
 
-    Rounding to odd takes, of the two neighbours of a number that is no f64, the one whose last bit is 1.
+    Rounding the result again, to a narrower type, then gives the same as rounding the exact number once, in any mode.
+    That holds for significands of at most 51 bits, two less than those of f64. The odd last bit marks the result as
+    inexact: 1 + 2**-80 becomes 1 + 2**-52, which the mode "rp" correctly rounds up to the next f32. Rounded to nearest,
+    it would become 1, and "rp" would not round that up.
 
     Args:
-        total: The f64 nearest to the result.
-        error: The result minus `total`, or another number of that sign; 0 if `total` is exact.
+        total: The f64 nearest to the exact number.
+        error: The exact number minus `total`, or any number of the same sign; 0 if `total` is exact.
     """
     is_inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
     if not is_inexact.any():
         return total
     bits = np.ascontiguousarray(total, np.float64).view(np.int64)
+    # `total` is one neighbour of the exact number. If it is even, the other one is odd, and is the result.
     even = is_inexact & (bits & 1 == 0)
-    is_away = (error > 0) == (total > 0)  # the other neighbour is farther from zero
+    is_away = (error > 0) == (total > 0)  # the exact number, and so the other neighbour, is farther from zero
     # A total of 0 has no error, so a step of the bits, which are sign and magnitude, does not cross zero.
     return np.where(even, bits + np.where(is_away, 1, -1), bits).view(np.float64)
 
@@ -82,12 +85,13 @@ def narrow(x: Any, dtype: Any, mode: str) -> Any:
     Args:
         x: Numbers, f64.
         dtype: NumPy type of the result.
-        mode: "rn" (nearest), "rz" (toward zero), "rm" (down) or "rp" (up), here and below.
+        mode: "rn" (to nearest even), "rz" (toward zero), "rm" (down, to -inf) or "rp" (up, to +inf). Other functions of
+            this module have the same modes.
     """
     nearest = x.astype(dtype)
     if mode == "rn":
         return nearest
-    # Where nearest is on the wrong side of x, its neighbour is the result.
+    # Where nearest is on the wrong side of x (for "rm": above x), the result is its neighbour on the other side.
     nearest_f64 = nearest.astype(np.float64)
     zero, low, high = dtype.type(0), dtype.type(-inf), dtype.type(inf)
     if mode == "rz":
