@@ -81,7 +81,7 @@ class ExportedName(CustomDirective):
         self.export.set(state, name)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `@export(@function)`."""
+        """Print the export's name `@name`, followed by `(@function)` if the attribute `function` is present."""
         self.export.print(printer, state, op)
         function = self.function.get(op)
         if function is not None:

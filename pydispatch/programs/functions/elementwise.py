@@ -220,13 +220,13 @@ def view(trace: Trace, a: Any, dtype: Any) -> Array:
     return Array(trace, elementwise.bitcast(trace, x, to))
 
 
-def square(trace: Trace, a: Any, dtype: Any = None) -> Array:
+def square(trace: Trace, a: Any) -> Array:
     """Return a * a. Conditions become i8, as in NumPy."""
     x = trace.tensor_of(a)
     return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, b=2)
 
 
-def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
+def reciprocal(trace: Trace, a: Any) -> Array:
     """Return 1 / a."""
     (x,) = promoted(trace, a)
     return Array(trace, elementwise.binary(trace, "div", trace.constant(1, x.dtype), x))

@@ -242,8 +242,13 @@ class HostCalls:
     ) -> tuple[list[Any], list[Any]]:
         """Return the tensors of a host command as OperandBuffers, and its scalars as numbers, each in order.
 
-        A command has one slot per tensor, the sizes of all tensors, concatenated, and two words of the constants per
-        scalar.
+        Args:
+            linked: What the command's function takes: types and sizes of its operands, in order.
+            command: The command of the program's plan. It has one slot (a part of a buffer) per tensor, the sizes of
+                all tensors, concatenated, and two words of the constants per scalar.
+            blocks: Device memory of each buffer of the call.
+            constants: The 32-bit words of the call's constants.
+            surroundings: The device and how operands are addressed in its memory.
 
         Example:
             The operands tensor of 2x3, scalar, tensor of 5 have two slots and the sizes (2, 3, 5). With first_constant

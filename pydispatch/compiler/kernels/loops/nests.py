@@ -25,7 +25,10 @@ class RowPipeline(Protocol):
         """Emit the values of the first row, at indices `row`, before all rows, and return them."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Begin a row: record the values that were computed for it, and prepare to compute those of the next row.
+        """Begin a row, before its loops are emitted.
+
+        Record the values that the loops of the row before have computed for it, such as the maximum of a softmax, and
+        prepare the loops of this row to compute those of the next row.
 
         Args:
             build: The builder of the row.

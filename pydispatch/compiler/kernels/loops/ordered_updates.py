@@ -108,8 +108,10 @@ def emit_in_order(
         part, *slice_indices = outer
 
         def write_slice(builder: Builder, leading: list[Index]) -> None:
-            """Emit the writes of elements `low` to `high` of the slice whose index along the ordered dimensions is
-            `leading`.
+            """Emit the writes of one slice of the update: its elements `low` to `high` along its last dimension.
+
+            leading: Indices of the slice in the update. Slices are visited in their order, one after the other, since
+            later ones may overwrite the same elements; the elements of one slice may be written in any order.
             """
             if inner:  # `slice_indices` are those before the last dimension, of which `low` to `high` are written
                 last_dim = inner[-1:]

@@ -57,9 +57,11 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
 
 
 def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build `bra label`, which is conditional if it has a guard (`@p bra label`, `@!p bra label`).
+    """Build the branch `bra label`, which is conditional if it has a guard (`@p bra label`, `@!p bra label`).
 
-    The result is not yet the closure of the branch: it builds that closure once the labels of the function are known.
+    Return a function that is called when the numbers of all blocks are known, with a lookup of labels and the number of
+    the block after the branch. It returns the function that runs the branch: given a group of threads, it returns the
+    number of the block where they continue, or -1 if it has split the group, as some threads branch and some do not.
     """
     builder.require_modifiers(instruction, ("uni",))
     operand = builder.operands(instruction, 1)[0]

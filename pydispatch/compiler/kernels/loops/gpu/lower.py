@@ -261,9 +261,19 @@ def _elements(
 
 
 def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
-    """Emit the row of a nest at outer `indices`: its reductions, its results of one element, then its elements.
+    """Emit the computation of one row of a loop nest: all inner iterations at the outer `indices`.
 
-    A whole workgroup computes it, in a parallel loop over its elements, or, inside a parallel loop, one invocation.
+    First come the reductions of the row, such as the sum of a softmax, then the stores of results that have one element
+    per row (`nest.row_stores`), then the stores of results that have one element per inner iteration (`nest.stores`).
+    Outside of a parallel loop, a whole workgroup computes the row, in a parallel loop over its elements. Inside of one,
+    a single invocation does, in sequential loops.
+
+    Args:
+        elements: Emits the elements of tensors.
+        nest: The loop nest.
+        build: The builder.
+        indices: Indices of the outer loops: which row.
+        dims: Sizes of all loops, the outer ones first.
     """
     elements.begin_row(indices)
     nest.emit_row_reductions(elements, build, indices)

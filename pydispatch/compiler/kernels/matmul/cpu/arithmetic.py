@@ -212,7 +212,14 @@ def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
 
 
 def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, is_unsigned: bool) -> bool:
-    """Return whether memory has a factor as it would be packed: the factor is the element, extended or not.
+    """Return whether the tensor of a factor stores the numbers that packing would store, so that a copy has its bytes.
+
+    That is so if its elements have the type that factors are packed as, and the body of the contraction multiplies the
+    element itself, or only widens it before.
+
+    Example:
+        An i8 element that is packed as i8 and widened by `arith.extsi` is; one that a zero point is subtracted from is
+        not.
 
     Args:
         value: The factor, in the body of the contraction.
