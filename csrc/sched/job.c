@@ -84,9 +84,9 @@ static uint64_t sharing_threshold(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed);
 }
 
-// Halves the wake-up threshold after a job that sharing made faster, and doubles it after a job that woke threads in
-// vain. That a thread joined is no proof of a gain: when all other CPUs are busy, the woken thread shares a CPU with
-// its waker.
+// Updates the wake-up threshold: the picoseconds of work of a job from which a sleeping thread is woken for it. Halves
+// it after a job that sharing made faster, and doubles it after a job that woke threads in vain. That a thread joined
+// is no proof of a gain: when all other CPUs are busy, the woken thread shares a CPU with its waker.
 static void update_wake_threshold(pyd_sched_t* sched, bool has_woken, bool has_gained) {
   const uint64_t minimum = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed),
                  maximum = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;

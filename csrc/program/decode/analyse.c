@@ -140,8 +140,10 @@ static void mark_late(pyd_function_t* fn) {
     fn->deferred_value_count += count_deferred_values(fn, &fn->insns[fn->commands[i]]);
 }
 
-// Computes the flags of the registers of |fn|, the scalars in the key of cached plans (keyed), and the instructions
-// that each call computes again (deferred). Runs again when linking has set contracts of exports.
+// Computes which registers of |fn| are needed, and which depend on what. A plan is cached by the scalars that sizes,
+// offsets and counts of commands depend on, directly or through other registers: its key (|fn->keyed|). Registers that
+// depend on other scalars are late: each call runs the instructions that write them again (|fn->deferred|). Called when
+// a program is decoded, and again when linking has told what the kernels of its commands require (their contracts).
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   clear(fn);
   pyd_status_t status = mark_roots(program, fn);

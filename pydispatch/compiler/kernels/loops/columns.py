@@ -375,8 +375,9 @@ def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[In
 
 
 def _shifted(position: int, low: Index) -> IndexMap:
-    """Return the map from indices of a result to its offset in a buffer that begins at column `low`.
+    """Return the map from the indices of an element of a result to its index in a buffer of one row.
 
-    `position` is the axis of the result that columns index.
+    The buffer has the columns from `low` on; the other indices of the element only say which row it is, and are not
+    used. `position` is the axis of the result that columns index.
     """
     return lambda build, indices: [build.minus(indices[position], low)]

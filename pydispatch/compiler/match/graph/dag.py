@@ -122,7 +122,12 @@ class DagPattern:
     def match(self, root: Operation, view: GraphView) -> Match | Mismatch:
         """Compare the pattern with `root` and its producers; return the match or the deepest mismatch.
 
-        view: nodes of the program that has `root`.
+        Operands of commutative operations may match in several orders. The first way that matches is taken: the search
+        stops there, and keeps the values that it has bound to the pattern's inputs.
+
+        Args:
+            root: Operation of the program that the pattern's root is compared with.
+            view: The computation graph of the program, which has a node for each of its values.
         """
         if len(root.results) != len(self.root.results):
             want, got = len(self.root.results), len(root.results)
@@ -131,7 +136,8 @@ class DagPattern:
         search = _Search(self, view)
         nodes = view.nodes(root)
         names = [f"result {i}" if len(nodes) > 1 else "" for i in range(len(nodes))]
-        if not any(True for _ in search.compare_all(self.nodes, nodes, names, user=None)):  # the first way is taken
+        has_match = any(True for _ in search.compare_all(self.nodes, nodes, names, user=None))
+        if not has_match:
             assert search.best is not None
             return search.best
         if any(value in root.results for value in search.bound.values()):

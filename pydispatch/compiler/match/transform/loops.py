@@ -300,7 +300,11 @@ def _count(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _cast(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `cast`: reject operations with another name than the result's type states."""
+    """Execute `transform.cast`, which passes a handle on as one of a more specific type.
+
+    If the type of the result names an operation, `!transform.op<"linalg.matmul">`, reject handles that have another
+    one. `with_function_aliases` adds the other names of the same operation: `func.func` is `util.func`, too.
+    """
     type = op.results[0].type
     wanted = getattr(getattr(type, "operation", None), "data", None)
     for target in env[op.operands[0]]:

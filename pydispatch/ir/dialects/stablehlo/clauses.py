@@ -154,7 +154,7 @@ class Precisions(Clause):
     constraint = ArrayAttr
 
     def __init__(self) -> None:
-        """Use the word `precision`, the property `precision_config`, and let texts omit the clause."""
+        """Create the clause `precision = [...]`, which texts may omit, of the property `precision_config`."""
         super().__init__("precision", "precision_config", optional=True)
 
     def parse_value(self, parser: Parser) -> Attribute:

@@ -236,14 +236,29 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
 def _elements(
     elements: Elements, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, dims: list[Index]
 ) -> None:
-    """Emit a nest with one element per invocation, its `plan.inner` trailing dimensions collapsed into one loop."""
+    """Emit a loop nest whose invocations each compute one element at a time.
+
+    The `plan.inner` trailing loops are collapsed into one. Its elements, for all indices of the loops before it, are
+    divided among workgroups, and those of a workgroup among its invocations.
+
+    Args:
+        elements: Emits the elements of tensors.
+        plan: The nest and how its loops are used.
+        partition: Which elements each workgroup computes.
+        build: The builder.
+        group: Number of the workgroup.
+        dims: Sizes of all loops of the nest, the outer ones first.
+    """
     outer_rank = len(dims) - plan.inner
     inner_dims = dims[outer_rank:]
     inner_size = build.product(inner_dims)
     collapsed_dims = [*dims[:outer_rank], inner_size]
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the elements `low` to `high` of a row, in parallel."""
+        """Emit the elements `low` to `high` of a row, in parallel; of a nest without loops, its only element.
+
+        outer: Indices of the loops that are not collapsed: which row.
+        """
 
         def element(builder: Builder, element: Index) -> None:
             """Store the element at an index of the collapsed inner dimensions."""

@@ -90,7 +90,12 @@ class _MaskSearch:
     columns: int
 
     def emit(self, build: Builder) -> Index:
-        """Emit the end of the unit with the last shown column, but at most `end`; `begin` if no column is shown."""
+        """Emit the number of columns up to which a row of scores has to be computed.
+
+        A column of the row is shown if no mask hides it, and columns are searched in units of `COLUMN_UNIT` adjacent
+        ones. The result is the end of the last unit that has a shown column, but at most `end`; `begin` if there is
+        none.
+        """
         units = ceil_quotient(self.columns, COLUMN_UNIT)
 
         def search_unit(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
