@@ -268,6 +268,9 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
         kernel = pd.WholeKernel({cases.FORMAT: file, "webgpu-wgsl-fb": WGSL}, "whole", ("n",), lists)
         artifact = pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(kernel)])
     np.testing.assert_allclose(pd.device("cpu").load(artifact).f(P, Q), P + Q + 1000)
+    unknown = pd.WholeKernel({"webgpu-wgsl-fb": WGSL}, "whole", workgroups=[["k", 16]])
+    with pytest.raises(pd.CompileError, match="pattern 'square': the kernel whole asks for the size 'k'"):
+        pd.compile(cases.DYNAMIC, patterns=[square_of_difference().replace(unknown)], targets="webgpu")
     lists = [["n", 0]]
     with pytest.raises(
         pd.InvalidArgumentError, match=r"workgroups: .* numbers, or \(size, divisor\), got \[\['n', 0\]\]"
