@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tools
-from ptx_engine import DATA, Kernels
+from ptx_engine import DATA, Kernels, wrap
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +163,23 @@ def test_atomics_run_in_order(kernels: Kernels) -> None:
     assert out[8:9].view(np.float32)[0] == single
     assert out[10:12].view(np.int64)[0] == x.sum() and out[12:14].view(np.float64)[0] == double
     assert list(out[14:15].view(np.float16)) == [320, 640]
+
+
+@pytest.mark.parametrize(("type_", "one"), [("f16", 0x3C00), ("bf16", 0x3F80)])
+def test_atomics_of_single_halves(type_: str, one: int) -> None:
+    """Sums of halves are exact up to 2**8 of bf16; each thread sees the sum before its own."""
+    body = f""".reg .u32 %i; .reg .u64 %p, %q; .reg .b16 %h<4>; mov.u32 %i, %tid.x; ld.param.u64 %p, [sums];
+      ld.param.u64 %q, [old]; mad.wide.u32 %q, %i, 2, %q; mov.b16 %h0, {one}; mov.b16 %h3, %h0;
+      atom.global.add.noftz.{type_} %h1, [%p], %h0; red.global.add.noftz.{type_} [%p+2], %h0;
+      red.global.add.noftz.v2.{type_} [%p+4], {{%h0, %h3}}; st.global.b16 [%q], %h1; ret;"""
+    sums, old = np.zeros(4, np.uint16), np.zeros(64, np.uint16)
+    Kernels(wrap(body, params=".param .u64 sums, .param .u64 old"))("k", 1, 64, sums, old)
+
+    def numbers(bits: np.ndarray) -> np.ndarray:
+        return bits.view(np.float16) if type_ == "f16" else (bits.astype(np.uint32) << 16).view(np.float32)
+
+    assert (numbers(sums) == 64).all()
+    assert (numbers(old) == np.arange(64)).all()
 
 
 def test_tensor_cores_and_asynchronous_copies(kernels: Kernels) -> None:

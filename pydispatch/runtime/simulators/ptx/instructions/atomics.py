@@ -52,8 +52,9 @@ class AtomicOperation(NamedTuple):
 def _half_add(type_: str) -> Update:
     """Return the update that adds f16 or bf16 numbers, rounded after each sum.
 
-    The update returns the bits of the sums. For f16x2 the old bits 0x3C00_4000, the pair (2.0, 1.0) with the low half
-    first, and the operand 0x3C00_3C00 give 0x4000_4200, the pair (3.0, 2.0).
+    The update returns elements of the type of the old ones: float16 for f16, the bits of the sums for the other types.
+    For f16x2 the old bits 0x3C00_4000, the pair (2.0, 1.0) with the low half first, and the operand 0x3C00_3C00 give
+    0x4000_4200, the pair (3.0, 2.0).
 
     type_: f16, bf16, f16x2 or bf16x2.
     """
@@ -64,7 +65,8 @@ def _half_add(type_: str) -> Update:
         if is_bf16:
             return bits16(from_bf16(old) + from_bf16(value), "bf16")
         total = old.view(np.float16).astype(np.float32) + value.view(np.float16).astype(np.float32)
-        return bits16(total.astype(np.float16), "f16")
+        # A view, because NumPy would convert the bits to a float16 by their value.
+        return bits16(total.astype(np.float16), "f16").view(old.dtype)
 
     def update(old: Any, operands: list[Any]) -> Any:
         """Return the new contents of memory: one 16-bit sum, or, for a packed type, the sums of both 16-bit halves."""
