@@ -142,6 +142,20 @@ def test_lanes_that_come_later_from_below() -> None:
     assert (run(body) == np.tile([20, 10, 10, 30], 16)).all()
 
 
+def test_lanes_that_exit_free_warps_at_consecutive_shuffles() -> None:
+    """The low lanes of two warps wait at two shuffles; when the others exit, warp 0 comes to that of warp 1."""
+    body = """
+      and.b32 %r0, %i, 31; setp.ge.u32 %q0, %r0, 16; @%q0 bra end; mov.u32 %r1, %i;
+      setp.ge.u32 %q1, %i, 32; @%q1 bra second;
+      shfl.sync.bfly.b32 %r1, %r1, 1, 31, -1;
+    second:
+      shfl.sync.bfly.b32 %r1, %r1, 2, 31, -1; st.global.u32 [%p], %r1;
+    end:
+      ret;"""
+    i = np.arange(64)
+    assert (run(body) == np.where(i % 32 < 16, np.where(i < 32, i ^ 3, i ^ 2), 0)).all()
+
+
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 @pytest.mark.parametrize("width", [32, 16, 8])
 def test_shuffles(mode: str, width: int) -> None:

@@ -259,8 +259,7 @@ class Batch(ThreadBatch):
             complete = ThreadGroup(group.activation, group.block, positions[is_complete])
             complete.last_run = group.last_run
             # Not make_ready(): it would merge these lanes with those that were parked above, under the same key.
-            self._ready[key] = complete
-            self._run_met_block(key)  # these lanes need not wait again
+            self._run_met_block(complete)  # these lanes need not wait again
         return False
 
     def _find_complete(self, group: ThreadGroup, block: CodeBlock) -> Any:
@@ -284,12 +283,12 @@ class Batch(ThreadBatch):
         is_set[lanes] = True
         return np.packbits(is_set, bitorder="little").view("<u4")
 
-    def _run_met_block(self, key: GroupKey) -> None:
+    def _run_met_block(self, group: ThreadGroup) -> None:
         """Run a block that begins with a warp instruction (shfl), for a group with all lanes that it waits for.
 
-        Then make the group ready for its next block. key: key of the group in `_ready`.
+        Then make the group ready for its next block. The group itself must not be in `_ready`, because another ready
+        group may have the same key: threads that have reached the same block, and may have to wait for other lanes.
         """
-        group = self._ready.pop(key)
         frame = group.acquire_frame()
         block = frame.code.blocks[group.block]
         if frame.is_partial:
@@ -323,8 +322,7 @@ class Batch(ThreadBatch):
         for group in parked:
             block = group.activation.frame.code.blocks[group.block]
             if self._meet_warps(group, block):
-                self._ready[(group.activation.priority, group.block)] = group
-                self._run_met_block((group.activation.priority, group.block))
+                self._run_met_block(group)
         # Threads that have run may already wait at a barrier or have ended, so that no group is ready. Then fewer
         # threads are parked than before.
         has_progress = bool(self._ready) or [group.size for group in self._parked.values()] != sizes
