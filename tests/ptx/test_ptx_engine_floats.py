@@ -120,6 +120,15 @@ def test_rounded_operations(type_: str, mode: str) -> None:
     check(f"sqrt.{mode}.{type_}", type_, [a[:100]], root)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_rounded_operations_of_immediates(mode: str) -> None:
+    unused = [("f64", np.zeros(2))]
+    third = each(f"div.{mode}.f64 %d, 0d3FF0000000000000, 0d4008000000000000;", unused, "f64").view(np.float64)
+    assert (third == to_format(Fraction(1, 3), "f64", mode)).all()
+    least = each(f"mul.{mode}.f64 %d, 0d0000000000000001, 0d3FE8000000000000;", unused, "f64").view(np.float64)
+    assert (least == to_format(Fraction(3, 4) * Fraction(2) ** -1074, "f64", mode)).all()
+
+
 @pytest.mark.parametrize("name", ["f32", "f64"])
 def test_fused_sums_that_are_hard_to_round(name: str) -> None:
     """Products half-way between two floats, moved by an addend far below them; and the ends of the range."""

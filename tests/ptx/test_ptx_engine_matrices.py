@@ -120,6 +120,9 @@ def test_fragments_of_wmma() -> None:
     p, q, r = rng.normal(size=(8, 4)), rng.normal(size=(4, 8)), np.zeros((8, 8))
     kernels("doubles", 1, 32, p, q, r)
     assert np.allclose(r, p @ q, rtol=1e-15, atol=1e-15)
+    small = np.zeros((8, 8))
+    kernels("doubles", 1, 32, p * 2.0**-480, q * 2.0**-480, small)
+    assert (small == r * 2.0**-960).all()
 
 
 def test_matrices_between_registers_and_shared_memory() -> None:

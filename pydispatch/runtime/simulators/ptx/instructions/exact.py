@@ -153,17 +153,17 @@ def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values:
     """Replace the elements of `result` where `is_hard` holds by those that `exact` computes in rational numbers.
 
     Args:
-        result: Elements, [n].
-        is_hard: Mask of the elements for which the fast formula may be wrong, bool [n]: they are replaced.
+        result: Elements, in any number of dimensions: none if all operands are immediates.
+        is_hard: Mask of the elements for which the fast formula may be wrong, which are replaced: bool, as `result`.
         exact: Function that returns an element for one element of each of `values`.
-        values: Operands, [n] or scalars.
+        values: Operands, which broadcast to the shape of `result`.
     """
     if not is_hard.any():
         return result
     result = np.array(result)
     values = np.broadcast_arrays(*values)
     for element in np.flatnonzero(is_hard):
-        result[element] = exact(*(float(value[element]) for value in values))
+        result.flat[element] = exact(*(float(value.flat[element]) for value in values))
     return result
 
 
