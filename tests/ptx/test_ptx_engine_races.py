@@ -34,6 +34,10 @@ NEIGHBOUR = "xor.b32 %r1, %a, 4; ld.shared.u32 %r0, [%r1];"
             "ret;", ["atom", "reads in"]),
         ("st.shared.u32 [%a], %i; bar.warp.sync -1; xor.b32 %r1, %a, 128; ld.shared.u32 %r0, [%r1]; "
             "ret;", ["thread (32, 0, 0)"]),
+        ("ld.shared.u32 %r0, [0]; setp.eq.u32 %q0, %i, 63; @%q0 st.shared.u32 [0], 1; "
+            "ret;", ["reads in block (0, 0, 0), thread (0, 0, 0)", "writes in block (0, 0, 0), thread (63, 0, 0)"]),
+        ("ld.shared.u32 %r0, [0]; bar.warp.sync -1; setp.eq.u32 %q0, %i, 63; @%q0 st.shared.u32 [0], 1; "
+            "ret;", ["reads in block (0, 0, 0), thread (0, 0, 0)", "writes in block (0, 0, 0), thread (63, 0, 0)"]),
         ("st.shared.u8 [%a+1], 1; xor.b32 %r1, %a, 4; ld.shared.u32 %r0, [%r1]; ret;", ["byte 5 of shared 's'"]),
         ("st.shared.u32 [%a], %i; xor.b32 %r1, %a, 4; ld.shared.u8 %r0, [%r1+3]; ret;", ["byte 7 of shared 's'"]),
     ],
@@ -51,6 +55,7 @@ def test_races_inside_a_block(body: str, patterns: list[str]) -> None:
     [
         f"st.shared.u32 [%a], %i; bar.sync 0; {NEIGHBOUR} bar.sync 0; st.shared.u32 [%a], 5; ret;",
         f"{NEIGHBOUR} ld.shared.u32 %r2, [%a]; ret;",
+        "ld.shared.u32 %r0, [0]; bar.sync 0; setp.eq.u32 %q0, %i, 63; @%q0 st.shared.u32 [0], 1; ret;",
         f"st.shared.u32 [%a], %i; bar.warp.sync -1; {NEIGHBOUR} ret;",
         "atom.shared.add.u32 %r0, [0], 1; ret;",
         "atom.shared.add.u32 %r0, [0], 1; bar.sync 0; ld.shared.u32 %r0, [0]; ret;",

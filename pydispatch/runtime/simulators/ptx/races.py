@@ -5,8 +5,8 @@ accesses of different blocks except a fence: those of a block before its `membar
 Atomic, volatile and acquire/release accesses ("strong") do not race with each other. Accesses of one instruction are
 compared, too.
 
-Memory is divided into granules. The table of an allocation has the last writer and the last two readers (different
-threads) of each granule. Granules are as large as all accesses so far allow: 4 bytes if all accessed whole words.
+Memory is divided into granules. The table of an allocation has the last writer and up to three last readers of each
+granule. Granules are as large as all accesses so far allow: 4 bytes if all accessed whole words.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ class Race:
 
 
 class _Table:
-    """The last accesses to an allocation: the last writer and the last two readers of each granule of it.
+    """The last accesses to an allocation: the last writer and the last readers of each granule of it.
 
     Attributes:
         granule_bytes: Bytes of a granule: a power of two that divides the offset and the size of every access so far.
         writer: Last write of each granule, an array of `_ACCESS`.
-        readers: The last read of each granule, and the read before it by another thread.
+        readers: The last read of each granule, the last one by another thread in an earlier instruction, and one by
+            another thread in the last instruction with which several threads read it.
     """
 
     def __init__(self, size: int) -> None:
@@ -84,7 +85,7 @@ class _Table:
         self.granule_bytes = _GRANULE_BYTES
         count = -(-size // _GRANULE_BYTES)
         self.writer = np.zeros(count, _ACCESS)
-        self.readers = (np.zeros(count, _ACCESS), np.zeros(count, _ACCESS))
+        self.readers = tuple(np.zeros(count, _ACCESS) for _ in range(3))
 
     def refine_granules_for(self, offsets: Any, size: int) -> None:
         """Make granules as small as accesses of `size` bytes at byte `offsets` (an array) need."""
@@ -93,22 +94,26 @@ class _Table:
         if granule_bytes < self.granule_bytes:
             ratio = self.granule_bytes // granule_bytes
             self.writer = np.repeat(self.writer, ratio)
-            self.readers = (np.repeat(self.readers[0], ratio), np.repeat(self.readers[1], ratio))
+            self.readers = tuple(np.repeat(reads, ratio) for reads in self.readers)
             self.granule_bytes = granule_bytes
 
     def add_reads(self, reads: Any, granules: Any) -> None:
-        """Make `reads` the last reads of `granules`. An earlier read by another thread is kept as the one before.
+        """Make `reads` the last reads of `granules`, and retain a read by another thread.
 
-        Reads of two threads are remembered: if the last reader writes later, it races only with the other reader.
+        If the last reader writes later, it races only with other readers: of an earlier instruction, or of this one.
 
         Args:
             reads: The read of each thread, an array of `_ACCESS`.
             granules: Index of the granule that each thread reads, int64 [n].
         """
-        last, earlier = self.readers
+        last, earlier, simultaneous = self.readers
         is_other_thread = last["thread"][granules] != reads["thread"]
         earlier[granules[is_other_thread]] = last[granules[is_other_thread]]
         last[granules] = reads
+        # Of several threads that read a granule now, `last` has the last one. The reverse order retains the first one:
+        # it is in another warp or block than the last one if any of them is.
+        is_overwritten = last["thread"][granules] != reads["thread"]
+        simultaneous[granules[is_overwritten][::-1]] = reads[is_overwritten][::-1]
 
 
 class RaceDetector:
