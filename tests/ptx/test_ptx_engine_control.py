@@ -222,6 +222,15 @@ def test_functions_that_take_registers() -> None:
     assert (run(body, head=head) == 7 * np.arange(64) + 1).all()
 
 
+def test_results_of_fewer_bytes_than_registers() -> None:
+    """Registers get the low bytes, then zeros, of a narrow `.param` result or argument."""
+    head = """.func (.param .b16 b) f (.reg .b32 %a) { .reg .b16 %h; cvt.u16.u32 %h, %a; st.param.b16 [b], %h; ret; }
+    """
+    body = """{ .param .b16 a; .reg .b16 %h; or.b32 %r1, %i, 0xff00; cvt.u16.u32 %h, %r1; st.param.b16 [a], %h;
+      mov.u32 %r0, -1; call (%r0), f, (a); } st.global.u32 [%p], %r0; ret;"""
+    assert (run(body, head=head.strip()) == 0xFF00 + np.arange(64)).all()
+
+
 def test_results_that_are_not_used() -> None:
     head = """.global .u32 n; .func (.reg .b32 %b) f (.reg .b32 %a) { .reg .b32 %x; atom.global.add.u32 %x, [n], %a;
       mov.b32 %b, 0; ret; }""".replace("\n", " ")

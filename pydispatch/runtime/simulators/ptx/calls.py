@@ -219,14 +219,13 @@ def _copy(target: Any, index: Any, value: Any) -> None:
     """Copy an argument or a result of some threads into an array of the other function.
 
     Either side may be a register, [threads], which is stored as an unsigned integer, or a `.param` variable,
-    [threads, bytes]. If their sizes differ, the low bytes that both have are copied. The value 0x01020304 of a u32
-    register becomes the bytes 4, 3, 2, 1 of a `.param .b8 p[4]`.
+    [threads, bytes]. If their sizes differ, the low bytes that both have are copied, and the other bytes of a register
+    become zeros. The value 0x01020304 of a u32 register becomes the bytes 4, 3, 2, 1 of a `.param .b8 p[4]`.
 
     Args:
         target: Array of the register or variable that receives the values.
         index: Positions of the threads in `target`, int64, or a slice.
-        value: The values of these threads, in the order of `index`. For a register as target, a `.param` variable has
-            at least as many bytes as the register.
+        value: The values of these threads, in the order of `index`.
     """
     if target.ndim == 2 and value.ndim == 2:  # from variable to variable
         size = min(target.shape[1], value.shape[1])
@@ -238,7 +237,10 @@ def _copy(target: Any, index: Any, value: Any) -> None:
         size = min(target.shape[1], value.itemsize)
         target[index, :size] = raw[:, :size]
     else:  # from variable to register
-        target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
+        raw = np.zeros((value.shape[0], target.itemsize), np.uint8)
+        size = min(value.shape[1], target.itemsize)
+        raw[:, :size] = value[:, :size]
+        target[index] = raw.view(target.dtype)[:, 0]
 
 
 def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand) -> int:
