@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from ptx_engine import Kernels, wrap
 
+from pydispatch.errors import ArtifactError
+
 LANE = np.arange(32)
 G, T = LANE // 4, LANE % 4
 
@@ -123,6 +125,30 @@ def test_fragments_of_wmma() -> None:
     small = np.zeros((8, 8))
     kernels("doubles", 1, 32, p * 2.0**-480, q * 2.0**-480, small)
     assert (small == r * 2.0**-960).all()
+
+
+def product_of_halves(shape: str, registers_of_a: int = 8) -> str:
+    """A kernel that multiplies matrices of f16 in fragments, whose factors have eight registers in every shape."""
+    a, b, c = (", ".join(f"%{name}{n}" for n in range(8)) for name in "abc")
+    loaded_a = ", ".join(f"%a{n}" for n in range(registers_of_a))
+    body = f""".reg .u64 %p; .reg .b32 %a<8>, %b<8>; .reg .f32 %c<8>;
+      ld.param.u64 %p, [x]; wmma.load.a.sync.aligned.row.{shape}.global.f16 {{{loaded_a}}}, [%p];
+      ld.param.u64 %p, [y]; wmma.load.b.sync.aligned.row.{shape}.global.f16 {{{b}}}, [%p];
+      ld.param.u64 %p, [z]; wmma.load.c.sync.aligned.row.{shape}.global.f32 {{{c}}}, [%p];
+      wmma.mma.sync.aligned.row.row.{shape}.f32.f32 {{{c}}}, {{{a}}}, {{{b}}}, {{{c}}};
+      wmma.store.d.sync.aligned.row.{shape}.global.f32 [%p], {{{c}}}; ret;"""
+    return wrap(body, params=".param .u64 x, .param .u64 y, .param .u64 z")
+
+
+@pytest.mark.parametrize(("m", "n"), [(16, 16), (8, 32), (32, 8)])
+def test_fragments_of_halves_have_eight_registers(m: int, n: int) -> None:
+    rng = np.random.default_rng(m)
+    x, y, z = random(rng, "f16", (m, 16)), random(rng, "f16", (16, n)), random(rng, "f32", (m, n))
+    want = (wide(x, "f16") @ wide(y, "f16") + wide(z, "f32")).astype("f4")
+    Kernels(product_of_halves(f"m{m}n{n}k16"))("k", 1, 32, x, y, z)
+    assert (z == want).all()
+    with pytest.raises(ArtifactError, match="has 4 registers, expected 8"):
+        Kernels(product_of_halves(f"m{m}n{n}k16", registers_of_a=4))("k", 1, 32, x, y, z)
 
 
 def test_matrices_between_registers_and_shared_memory() -> None:

@@ -1,7 +1,7 @@
 """wmma: matrices in fragments whose layout is the machine's own.
 
-Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row. Where an instruction has twice the
-registers that the elements need (f16), the second half repeats the first.
+Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row. Where an instruction has more
+registers than the elements need (f16), the elements are repeated.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _SHAPES = {
     "tf32": ("m16n16k8",), "f64": ("m8n8k4",),
 }  # fmt: skip
 """Type of A and B → shapes of products that the PTX manual lists for it."""
+_F16_FACTOR_REGISTERS = 8
+"""Registers of a fragment of A or B in f16, in every shape. The elements of a fragment fill 2, 4 or 8 of them."""
 _LAYOUTS = ("row", "col")
 """Modifiers that state the order of the elements of a matrix in memory."""
 _MEMORY_WORDS = ("sync", "aligned", *_LAYOUTS, "global", "shared", "shared::cta")
@@ -89,6 +91,7 @@ class _MatrixInMemory:
         write: Whether the instruction is a store.
 
     Attributes:
+        is_factor: Whether the matrix is A or B.
         rows, columns: Size of the matrix in elements.
         type: PTX type of its elements.
         count: Elements of a fragment.
@@ -109,6 +112,7 @@ class _MatrixInMemory:
         if matrix not in (("d",) if write else ("a", "b", "c")) or len(layouts) != 1:
             builder.fail(instruction)
         shape, types = _shape_and_types(builder, instruction, modifiers, _MEMORY_WORDS)
+        self.is_factor = matrix in ("a", "b")
         self.rows, self.columns = _size(matrix, shape)
         self.type = types[0]
         self.count = self.rows * self.columns // WARP_LANES  # elements of a lane
@@ -170,10 +174,10 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
     register_count = matrix.count * _BYTES[matrix.type] // register.itemsize
-    # PTX gives fragments of A and B in f16 eight registers: twice as many as the 8 elements of a lane in a 16x16 matrix
-    # fill. The second half repeats the first.
-    if len(slots) not in (register_count, 2 * register_count):
-        builder.fail(instruction, f"has {len(slots)} registers, expected {register_count}")
+    is_repeated = matrix.is_factor and matrix.type == "f16"
+    expected_count = _F16_FACTOR_REGISTERS if is_repeated else register_count
+    if len(slots) != expected_count:
+        builder.fail(instruction, f"has {len(slots)} registers, expected {expected_count}")
     dtype = UNSIGNED[_BYTES[matrix.type]]
     log2_size = dtype.itemsize.bit_length() - 1
 
@@ -186,7 +190,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 values = access.memory.views[dtype][access.offsets >> log2_size]
                 access.assign_threads(fragments[:, element], values)
         words = fragments.view(register)
-        for k, slot in enumerate(slots):  # of twice as many slots, the second half repeats the first
+        for k, slot in enumerate(slots):  # slots after those that the elements fill repeat them
             regs[slot][...] = words[:, k % register_count]
 
     return step
