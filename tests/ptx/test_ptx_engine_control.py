@@ -351,6 +351,7 @@ def test_recursion_without_end() -> None:
         ("st.global.u32 [%p], {%r0, %r1};", "has 2 registers, expected 1"),
         ("red.global.add.v4.f32 [%p], {%r0, %r1};", "has no {…} of 4 values"),
         ("atom.global.Light.add.u32 %r0, [%p], 1;", "is not known"),
+        ("red.global.max.noftz.f16x2 [%p], %r0;", "is not known"),
         ("bra.weak L; L: ret;", "has '.weak', which is not simulated"),
         ("bar.sync.popc 0;", "has '.popc', which is not simulated"),
         ("bar.red.popc.pred %q0, 0, %q0;", "is not known"),
