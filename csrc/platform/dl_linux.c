@@ -38,8 +38,9 @@ pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened: %s", reason ? reason : "the system gives no reason");
 }
 
-// Writes to |path| a name of the anonymous file |*fd| that no open library has. The system's loader compares names before
-// it opens a file, so it would return the library that was opened by the same number, although that was closed since.
+// Writes to |path| a name of the anonymous file |*fd| that no open library has. The system's loader compares names
+// before it opens a file, so it would return the library that was opened by the same number, although that was closed
+// since.
 // |*fd| becomes another descriptor of the file where its number is such a name.
 static pyd_status_t name_unopened(int* fd, char* path, size_t size) {
   for (;;) {
