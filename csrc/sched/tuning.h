@@ -73,8 +73,8 @@
 #define PYD_SCHED_STEAL_PASSES 3
 
 // A job of less work takes no permit. Without one a pool thread may compute on the CPU of this thread until the system
-// takes it away, after slices of about 3,000,000 on Linux (base_slice_ns), so that fewer than 1 in 100 of jobs this long
-// meet the end of a slice.
+// takes it away, after slices of about 3,000,000 on Linux (base_slice_ns), so that fewer than 1 in 100 of jobs this
+// long meet the end of a slice.
 #define PYD_SCHED_PERMIT_WORK_NS 20000
 // A participant in a job lets a thread that waits for a permit have one after as much work: 100 times what two
 // handovers, of 5,000 each, cost.

@@ -1,6 +1,6 @@
 // Compute permits: how many pool threads compute at once, who gets the next permit, that callers do not wait, and that
-// no thread waits for a permit that cannot come. Nothing here depends on time: a wrong wait lasts forever, and the handover timeout of waiting threads
-// has no end unless a test sets one.
+// no thread waits for a permit that cannot come. Nothing here depends on time: a wrong wait lasts forever, and the
+// handover timeout of waiting threads has no end unless a test sets one.
 //
 // links: base platform sched
 // tsan: 20
