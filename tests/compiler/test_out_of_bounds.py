@@ -50,6 +50,25 @@ func.func @f(%x: tensor<{n}xf32>, %v: tensor<3xf32>, %at: index) -> tensor<{n}xf
 }}
 """
 
+INSERT_ANEW = """
+func.func @f(%at: index, %v: f32) -> tensor<9xf32> {
+  %x = arith.constant dense<[0., 1., 2., 3., 4., 5., 6., 7., 8.]> : tensor<9xf32>
+  %y = tensor.insert %v into %x[%at] : tensor<9xf32>
+  return %y : tensor<9xf32>
+}
+"""
+
+INTO_ANEW = """
+func.func @f(%v: tensor<?xf32>, %at: index, %step: index) -> tensor<9xf32> {{
+  %x = arith.constant dense<[0., 1., 2., 3., 4., 5., 6., 7., 8.]> : tensor<9xf32>
+  %zero = arith.constant 0 : index
+  %n = tensor.dim %v, %zero : tensor<?xf32>
+  %s = arith.negf %v : tensor<?xf32>
+  %y = tensor.insert_slice %s into %x[{at}] [%n] [{step}] : tensor<?xf32> into tensor<9xf32>
+  return %y : tensor<9xf32>
+}}
+"""
+
 FAR = [0, 8, 9, -1, 1 << 40, -(1 << 40), (1 << 63) - 1, -(1 << 63)]
 N = pytest.mark.parametrize("n", ["9", "?"])
 
@@ -104,3 +123,33 @@ def test_slices_begin_where_they_fit(at, n):
     expected = x.copy()
     expected[start : start + 5 : 2] = -v
     np.testing.assert_array_equal(load(INTO, n)(x, v, at), expected)
+
+
+@pytest.mark.parametrize("at", FAR)
+def test_an_element_is_inserted_at_the_same_index_into_a_constant(at):
+    """The kernel computes all elements of the result: the destination is no memory that it could update."""
+    expected = np.arange(9, dtype=np.float32)
+    expected[min(max(at, 0), 8)] = 5
+    np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(INSERT_ANEW)).f(at, 5.0), expected)
+
+
+@pytest.mark.parametrize("offset", ["%at", "6"])
+@pytest.mark.parametrize("step", [3, 1, 0, -1, -2])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_slices_of_any_stride_go_into_a_constant(offset, step, is_known):
+    """More elements than one have no defined order if the stride is 0."""
+    f = pd.device("cpu").load(pd.compile(INTO_ANEW.format(at=offset, step=step if is_known else "%step"))).f
+    for n in (0, 1, 3 if step < 0 or (step and offset == "%at") else 1):
+        for at in (6, -1, 40) if offset == "%at" else (6,):
+            before, after = max(0, -(n - 1) * step), max(0, (n - 1) * step)
+            start = min(max(at, before), 8 - after)
+            expected = np.arange(9, dtype=np.float32)
+            expected[[start + k * step for k in range(n)]] = -np.arange(n)
+            np.testing.assert_array_equal(f(np.arange(n, dtype=np.float32), at, step), expected)
+
+
+def test_slices_end_inside_a_constant():
+    f = pd.device("cpu").load(pd.compile(INTO_ANEW.format(at="6", step="%step"))).f
+    for n, step in ((3, 2), (4, -3), (10, 1)):
+        with pytest.raises(pd.InvalidArgumentError, match=r"'tensor.insert_slice', axis 0: the slice ends outside"):
+            f(np.zeros(n, np.float32), 0, step)

@@ -65,27 +65,32 @@ class InsertSlice(Update):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source if `indices` are inside the slice, else that of the destination.
 
-        A slice with the offset 1, the size 3 and the stride 2 has the indices 1, 3 and 5. Index i is in it if the
-        distance i - 1 is 0, 2 or 4; it is then element (i - 1) / 2 of the source.
+        A slice with the offset 1, the size 3 and the stride 2 has the indices 1, 3 and 5. Index i is in it if it is
+        1 + n * 2 for an n of 0, 1 or 2, and n is then the index in the source. Computed offsets are clamped as in
+        `position`.
         """
         inside: SSAValue | bool = True
         indices_in_slice: list[Index] = []  # for each dimension of the destination, also those that the source lacks
-        rows = (elements.indices(row) for row in slice_of(op).components)  # the offsets, sizes and strides
-        for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
+        _, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
+        rows = (indices, _starts(elements, build, op, op.dest), sizes, strides, elements.dims(result))
+        for index, start, size, stride, whole in zip(*rows, strict=True):
             # `whole` is the size of the destination. A slice that covers the axis has all of its indices.
-            covers_axis = offset == 0 and stride == 1 and (size is whole or size == whole)
+            covers_axis = start == 0 and stride == 1 and (size is whole or size == whole)
             if covers_axis:
                 indices_in_slice.append(index)
                 continue
-            # With a positive stride, the slice has this index if 0 <= distance < size * stride, and the stride divides
-            # the distance.
-            distance = build.minus(index, offset)
-            inside = both(build, inside, not_less(build, distance, rhs=0))
-            source_index = distance
-            if stride != 1:
-                positive = build.most(distance, 0)  # negative distances are outside; a division needs at least 0
-                inside = both(build, inside, equal(build, build.remainder(positive, stride), rhs=0))
-                source_index = build.quotient(positive, stride)
+            # The slice has this index if it is start + n * stride for an n with 0 <= n < size.
+            source_index = build.minus(index, start)
+            if stride == 1:
+                inside = both(build, inside, not_less(build, source_index, rhs=0))
+            else:
+                # Only n = |distance| / |stride| can satisfy this, also for a stride below 0. With the stride 0, all
+                # elements have the index `start`, and the first one is taken: their order is undefined.
+                distance = build.most(source_index, build.minus(start, index))
+                step = max(abs(stride), 1) if isinstance(stride, int) else build.most(stride, build.minus(0, stride))
+                source_index = build.quotient(distance, step)
+                reached = build.plus(start, build.times(source_index, stride))
+                inside = both(build, inside, equal(build, reached, index))
             inside = both(build, inside, build.less(source_index, size))
             indices_in_slice.append(source_index)
         dims_of_source = _dims_of_slice(op, tensor_type(op.source))
@@ -121,10 +126,10 @@ class Insert(Update):
     name = "tensor.insert"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the scalar at the overwritten indices, and the element of the destination at all others."""
+        """Return the scalar at its `position`, and the element of the destination at all other indices."""
         here: SSAValue | bool = True
-        for index, wanted in zip(indices, op.indices, strict=True):
-            here = both(build, here, equal(build, index, elements.index(wanted)))
+        for index, position in zip(indices, self.position(elements, build, op, ()), strict=True):
+            here = both(build, here, equal(build, index, position))
         return build.choose(here, lambda b: elements.scalar(op.scalar), lambda b: elements.at(b, op.dest, indices))
 
     def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
@@ -198,12 +203,20 @@ def in_slice(
         part: Type of the slice. It may lack dimensions of size 1.
         indices: Indices of the element in the slice, one for each dimension of `part`.
     """
-    offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
-    where: list[Index] = [0] * len(offsets)  # index 0 in the dimensions of size 1 that `part` lacks
+    strides = elements.indices(slice_of(op).strides)
+    where: list[Index] = [0] * len(strides)  # index 0 in the dimensions of size 1 that `part` lacks
     for dimension, index in zip(_dims_of_slice(op, part), indices, strict=True):
         where[dimension] = index
-    whole_indices: list[Index] = []
-    for offset, index, size, stride, n in zip(offsets, where, sizes, strides, elements.dims(whole), strict=True):
+    rows = (_starts(elements, build, op, whole), where, strides)
+    return [build.plus(start, build.times(index, stride)) for start, index, stride in zip(*rows, strict=True)]
+
+
+def _starts(elements: Elements, build: Builder, op: Any, whole: SSAValue) -> list[Index]:
+    """Return the index of the first element of a slice of `whole` along each dimension: its offset, which is clamped if
+    it is computed, so that the slice is in bounds."""
+    offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
+    starts: list[Index] = []
+    for offset, size, stride, n in zip(offsets, sizes, strides, elements.dims(whole), strict=True):
         start = offset
         if isinstance(offset, SSAValue):
             entry = elements.entry  # emits at the entry of the kernel: these values are equal for all elements
@@ -214,8 +227,8 @@ def in_slice(
                 low, reach = entry.most(entry.minus(0, reach), 0), entry.most(reach, 0)
             # Clamp the offset to [low, n - 1 - reach].
             start = build.most(build.least(offset, build.minus(n, entry.plus(reach, 1))), low)
-        whole_indices.append(build.plus(start, build.times(index, stride)))
-    return whole_indices
+        starts.append(start)
+    return starts
 
 
 RULES: list[type[TensorOp]] = [ExtractSlice, InsertSlice, Insert]
