@@ -25,6 +25,8 @@ FORMS = {
     "block between the buffers": MADE.replace("binding(2)", "binding(3)")
     .replace("binding(1)", "binding(2)").replace(BLOCK, "@group(0) @binding(1) var<uniform> given"),
     "block at a sum": MADE.replace(BLOCK, "@group(1 - 1) @binding((2) + 1) var<uniform> given"),
+    "block at a constant": "const LAST = 3;\n" + MADE.replace(BLOCK, "@group(0) @binding(LAST) var<uniform> given")
+    .replace("binding(2)", "binding(LAST - 1)"),
     "block of another group": MADE.replace(BLOCK, "@group(1) @binding(5) var<uniform> given"),
 }  # fmt: skip
 
@@ -49,7 +51,7 @@ def test_lines_stay_and_other_shaders_do_not_change() -> None:
         changed = adapted(module, {"mul": [True, True, False]})
         assert changed.text.count("\n") == module.text.count("\n")
         block = changed.named["given"]
-        assert (block.number("group"), block.number("binding")) == (3, 0)
+        assert (changed.number(block, "group"), changed.number(block, "binding")) == (3, 0)
         assert adapted(changed, {"mul": [True, True, False]}) is changed
     module = read(SHADER.encode(), "x.wgsl")
     assert adapted(module, {"mul": [True, True, False]}) is module

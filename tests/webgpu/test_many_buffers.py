@@ -73,6 +73,18 @@ def test_kernels_of_the_user(device: Any, wgsl: Any, seed: int) -> None:
             np.testing.assert_array_equal(np.asarray(each), total + i)
 
 
+def test_merged_buffers_at_constants_are_copied_back(device: Any, wgsl: Any) -> None:
+    types, writes = ["f32"] * 10, set(range(1, 10))
+    text = shader(types, writes, " ".join(f"b{i}[i] = b0[i] + {i}.0;" for i in writes))
+    text = "const FIRST = 1;\n" + text.replace("@binding(1)", "@binding(FIRST)").replace(
+        "@binding(2)", "@binding(FIRST + 1)"
+    )
+    f = device.load(program(wgsl, text, types, writes)).many
+    given = np.arange(5, dtype=np.float32)
+    for i, found in enumerate(f(given, 5), 1):
+        np.testing.assert_array_equal(found, given + i)
+
+
 def test_a_large_grid_of_many_buffers(device: Any, wgsl: Any) -> None:
     types, writes = ["i32"] * 11, {9, 10}
     body = "b9[i] = b0[i] + b8[i]; b10[i] = b9[i] * 2;"

@@ -41,7 +41,7 @@ def test_declarations() -> None:
     helper = module.named["helper"]
     assert helper.members == (("x", "ptr<function,i32>"), ("y", "vec2<f32>")) and helper.type == "f32"
     assert layout(module, "P") == (96, 16) and layout(module, "Row") == (384, 16)
-    assert module.named["rate"].number("id") == 7 and module.named["a"].access == "read"
+    assert module.number(module.named["rate"], "id") == 7 and module.named["a"].access == "read"
     entry = interface.entry_of(module, module.entry_points[0])
     assert entry.bindings == {0: False, 2: True} and entry.workgroup_size == (4, 2, 1)
     assert entry.workgroup_bytes == 384 and interface.requirements(entry) == ["shader-f16"]

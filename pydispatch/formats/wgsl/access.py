@@ -33,7 +33,7 @@ def written(module: WgslModule, function: Declaration) -> set[int]:
     """
     reached = module.reached([function])
     numbers = {
-        declaration.name: declaration.number("binding")
+        declaration.name: module.number(declaration, "binding")
         for declaration in reached
         if declaration.kind == "var" and declaration.space == "storage"
     }

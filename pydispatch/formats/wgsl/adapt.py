@@ -58,7 +58,7 @@ def _move_block(module: WgslModule) -> Edits:
     blocks may have one binding point if no entry point uses more than one of them.
     """
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
-    points = {_binding_point(variable) for variable in blocks}
+    points = {_binding_point(module, variable) for variable in blocks}
     if len(points) != 1 or None in points or points == {CONSTANTS}:
         return {}
     (point,) = points
@@ -68,16 +68,16 @@ def _move_block(module: WgslModule) -> Edits:
         for key, value in zip(("group", "binding"), CONSTANTS, strict=True):
             edits |= _with_number(module, block, key, value)
     for variable in module.declarations:
-        other = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
+        other = _binding_point(module, variable) if variable.kind == "var" and variable.space == "storage" else None
         # Buffers after the block's binding, in its group, close the gap that it leaves.
         if other is not None and other[0] == point[0] and other[1] > point[1]:
             edits |= _with_number(module, variable, "binding", other[1] - 1)
     return edits
 
 
-def _binding_point(variable: Declaration) -> tuple[int, int] | None:
-    """Return the group and the binding of a variable; None unless both are constant integers."""
-    group, binding = variable.number("group"), variable.number("binding")
+def _binding_point(module: WgslModule, variable: Declaration) -> tuple[int, int] | None:
+    """Return the group and the binding of a variable; None unless both are known."""
+    group, binding = module.number(variable, "group"), module.number(variable, "binding")
     return None if group is None or binding is None else (group, binding)
 
 
@@ -112,7 +112,7 @@ def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) 
     }
     edits: Edits = {}
     for variable in module.declarations:
-        point = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
+        point = _binding_point(module, variable) if variable.kind == "var" and variable.space == "storage" else None
         if point is None or variable.access != "read_write" or "atomic<" in variable.type:
             continue  # WGSL requires read_write for atomics, even if they are only loaded
         _, binding = point

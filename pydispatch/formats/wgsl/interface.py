@@ -143,7 +143,7 @@ class _Resources:
             self.workgroup_bytes += 0 if known_layout is None else known_layout.size
         if variable.attribute("binding") is None and variable.attribute("group") is None:
             return  # the shader's own memory
-        group, binding = (_number(self.module, variable, key) for key in ("group", "binding"))
+        group, binding = (self.module.number(variable, key) for key in ("group", "binding"))
         if variable.space == "uniform" and (group, binding) == CONSTANTS:
             self._add_constants(variable)
         elif variable.space == "storage" and group == 0 and binding is not None:
@@ -211,12 +211,6 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
         features=features(module),
         least_buffer_count=buffer_count,
     )
-
-
-def _number(module: WgslModule, variable: Declaration, key: str) -> int | None:
-    """Return the number in an attribute `@key(number)` of a variable; None without one, or if it is not known."""
-    attribute = variable.attribute(key)
-    return module.constant(attribute.arguments[0]) if attribute is not None and len(attribute.arguments) == 1 else None
 
 
 def features(module: WgslModule) -> tuple[str, ...]:

@@ -88,9 +88,9 @@ def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
     """Return the storage buffers that an entry point uses, by binding, in order."""
     buffers = {}
     for declaration in module.reached([entry]):
-        attribute = declaration.attribute("binding")
-        if declaration.kind == "var" and declaration.space == "storage" and attribute is not None:
-            buffers[module.constant(attribute.arguments[0]) or 0] = declaration
+        binding = module.number(declaration, "binding")
+        if declaration.kind == "var" and declaration.space == "storage" and binding is not None:
+            buffers[binding] = declaration
     return dict(sorted(buffers.items()))
 
 

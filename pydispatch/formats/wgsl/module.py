@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from pydispatch.formats.wgsl.constants import evaluate, integer
+from pydispatch.formats.wgsl.constants import evaluate
 from pydispatch.formats.wgsl.lex import WgslToken, location, tokens_of
 
 _MAX_CONSTANT_DEPTH = 64
@@ -65,14 +65,6 @@ class Declaration:
     def has_value(self) -> bool:
         """Return whether a `=` and a value follow the name of a variable, constant or override."""
         return self.body != 0
-
-    def number(self, name: str) -> int | None:
-        """Return the value of an attribute's only argument if it is an integer expression without names; else None."""
-        attribute = self.attribute(name)
-        if attribute is None or len(attribute.arguments) != 1:
-            return None
-        literal = integer(attribute.arguments[0])
-        return evaluate(tokens_of(attribute.arguments[0], where=""), lambda name: None) if literal is None else literal
 
     @property
     def space(self) -> str:
@@ -188,6 +180,16 @@ class WgslModule:
     def with_overrides(self, values: Mapping[str, float | None]) -> WgslModule:
         """Return the module with these values of its overrides; None stands for an unknown value."""
         return replace(self, values=values)
+
+    def number(self, declaration: Declaration, name: str) -> int | None:
+        """Return the value of the only argument of an attribute, such as 2 for `@binding(FIRST + 1)`.
+
+        Return None without an attribute of this name, or if its value is not known.
+        """
+        attribute = next((attribute for attribute in declaration.attributes if attribute.name == name), None)
+        if attribute is None or len(attribute.arguments) != 1:
+            return None
+        return self.constant(attribute.arguments[0])
 
     def constant(self, text: str, depth: int = 0) -> int | None:
         """Return the value of a constant integer expression; None if it is not known.

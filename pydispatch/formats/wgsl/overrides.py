@@ -78,7 +78,7 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
     count = len(names) if count is None else count
     overrides: list[Override] = []
     for declaration in module.overrides:
-        id_ = declaration.number("id")
+        id_ = module.number(declaration, "id")
         word = names.index(declaration.name) if declaration.name in names else id_
         if word is not None and word < count:
             key = declaration.name if id_ is None else str(id_)
@@ -102,7 +102,7 @@ def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str
     """
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
-    ids = {override.number("id") for override in overrides}
+    ids = {module.number(override, "id") for module in modules for override in module.overrides}
     unknown = next((name for word, name in enumerate(names) if name not in have and word not in ids), None)
     if unknown is None:
         return None

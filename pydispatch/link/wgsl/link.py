@@ -228,7 +228,7 @@ def _buffer(entry: Import, library: WgslLibrary, variable: Declaration, kernel: 
     Raises InvalidArgumentError if the address space, access mode or type differs.
     """
     # The binding is the index in `entry.buffers`.
-    binding, what = variable.number("binding"), f"'{variable.name}'"
+    binding, what = library.module.number(variable, "binding"), f"'{variable.name}'"
     if variable.space != "storage" or binding is None:
         raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")
     if binding >= len(entry.buffers):
