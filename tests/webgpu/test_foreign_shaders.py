@@ -64,6 +64,7 @@ def test_lines_stay_and_other_shaders_do_not_change() -> None:
     [
         "a[i] = 0.0;",
         "(a)[i] = 0.0;",
+        "(a[i]) = 0.0;",
         "a[i] += 1.0;",
         "let p = &a; (*p)[i] = 0.0;",
         "a[i + u32(a[0])] -= 1.0;",

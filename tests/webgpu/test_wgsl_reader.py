@@ -86,6 +86,20 @@ def test_which_buffers_are_written() -> None:
     assert [written(module, each) for each in module.entry_points] == [{2, 3, 4}, {0, 1}]
 
 
+def test_writes_through_parentheses_and_named_bindings() -> None:
+    declared = """const FIRST = 3;
+    @group(0) @binding(FIRST) var<storage, read_write> a: array<vec2u>;
+    @group(0) @binding(FIRST + 1) var<storage, read_write> b: array<u32>;"""
+    writes = ("(a[i]) = x;", "((a)[i]).x = 1u;", "(((a[i].y))) <<= 2u;", "let p = &(a[i]);", "let p = &((a)[i].x);")
+    reads = ("b[(a[i].x)] = 1u;", "b[1] = (a)[i].x;", "b[0] = max((a[i].x), 2u);", "if (a[i].x == 1u) { b[0] = 0u; }")
+    for bindings, statements in (({3}, writes), ({4}, reads)):
+        for statement in statements:
+            text = f"{declared} @compute @workgroup_size(1) fn f() {{ {statement} }}"
+            module = read(text.encode(), "x")
+            assert written(module, module.entry_points[0]) == bindings, statement
+            assert set(interface.entry_of(module, module.entry_points[0]).bindings) >= bindings
+
+
 def test_any_change_is_an_error_or_another_module() -> None:
     """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
     chance = random.Random(7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydispatch.formats.wgsl.module import Declaration, WgslModule
 
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
-"""Tokens after a name that is assigned to, besides `<<=` and `>>=`: these are three tokens each, which `_is_assigned`
+"""Tokens after a name that is assigned to, besides `<<=` and `>>=`: these are three tokens each, which `_is_written`
 compares."""
 
 
@@ -28,8 +28,8 @@ def all_read_write(module: WgslModule) -> str:
 def written(module: WgslModule, function: Declaration) -> set[int]:
     """Return the bindings of group 0 that a function may write.
 
-    These are the storage buffers that the function or its callees assign to, or whose address they take; a name alone
-    in parentheses, as in `(a)[i] = x`, counts as assigned to. Others may be declared read_write without being written.
+    These are the storage buffers that the function or its callees assign to, or whose address they take. Others may be
+    declared read_write without being written.
     """
     reached = module.reached([function])
     numbers = {
@@ -43,28 +43,33 @@ def written(module: WgslModule, function: Declaration) -> set[int]:
             binding = numbers.get(module.tokens[i].text)
             if binding is None or module.tokens[i - 1].text == ".":  # after a dot, a member that has the name
                 continue
-            if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1) or _is_parenthesized(module, i):
+            if _is_written(module, i):
                 bindings.add(binding)
     return bindings
 
 
-def _is_parenthesized(module: WgslModule, at: int) -> bool:
-    """Return whether the name at token `at` is alone in parentheses, as in `(a)[i] = x`, which may be an assignment."""
-    before, opening, closing = module.tokens[at - 2], module.tokens[at - 1], module.tokens[at + 1]
-    return opening.text == "(" and closing.text == ")" and before.kind != "name"
+def _is_written(module: WgslModule, at: int) -> bool:
+    """Return whether the variable at token `at` is assigned to, or its address taken.
+
+    Parts of it, and parentheses around these, count as the variable: `a[i].x = 0;`, `((a)[i]) += 1;` and `&(a[i])`.
+    """
+    tokens = module.tokens
+    before, after = at - 1, _after_accesses(module, at + 1)
+    while tokens[before].text == "(" and tokens[after].text == ")" and tokens[before - 1].kind != "name":
+        before, after = before - 1, _after_accesses(module, after + 1)
+    shifts = [token.text for token in tokens[after : after + 3]]  # the lexer makes three tokens of `<<=`
+    is_assigned = tokens[after].text in _ASSIGNMENTS or shifts in (["<", "<", "="], [">", ">", "="])
+    return is_assigned or tokens[before].text == "&"
 
 
-def _is_assigned(module: WgslModule, at: int) -> bool:
-    """Return whether an assignment follows a name, after index and member accesses; `at` is the token after the
-    name."""
+def _after_accesses(module: WgslModule, at: int) -> int:
+    """Return the index of the first token after index and member accesses such as `[i].x`, which begin at token
+    `at`."""
     tokens, depth = module.tokens, 0
-    while at + 2 < len(tokens):
+    while depth > 0 or tokens[at].text in ("[", "."):
         text = tokens[at].text
-        depth += (text == "[") - (text == "]")
-        if depth == 0 and text == ".":
+        if depth == 0 and text == "." and tokens[at + 1].kind == "name":
             at += 1  # skips the name of the member
-        elif depth == 0 and text != "]":
-            shifts = [token.text for token in tokens[at : at + 3]]  # the lexer makes three tokens of `<<=`
-            return text in _ASSIGNMENTS or shifts in (["<", "<", "="], [">", ">", "="])
+        depth += (text == "[") - (text == "]")
         at += 1
-    return False
+    return at
