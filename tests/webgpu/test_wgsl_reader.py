@@ -100,6 +100,26 @@ def test_writes_through_parentheses_and_named_bindings() -> None:
             assert set(interface.entry_of(module, module.entry_points[0]).bindings) >= bindings
 
 
+@pytest.mark.parametrize(("value", "type_"), [
+    ("true", "bool"), ("N > 4", "bool"), ("!(N == 4u) || other", "bool"), ("N <= 4", "bool"), ("other & true", "bool"),
+    ("max(1, 2) > N", "bool"), ("array<f32, 2>(1, 2)[0] > 1", "bool"),
+    ("u32(N > 4)", "u32"), ("f32(n) * 2", "f32"), ("N", "u32"), ("N + N * 2", "u32"), ("n << 2u", "i32"),
+    ("-n >> (N + 1u)", "i32"), ("2 * 3", "i32"), ("1 + 0.5", "f32"), ("two * 0.5", "f32"), ("two", "i32"),
+    ("0.5h * 2.0", "f16"), ("0x1.8p3", "f32"), ("0xf", "i32"), ("0xfu", "u32"), ("Real(2)", "f32"), ("1 << 3", "i32"),
+    ("select(1, 2, N > 3)", ""), ("array<f32, 2>(1, 2)[0]", ""), ("vec2<f32>(1, 2).x", ""), ("sqrt(2.0)", ""),
+    ("1u + 0.5f", ""), ("own", ""), ("unknown", ""), ("c0", ""),
+])  # fmt: skip
+def test_types_of_defaults(value: str, type_: str) -> None:
+    chain = "".join(f"const c{i} = c{i + 1};" for i in range(3000)) + "const c3000 = 1;"
+    head = "override N: u32; override n = 3; override other: bool; const two = 2; const own = own; alias Real = f32;"
+    module = read(f"enable f16; {head} {chain if value == 'c0' else ''} override k = {value};".encode(), "x")
+    if type_:
+        assert overrides_of(module, ["k"])[0].type == type_
+    else:
+        with pytest.raises(pd.ArtifactError, match=r"x:1:\d+: override 'k' has a type that is not known here"):
+            overrides_of(module, ["k"])
+
+
 def test_any_change_is_an_error_or_another_module() -> None:
     """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
     chance = random.Random(7)

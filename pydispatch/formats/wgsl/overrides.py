@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.wgsl.lex import WgslToken
 from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.suggestions import did_you_mean
 
@@ -20,8 +21,11 @@ _MAX_ALIASES = 16
 """Aliases that are followed from a type, at most: broken modules may have a cycle of aliases."""
 _MOST_F16 = 65504.0
 """Largest finite f16."""
-_COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||", "!"}
-"""Operators whose result is a bool: a default that contains one has this type."""
+_COMPARISONS = {"==", "!=", "<", ">", "&&", "||", "!"}
+"""Tokens of operators whose result is a bool; `<=` and `>=` are two tokens each."""
+_MAX_NAMES = 64
+"""Constants and overrides whose types are looked up for the type of one default, at most: each is a level of
+recursion."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,7 @@ def check(module: WgslModule, function: Declaration, overrides: Iterable[Overrid
 def _type(module: WgslModule, override: Declaration) -> str:
     """Return the scalar type of an override: the declared one, or else that of its default; raise ArtifactError if it
     is not known or a word cannot represent it."""
-    seen: set[str] = set()
-    type_ = _resolved(module, override.type) or _type_of_default(module, override, seen)
+    type_ = _type_of_named(module, override, {})
     if type_ not in _TYPES:
         problem = f"is of type {type_}" if type_ else "has a type that is not known here"
         raise ArtifactError(
@@ -149,53 +152,108 @@ def _resolved(module: WgslModule, type_: str) -> str:
     return type_
 
 
-def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
-    """Return the type of an override's default value; "" if its literals and names do not determine it.
+def _type_of_named(module: WgslModule, declaration: Declaration, known: dict[str, str]) -> str:
+    """Return the type of an override or constant, also without a type of its own; "" if it is not known.
 
-    The value is not parsed; its tokens decide. In the order of the checks:
-
-    - `true`, `n > 3` and other values with a comparison or logical operator give "bool"
-    - `f32(n) * 2.0` gives "f32", the type that it begins with
-    - `2 * 3` gives "i32", `2u + 1` "u32", `1 + 0.5` "f32", and `n * 2` the type of the constant or override `n`
-    - `sqrt(2.0)` gives "", because the module declares no `sqrt`, and so does `1u + 0.5f`, of two types
+    The type of a constant may be abstract: "integer" or "float". An override with such a default is an i32 or f32.
 
     Args:
         module: The module.
-        override: An override, or a constant that the default of an override names.
-        seen: Names of overrides and constants whose default has been visited; a broken module may have a cycle of
-            them.
+        declaration: The override or constant. Another declaration, such as an alias, has the type that it stands for.
+        known: The result for each name so far, "" while it is looked up; a broken module may have a cycle of names.
     """
-    if override.name in seen or not override.has_value:
-        return ""
-    seen.add(override.name)
-    tokens = module.tokens[override.body : override.end - 1]  # of the value, without the ';' at the end
-    if not tokens:
-        return ""
-    if tokens[0].text in ("true", "false") or any(token.text in _COMPARISONS for token in tokens):
+    name = declaration.name
+    if name not in known and len(known) < _MAX_NAMES:
+        known[name] = ""
+        type_ = _resolved(module, declaration.type)
+        if not type_ and declaration.has_value:
+            value = module.tokens[declaration.body : declaration.end - 1]  # without the ';' at the end
+            type_ = _type_of_value(module, value, known)
+        abstract = {"integer": "i32", "float": "f32"} if declaration.kind == "override" else {}
+        known[name] = abstract.get(type_, type_)
+    return known.get(name, "")
+
+
+def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[str, str]) -> str:
+    """Return the type of an expression of scalars; "" if its literals and names do not determine it.
+
+    The expression is not parsed: an operator outside of the arguments of calls decides, or else the operands do.
+
+    - `true`, `n > 3`, `(a == b) || c` and other values with a comparison or logical operator give "bool"
+    - `u32(n > 4)` and `f32(n) * 2` give the types that they convert to
+    - `2u + 1` gives "u32" and `n * 2` the type of `n`; `2 * 3` gives "integer" and `1 + 0.5` "float"
+    - `n << 1u` gives the type of `n`
+    - `sqrt(2.0)`, `array<f32, 2>(1, 2)[0]` and `v.x` give "", and so does `1u + 0.5f`, of two types
+
+    Args:
+        module: The module.
+        tokens: Tokens of the expression.
+        known: Types of constants and overrides so far, see `_type_of_named`.
+    """
+    types: set[str] = set()  # of the operands
+    at, is_count = 0, False  # is_count: the next operand is the count of a shift, whose type does not matter
+    while at < len(tokens):
+        token, following = tokens[at], tokens[at + 1].text if at + 1 < len(tokens) else ""
+        at += 1
+        if token.kind == "name" or token.kind == "number":
+            type_ = _type_of_operand(module, token, known)
+            if following == "<" and token.kind == "name" and token.text not in module.named:  # template arguments
+                at = _after_brackets(tokens, at)
+            if at < len(tokens) and tokens[at].text == "(" and token.kind == "name":  # arguments of a call
+                at = _after_brackets(tokens, at)
+            if not is_count:
+                types.add(type_)
+            is_count = False
+        elif token.text in ("<", ">") and following == token.text:  # the lexer makes two tokens of a shift
+            is_count = True
+            at += 1
+            if at < len(tokens) and tokens[at].text == "(":
+                at, is_count = _after_brackets(tokens, at), False
+        elif token.text in _COMPARISONS:
+            return "bool"
+        elif token.text in ("[", "."):  # an element or a member, of a type that is not looked up
+            at = _after_brackets(tokens, at - 1) if token.text == "[" else at + 1
+            types.add("")
+    concrete = types - {"integer", "float"}  # literals without a suffix take the type of the other operands
+    if concrete:
+        return concrete.pop() if len(concrete) == 1 else ""
+    return "float" if "float" in types else "integer" if types else ""
+
+
+def _type_of_operand(module: WgslModule, token: WgslToken, known: dict[str, str]) -> str:
+    """Return the type of a literal or a name, or of a call of the type of this name; "" if it is not known."""
+    if token.kind == "number":
+        return _type_of_literal(token.text)
+    if token.text in module.named:
+        return _type_of_named(module, module.named[token.text], known)
+    if token.text in ("true", "false"):
         return "bool"
-    if tokens[0].text in _TYPES:
-        return tokens[0].text
-    # The types of the operands, which must agree.
-    types = {_type_of_literal(token.text) for token in tokens if token.kind == "number"}
-    for token in tokens:
-        named = module.named.get(token.text) if token.kind == "name" else None
-        if named is not None:
-            types.add(_resolved(module, named.type) or _type_of_default(module, named, seen))
-        elif token.kind == "name":
-            return ""
-    if len(types) > 1:  # an integer literal without a suffix takes the type of the other operands
-        types.discard("integer")
-    type_ = types.pop() if len(types) == 1 else ""
-    return "i32" if type_ == "integer" else type_
+    return token.text if token.text in _TYPES else ""
+
+
+def _after_brackets(tokens: Sequence[WgslToken], at: int) -> int:
+    """Return the index after the bracket that closes the one at token `at`: `(`, `[` or the `<` of template
+    arguments."""
+    expected: list[str] = []  # the closing brackets of those that are open
+    for i in range(at, len(tokens)):
+        text = tokens[i].text
+        if text in ("(", "["):
+            expected.append(")" if text == "(" else "]")
+        elif text == "<" and (i == at or expected[-1] == ">"):
+            expected.append(">")
+        elif text == expected[-1]:
+            expected.pop()
+            if not expected:
+                return i + 1
+    return len(tokens)
 
 
 def _type_of_literal(text: str) -> str:
-    """Return the type of a number literal; "integer" for an integer literal without a suffix."""
-    if text[:2] in ("0x", "0X"):
-        if "." in text or "p" in text.lower():
-            return "f16" if text.endswith("h") else "f32"
-    elif text.endswith("h"):
-        return "f16"
-    elif text.endswith("f") or "." in text or "e" in text.lower():
-        return "f32"
-    return {"u": "u32", "i": "i32"}.get(text[-1], "integer")
+    """Return the type of a number literal; "integer" or "float" for one without a suffix."""
+    lower = text.lower()
+    is_hex = lower.startswith("0x")
+    suffixes = {"u": "u32", "i": "i32", "f": "f32", "h": "f16"}
+    if is_hex and "p" not in lower:  # `f` is a digit: as a suffix it follows an exponent
+        del suffixes["f"]
+    is_float = "." in text or ("p" if is_hex else "e") in lower
+    return suffixes.get(text[-1], "float" if is_float else "integer")
