@@ -120,6 +120,17 @@ def test_types_of_defaults(value: str, type_: str) -> None:
             overrides_of(module, ["k"])
 
 
+def test_a_word_goes_to_one_override() -> None:
+    """To that of its name; a number is for words without a name in the module."""
+    text = "const TWO = 2; override a = 1; @id(0) override b: i32; @id(TWO) override c = 2; @compute fn f() { a; b; }"
+    module = read(text.encode(), "x")
+    taken = overrides_of(module, ["a", "x"], 3)
+    assert [(each.name, each.key, each.word_index) for each in taken] == [("a", "a", 0), ("c", "2", 2)]
+    with pytest.raises(pd.ArtifactError, match=r"x:1:\d+: override 'b' has no value: give it a default"):
+        check(module, module.entry_points[0], taken)
+    assert [each.name for each in overrides_of(module, ["x"])] == ["b"]
+
+
 def test_any_change_is_an_error_or_another_module() -> None:
     """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
     chance = random.Random(7)

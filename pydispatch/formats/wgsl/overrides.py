@@ -80,11 +80,15 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
         ArtifactError: An override has a type that a word cannot represent.
     """
     count = len(names) if count is None else count
+    declared = {declaration.name for declaration in module.overrides}
     overrides: list[Override] = []
     for declaration in module.overrides:
-        id_ = module.number(declaration, "id")
-        word = names.index(declaration.name) if declaration.name in names else id_
-        if word is not None and word < count:
+        id_ = word = module.number(declaration, "id")
+        if declaration.name in names:
+            word = names.index(declaration.name)
+        elif id_ is not None and 0 <= id_ < len(names) and names[id_] in declared:
+            word = None  # the word has the name of another override
+        if word is not None and 0 <= word < count:
             key = declaration.name if id_ is None else str(id_)
             overrides.append(
                 Override(
