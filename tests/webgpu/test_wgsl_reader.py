@@ -12,9 +12,10 @@ from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write, written
 from pydispatch.formats.wgsl.grid import why_not, with_grid
 from pydispatch.formats.wgsl.merge import with_merged_buffers
+from pydispatch.formats.wgsl.module import WgslMember
 from pydispatch.formats.wgsl.overrides import check, overrides_of
 from pydispatch.formats.wgsl.read import is_wgsl, read
-from pydispatch.formats.wgsl.types import layout
+from pydispatch.formats.wgsl.types import layout, minimum_size
 from pydispatch.link.wgsl.link import link, open_library
 
 TEXT = """enable f16; /* a /* b */ c */ requires readonly_and_readwrite_storage_textures;
@@ -39,7 +40,9 @@ def test_declarations() -> None:
     assert module.enables == ("f16",) and [d.name for d in module.entry_points] == ["main"]
     assert [d.name for d in module.functions] == ["helper"] and [d.name for d in module.other_stages] == ["other"]
     helper = module.named["helper"]
-    assert helper.members == (("x", "ptr<function,i32>"), ("y", "vec2<f32>")) and helper.type == "f32"
+    assert (
+        helper.members == (WgslMember("x", "ptr<function,i32>"), WgslMember("y", "vec2<f32>")) and helper.type == "f32"
+    )
     assert layout(module, "P") == (96, 16) and layout(module, "Row") == (384, 16)
     assert module.number(module.named["rate"], "id") == 7 and module.named["a"].access == "read"
     entry = interface.entry_of(module, module.entry_points[0])
@@ -129,6 +132,29 @@ def test_a_word_goes_to_one_override() -> None:
     with pytest.raises(pd.ArtifactError, match=r"x:1:\d+: override 'b' has no value: give it a default"):
         check(module, module.entry_points[0], taken)
     assert [each.name for each in overrides_of(module, ["x"])] == ["b"]
+
+
+@pytest.mark.parametrize(("members", "size"), [
+    ("a: u32, @align(16) b: u32", (32, True)), ("a: u32, @size(SIZE * 4) b: u32, c: u32", (40, True)),
+    ("@align(SIZE) @size(20) a: vec3f", (24, True)), ("a: u32, @size(max(8, 9)) b: u32", (4, False)),
+    ("v: vec3f, a: array<f32>", (16, False)), ("v: vec4f, a: array<f32>", (32, False)),
+    ("v: vec4f, a: array<vec3f>", (32, False)), ("n: u32, @align(32) a: array<u32>", (64, False)),
+    ("n: u32, a: array<T>", (4, False)), ("n: T, m: T", (4, False)), ("@align(0) n: u32", (4, False)),
+])  # fmt: skip
+def test_sizes_of_structs(members: str, size: tuple[int, bool]) -> None:
+    inside_itself = "struct T { @size(4) @align(4) a: T, @size(4) @align(4) b: T, c: u32 }"
+    text = f"const SIZE = 8; struct S {{ {members} }} {inside_itself}"
+    assert minimum_size(read(text.encode(), "x"), "S") == size
+
+
+def test_uniform_blocks_with_attributes() -> None:
+    text = """struct Block { n: u32, @align(16) m: u32 } @group(3) @binding(0) var<uniform> given: Block;
+    @compute @workgroup_size(1) fn f() { _ = given.m; }"""
+    module = read(text.encode(), "x")
+    entry = interface.entry_of(module, module.entry_points[0])
+    assert interface.mismatch(entry, constants=5, bindings=0) is None
+    problem = interface.mismatch(entry, constants=2, bindings=0)
+    assert problem is not None and problem.startswith("its uniform block has 32 bytes, the layout has 2 constants of 4")
 
 
 def test_any_change_is_an_error_or_another_module() -> None:

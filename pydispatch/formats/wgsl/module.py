@@ -30,6 +30,14 @@ class Attribute:
     arguments: tuple[str, ...] = ()
 
 
+class WgslMember(NamedTuple):
+    """Member of a struct, or parameter of a function; `type` is in the form of `type_text`."""
+
+    name: str
+    type: str
+    attributes: tuple[Attribute, ...] = ()
+
+
 @dataclass(frozen=True)
 class Declaration:
     """Declaration at the scope of a WGSL module, such as a function, a variable or a structure.
@@ -43,7 +51,7 @@ class Declaration:
         type: Type of a variable, override or alias, or result type of a function, in the form of `type_text`;
             "" without one.
         template: Template arguments of a variable, as far as they are stated: address space and access mode.
-        members: Pairs (name, type) of a struct's members or of a function's parameters.
+        members: A struct's members, or a function's parameters.
         body: Index of the token of a function's opening brace; for others of the token after `=`, 0 without one.
     """
 
@@ -54,7 +62,7 @@ class Declaration:
     attributes: tuple[Attribute, ...] = ()
     type: str = ""
     template: tuple[str, ...] = ()
-    members: tuple[tuple[str, str], ...] = ()
+    members: tuple[WgslMember, ...] = ()
     body: int = 0
 
     def attribute(self, name: str) -> Attribute | None:
@@ -181,7 +189,7 @@ class WgslModule:
         """Return the module with these values of its overrides; None stands for an unknown value."""
         return replace(self, values=values)
 
-    def number(self, declaration: Declaration, name: str) -> int | None:
+    def number(self, declaration: Declaration | WgslMember, name: str) -> int | None:
         """Return the value of the only argument of an attribute, such as 2 for `@binding(FIRST + 1)`.
 
         Return None without an attribute of this name, or if its value is not known.

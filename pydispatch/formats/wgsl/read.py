@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.lex import WgslToken, decode, location, tokens_of
-from pydispatch.formats.wgsl.module import Attribute, Declaration, WgslModule
+from pydispatch.formats.wgsl.module import Attribute, Declaration, WgslMember, WgslModule
 from pydispatch.formats.wgsl.types import type_text
 
 MAX_NESTING = 1000
@@ -202,18 +202,18 @@ class _WgslReader:
             body=body,
         )
 
-    def _parse_fields(self, bracket: str) -> tuple[tuple[str, str], ...]:
+    def _parse_fields(self, bracket: str) -> tuple[WgslMember, ...]:
         """Parse the members of a struct or the parameters of a function, from their opening `bracket` to the closing
-        one; return names and types.
+        one.
         """
         close = self._closing_token(bracket)
         self.at += 1
-        fields: list[tuple[str, str]] = []
+        fields: list[WgslMember] = []
         while self.at < close:
-            self._parse_attributes()
+            attributes = self._parse_attributes()
             name = self._parse_name()
             self._expect(":")
-            fields.append((name, self._parse_type(ends=(",", _OPEN[bracket]))))
+            fields.append(WgslMember(name, self._parse_type(ends=(",", _OPEN[bracket])), attributes))
             if self._peek() == ",":
                 self.at += 1
         self.at = close + 1

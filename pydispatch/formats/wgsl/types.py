@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydispatch.formats.wgsl.lex import WgslToken
 
 if TYPE_CHECKING:
-    from pydispatch.formats.wgsl.module import WgslModule
+    from pydispatch.formats.wgsl.module import WgslMember, WgslModule
 
 _SHORTHAND = re.compile(r"(vec[234]|mat[234]x[234])([fhiu])")
 """Predeclared alias of a vector or matrix, such as vec3f for vec3<f32>."""
@@ -53,7 +54,9 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
     if named is not None:
         if named.kind == "alias":
             return layout(module, named.type, depth + 1)
-        return _struct(module, [t for _, t in named.members], depth) if named.kind == "struct" else None
+        if named.kind != "struct":
+            return None
+        return _struct(module, named.members, (layout(module, member.type, depth + 1) for member in named.members))
     name, _, rest = type_.partition("<")
     if not rest.endswith(">"):
         return None
@@ -78,7 +81,7 @@ def _template_layout(module: WgslModule, name: str, arguments: Sequence[str], in
         return TypeLayout(columns * alignment, alignment)
     if name == "array" and len(arguments) == 2:
         count = module.constant(arguments[1])
-        return None if count is None else TypeLayout(count * -(-size // alignment) * alignment, alignment)
+        return None if count is None else TypeLayout(count * _rounded_up(size, alignment), alignment)
     return None
 
 
@@ -90,6 +93,7 @@ def minimum_size(module: WgslModule, type_: str) -> tuple[int, bool]:
     - `vec4<f32>` gives (16, True)
     - `array<vec4<f32>>` gives (16, False)
     - `struct { n: u32, a: array<vec4<f32>> }`, by its name, gives (32, False): `a` begins at byte 16
+    - `struct { v: vec4<f32>, a: array<f32> }`, by its name, gives (32, False): a multiple of its alignment of 16
 
     Args:
         module: The module, in which aliases and structs are looked up.
@@ -98,43 +102,61 @@ def minimum_size(module: WgslModule, type_: str) -> tuple[int, bool]:
     known = layout(module, type_)
     if known is not None:
         return known.size, True
+    smallest = _with_one_element(module, type_)
+    return 4 if smallest is None else smallest.size, False
+
+
+def _with_one_element(module: WgslModule, type_: str) -> TypeLayout | None:
+    """Return the layout of a runtime-sized array with one element, or of a struct that ends in one; None for other
+    types."""
     named = module.named.get(type_)
     if named is not None and named.kind == "struct" and named.members:
-        # Only the last member of a struct can be a runtime-sized array. It begins after the other members, at a
-        # multiple of its alignment.
-        *members, (_, last) = named.members
-        before = _struct(module, [t for _, t in members], depth=0)
-        element = _runtime_array_stride(module, last)
-        if before is not None and element is not None:
-            size, alignment = element
-            return -(-before.size // alignment) * alignment + size, False
-    element = _runtime_array_stride(module, type_)
-    return (4 if element is None else element[0]), False
+        # Only the last member of a struct can be a runtime-sized array.
+        *others, last = named.members
+        layouts = (layout(module, member.type) for member in others)
+        return _struct(module, named.members, chain(layouts, [_with_one_element_in_array(module, last.type)]))
+    return _with_one_element_in_array(module, type_)
 
 
-def _runtime_array_stride(module: WgslModule, type_: str) -> tuple[int, int] | None:
-    """Return the stride and the alignment of a runtime-sized array in bytes; None for other types."""
+def _with_one_element_in_array(module: WgslModule, type_: str) -> TypeLayout | None:
+    """Return the layout of a runtime-sized array with one element; None for other types."""
     if not type_.startswith("array<"):
         return None
     arguments = _arguments(type_[len("array<") : -1])
     inner = layout(module, arguments[0]) if len(arguments) == 1 else None
-    return None if inner is None else (-(-inner.size // inner.alignment) * inner.alignment, inner.alignment)
+    return None if inner is None else TypeLayout(_rounded_up(inner.size, inner.alignment), inner.alignment)
 
 
-def _struct(module: WgslModule, types: Sequence[str], depth: int) -> TypeLayout | None:
+def _struct(
+    module: WgslModule, members: Sequence[WgslMember], layouts: Iterable[TypeLayout | None]
+) -> TypeLayout | None:
     """Return the size and the alignment of a struct in bytes; None if those of a member are not known.
 
-    types: types of the members. depth: number of types around the struct.
+    `layouts` are those of the types of the members, which the attributes `@size(n)` and `@align(n)` of a member change.
+    They are not computed after the first unknown one: a struct may contain itself, twice.
     """
     end, struct_alignment = 0, 1
-    for type_ in types:
-        laid_out = layout(module, type_, depth + 1)
+    for member, laid_out in zip(members, layouts, strict=True):
         if laid_out is None:
             return None
+        size: int | None
+        alignment: int | None
         size, alignment = laid_out
-        end = -(-end // alignment) * alignment + size
+        names = [attribute.name for attribute in member.attributes]
+        if "size" in names:
+            size = module.number(member, "size")
+        if "align" in names:
+            alignment = module.number(member, "align")
+        if size is None or alignment is None or alignment < 1:
+            return None
+        end = _rounded_up(end, alignment) + size
         struct_alignment = max(struct_alignment, alignment)
-    return TypeLayout(-(-end // struct_alignment) * struct_alignment, struct_alignment)
+    return TypeLayout(_rounded_up(end, struct_alignment), struct_alignment)
+
+
+def _rounded_up(size: int, alignment: int) -> int:
+    """Return the smallest multiple of `alignment` that is at least `size`."""
+    return -(-size // alignment) * alignment
 
 
 def _arguments(text: str) -> list[str]:

@@ -151,7 +151,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
             index, library, function = sources[entry.symbol]
             variables = matched_variables(entry, library, function, output.kernel)
             called = output.add_function(index, library.module, function, variables)
-            parameter_types = [type_ for _, type_ in function.members]
+            parameter_types = [member.type for member in function.members]
             output.add_adapter(entry.name, entry.types, entry.result, called, parameter_types)
         elif entry.symbol in absent:
             output.add_stub(entry.name, entry.types, entry.result)
@@ -209,7 +209,7 @@ def matched_variables(entry: Import, library: WgslLibrary, function: Declaration
     Raises:
         InvalidArgumentError: The function does not fit its call.
     """
-    parameters = [type_ for _, type_ in function.members]  # members of a function are its parameters, type its result
+    parameters = [member.type for member in function.members]  # those of a function are its parameters
     if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_type_text, entry.types))):
         raise _misfit(entry, library, f"it is ({', '.join(parameters)}), called with ({', '.join(entry.types)})")
     if bool(function.type) != bool(entry.result) or not _fits(function.type, _type_text(entry.result)):
