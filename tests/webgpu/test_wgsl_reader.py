@@ -157,6 +157,17 @@ def test_uniform_blocks_with_attributes() -> None:
     assert problem is not None and problem.startswith("its uniform block has 32 bytes, the layout has 2 constants of 4")
 
 
+def test_arguments_of_attributes() -> None:
+    text = "@workgroup_size(max(64, 32), 1,) @compute fn f() {} @workgroup_size((2), 1 + 1) @compute fn g() {}"
+    module = read(text.encode(), "x")
+    f, g = module.entry_points
+    assert [each.arguments for each in f.attributes] == [("max(64,32)", "1"), ()]
+    assert interface.entry_of(module, f).workgroup_size is None
+    assert interface.entry_of(module, g).workgroup_size == (2, 2, 1)
+    with pytest.raises(pd.ArtifactError, match=r"x:1:20: '\]' where '\)' was expected"):
+        read(b"@workgroup_size(((1]), 1) @compute fn f() {}", "x")
+
+
 def test_any_change_is_an_error_or_another_module() -> None:
     """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
     chance = random.Random(7)

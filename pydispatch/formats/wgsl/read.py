@@ -222,25 +222,23 @@ class _WgslReader:
     def _parse_attributes(self) -> tuple[Attribute, ...]:
         """Parse a sequence of attributes, which may be empty.
 
-        `@workgroup_size(TILE * 2, 1,)` becomes Attribute("workgroup_size", ("TILE*2", "1")): arguments are texts
-        without spaces, and a comma at the end adds none.
+        `@workgroup_size(max(TILE, 2), 1,)` becomes Attribute("workgroup_size", ("max(TILE,2)", "1")): arguments are
+        texts without spaces, and a comma at the end adds none.
         """
         attributes: list[Attribute] = []
         while self._peek() == "@":
             self.at += 1
             name = self._parse_name()
-            arguments: tuple[str, ...] = ()
-            if self._peek() == "(":
-                close = self._closing_token("(")
-                parts: list[str] = [""]
-                for token in self.tokens[self.at + 1 : close]:
-                    if token.text == ",":
-                        parts.append("")
-                    else:
-                        parts[-1] += token.text
-                arguments = tuple(part for part in parts if part)
+            arguments: list[str] = []
+            close = self._closing_token("(") if self._peek() == "(" else 0
+            while self.at < close:  # at the opening parenthesis or a comma
+                self.at += 1
+                end = self._index_of((",", ")"))
+                arguments.append("".join(token.text for token in self.tokens[self.at : end]))
+                self.at = end
+            if close:
                 self.at = close + 1
-            attributes.append(Attribute(name, arguments))
+            attributes.append(Attribute(name, tuple(argument for argument in arguments if argument)))
         return tuple(attributes)
 
     # Tokens
