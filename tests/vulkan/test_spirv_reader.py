@@ -283,6 +283,42 @@ def test_what_a_chosen_pointer_may_point_to_counts_as_written(choice: str) -> No
     assert "binding 1" in (mismatch(entry_point, 0, 3, [False, True, False]) or "")
 
 
+HELD = """%ppu = OpTypePointer Function %pu
+%ppb = OpTypePointer Function %pb
+%gt = OpTypeFunction %pu
+%a = OpVariable"""
+GIVEN = """%g = OpFunction %pu None %gt
+%gm = OpLabel
+%gp = OpAccessChain %pu %b %zero %zero
+OpReturnValue %gp
+OpFunctionEnd
+%f = OpFunction"""
+BEGIN = "%m = OpLabel\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "choice"),
+    [
+        ({BEGIN: f"{BEGIN}%v = OpVariable %ppu Function\n"}, "OpStore %v %q\n%chosen = OpLoad %pu %v"),
+        (
+            {BEGIN: f"{BEGIN}%v = OpVariable %ppb Function %b\n"},
+            "%vb = OpLoad %pb %v\n%chosen = OpAccessChain %pu %vb %zero %zero",
+        ),
+        ({"%f = OpFunction": GIVEN}, "%chosen = OpFunctionCall %pu %g"),
+    ],
+    ids=["stored", "begins", "returned"],
+)
+def test_pointers_that_leave_the_function_count_as_written(changes: dict[str, str], choice: str) -> None:
+    text = CHOSEN.replace("%a = OpVariable", HELD)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    data = assembled(text.replace("CHOICE", choice))
+    subprocess.run(["spirv-val", "--target-env", "spv1.3", "-"], input=data, check=True)
+    (entry_point,) = reflect(data).entry_points
+    assert [(r.binding, r.written) for r in entry_point.resources] == [(0, False), (1, True), (2, False)]
+    assert "binding 1" in (mismatch(entry_point, 0, 3, [False, True, False]) or "")
+
+
 def test_a_store_without_a_choice_writes_one_variable() -> None:
     (entry_point,) = reflect(assembled(CHOSEN.replace("CHOICE", "").replace("%chosen", "%pa"))).entry_points
     assert [(r.binding, r.written) for r in entry_point.resources] == [(0, True), (1, False), (2, False)]

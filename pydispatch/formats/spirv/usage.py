@@ -25,7 +25,7 @@ class VariableUse:
 
 
 _POINTER_POSITIONS: dict[int, tuple[int, ...]] = {
-    Op.LOAD: (3,), Op.STORE: (1, 2), Op.COPY_MEMORY: (1, 2), Op.COPY_MEMORY_SIZED: (1, 2), Op.ACCESS_CHAIN: (3,),
+    Op.LOAD: (3,), Op.STORE: (1,), Op.COPY_MEMORY: (1, 2), Op.COPY_MEMORY_SIZED: (1, 2), Op.ACCESS_CHAIN: (3,),
     Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
     Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_LOAD: (3,),
 }  # fmt: skip
@@ -35,8 +35,12 @@ _DERIVING_OPCODES = (
     Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, Op.COPY_OBJECT,
 )  # fmt: skip
 """Instructions whose result is a pointer into the variable that word 3 points to."""
-_CHOICES: dict[int, slice] = {Op.SELECT: slice(4, None), Op.PHI: slice(3, None, 2)}
-"""Instructions that choose one of several values → the words with the ids of these values."""
+_UNTRACED: dict[int, slice] = {
+    Op.FUNCTION_CALL: slice(4, None), Op.RETURN_VALUE: slice(1, 2), Op.STORE: slice(2, 3), Op.VARIABLE: slice(4, 5),
+    Op.SELECT: slice(4, None), Op.PHI: slice(3, None, 2),
+}  # fmt: skip
+"""Instructions that pass values on to where they are not traced, such as a callee, a caller, a variable or the choice
+of one of several values → the words with the ids of these values."""
 
 
 def use_of(tables: SpirvTables, function: int) -> VariableUse:
@@ -58,8 +62,8 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
         %p = OpAccessChain %pointer %a %i    ; %a is used, and %p derives from it
         OpStore %p %x                        ; %a is written
 
-    Variables whose pointers are passed to callees, or are among those that OpSelect or OpPhi choose from, count as
-    written: where the pointers lead is not analyzed.
+    Variables whose pointers are passed to callees, returned or stored, or are among those that OpSelect or OpPhi choose
+    from, count as written: where the pointers lead is not analyzed.
 
     Args:
         tables: The module.
@@ -74,11 +78,8 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
         op, words = inst.op, inst.words
         if op == Op.FUNCTION_CALL:  # words: opcode, type, result, callee, arguments
             called.append(words[3])
-            untraced += words[4:]
-            continue
-        if op in _CHOICES:
-            untraced += words[_CHOICES[op]]
-            continue
+        if op in _UNTRACED:
+            untraced += words[_UNTRACED[op]]
         if Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
             use.has_subgroup_ops = True
             continue
