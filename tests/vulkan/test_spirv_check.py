@@ -19,6 +19,8 @@ from pydispatch.formats.spirv.check import check
 HERE = Path(__file__).parent
 VALID = """
 OpCapability Shader
+OpCapability GroupNonUniformVote
+OpCapability GroupNonUniformBallot
 %glsl = OpExtInstImport "GLSL.std.450"
 OpMemoryModel Logical GLSL450
 OpEntryPoint GLCompute %main "main" %id
@@ -37,10 +39,12 @@ OpDecorate %data Binding 0
 %float = OpTypeFloat 32
 %uvec3 = OpTypeVector %uint 3
 %vec4 = OpTypeVector %float 4
+%uvec4 = OpTypeVector %uint 4
 %pin = OpTypePointer Input %uvec3
 %pinu = OpTypePointer Input %uint
 %zero = OpConstant %uint 0
 %four = OpConstant %uint 4
+%subgroup = OpConstant %uint 3
 %half = OpConstant %float 0.5
 %halves = OpConstantComposite %vec4 %half %half %half %half
 %array = OpTypeArray %float %four
@@ -62,6 +66,14 @@ OpDecorate %data Binding 0
 OpStore %element %half
 %length = OpArrayLength %uint %data 0
 %inside = OpULessThan %bool %x %length
+%all = OpGroupNonUniformAll %bool %subgroup %inside
+%any = OpGroupNonUniformAny %bool %subgroup %inside
+%equal = OpGroupNonUniformAllEqual %bool %subgroup %x
+%ballot = OpGroupNonUniformBallot %uvec4 %subgroup %inside
+%inverse = OpGroupNonUniformInverseBallot %bool %subgroup %ballot
+%bit = OpGroupNonUniformBallotBitExtract %bool %subgroup %ballot %x
+%count = OpGroupNonUniformBallotBitCount %uint %subgroup Reduce %ballot
+%lowest = OpGroupNonUniformBallotFindLSB %uint %subgroup %ballot
 OpSelectionMerge %end None
 OpBranchConditional %inside %then %end
 %then = OpLabel
@@ -108,6 +120,15 @@ INVALID = {
     "itself": ("OpReturnValue %given", "%again = OpFunctionCall %float %helper %given\nOpReturnValue %given", "calls itself"),
     "a phi of others": ("%half %begin %sum %then", "%half %begin", "a phi whose blocks"),
     "a phi of another type": ("%half %begin %sum", "%four %begin %sum", "is no value of the type"),
+    "a vote of numbers": ("All %bool %subgroup %inside", "All %bool %subgroup %x", "opcode 334 has operands or a result"),
+    "a vote of some numbers": ("Any %bool %subgroup %inside", "Any %bool %subgroup %x", "opcode 335 has operands or a result"),
+    "a vote as a number": ("%bool %subgroup %x", "%uint %subgroup %x", "opcode 336 has operands or a result"),
+    "a ballot of three words": ("NonUniformBallot %uvec4", "NonUniformBallot %uvec3", "opcode 339 has operands or a result"),
+    "a ballot of numbers": ("%uvec4 %subgroup %inside", "%uvec4 %subgroup %x", "opcode 339 has operands or a result"),
+    "no ballot": ("InverseBallot %bool %subgroup %ballot", "InverseBallot %bool %subgroup %inside", "opcode 340 has operands or"),
+    "a lane that is no number": ("%subgroup %ballot %x", "%subgroup %ballot %half", "is no integer"),
+    "a vector of counts": ("BitCount %uint", "BitCount %uvec4", "opcode 342 has operands or a result"),
+    "a vector of lanes": ("FindLSB %uint", "FindLSB %uvec4", "opcode 343 has operands or a result"),
     "a vector of vectors": ("%vec4 = OpTypeVector %float 4", "%vec4 = OpTypeVector %uvec3 4", "a type (opcode 23)"),
     "a vector of seven": ("%uvec3 = OpTypeVector %uint 3", "%uvec3 = OpTypeVector %uint 7", "a type (opcode 23)"),
     "an array of nothing": ("%array = OpTypeArray %float %four", "%array = OpTypeArray %float %zero", "which is no count"),

@@ -256,8 +256,14 @@ def _check_atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, not takes_integers or (shape is not None and shape.kind == "i"))
 
 
-_GROUP_VOTES = frozenset((333, 334, 335, 336, 340))
-"""OpGroupNonUniform Elect, All, Any, AllEqual and InverseBallot, whose result is a bool."""
+_BOOL = Shape("b", 0, count=1)
+"""Shape of a predicate."""
+_BALLOT_OF_LANES = Shape("i", 32, count=4)
+"""Shape of a ballot, which has a bit for each lane."""
+
+_GROUP_VOTES: dict[int, Shape | None] = {333: None, 334: _BOOL, 335: _BOOL, 336: None, 340: _BALLOT_OF_LANES}
+"""OpGroupNonUniform Elect, All, Any, AllEqual and InverseBallot, whose result is a bool → shape of the operand; None
+where there is none, or one of any shape."""
 
 _GROUP_MOVES = frozenset((337, 338, *range(345, 349), 365, 366))
 """OpGroupNonUniform Broadcast, BroadcastFirst, the four shuffles, QuadBroadcast and QuadSwap."""
@@ -282,7 +288,8 @@ def _check_subgroup(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
         vote        predicate, value or ballot; none for Elect        result: a bool
         move        value, then the lane or direction if it has one   result: of the type of the value
-        ballot      a bool for Ballot, a ballot for the others        result: a ballot, bool or integer
+        ballot      a bool for Ballot, a ballot for the others, which BallotBitExtract follows by the lane
+                                                                      result: a ballot, bool or integer
         reduction   group operation, value, cluster size if any       result: of the type of the value
 
     A ballot is a vector of four 32-bit integers with a bit for each lane. BallotBitCount has a group operation before
@@ -295,16 +302,21 @@ def _check_subgroup(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, result is not None)
     assert result is not None
     if inst.op in _GROUP_VOTES:
-        code.demand(inst, result == Shape("b", 0, count=1))
+        wanted = _GROUP_VOTES[inst.op]
+        code.demand(inst, result == _BOOL and (wanted is None or code.shape(inst, 4) == wanted))
     elif inst.op in _GROUP_MOVES:
         code.expect_type(inst, 4, inst.type_id)
         if len(inst.id_positions) > 2:  # BroadcastFirst has only the value
             code.expect_integers(inst, 5)
     elif inst.op in _GROUP_BALLOTS:
-        code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
+        if inst.op == _BALLOT:
+            code.demand(inst, result == _BALLOT_OF_LANES and code.shape(inst, 4) == _BOOL)
+            return
+        code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i") and result.count == 1)
         position = 5 if inst.op == _BALLOT_BIT_COUNT else 4  # word 4 of a bit count is the group operation
-        wanted = Shape("b", 0, count=1) if inst.op == _BALLOT else Shape("i", 32, count=4)
-        code.demand(inst, code.shape(inst, position) == wanted)
+        code.demand(inst, code.shape(inst, position) == _BALLOT_OF_LANES)
+        if inst.op == _BALLOT_BIT_EXTRACT:
+            code.expect_integers(inst, 5)
     else:  # a reduction or scan: word 4 is the group operation, word 5 the value
         code.expect_type(inst, 5, inst.type_id)
         code.demand(inst, result.kind == _GROUP_KINDS.get(inst.op, result.kind))
