@@ -177,6 +177,23 @@ def test_refused_where_it_is_broken(name: str) -> None:
     assert str(caught.value).startswith("x.spv: ")
 
 
+def test_a_broken_operand_of_a_constant_is_named() -> None:
+    text = VALID.replace(
+        "%array = ", "%true = OpConstantTrue %bool\n%c = OpSpecConstantOp %uint Select %true %four %zero\n%array = "
+    )
+    check(assembled(text), "x.spv")
+    for operands in ("%true %four %half", "%true %half %zero"):
+        data = assembled(text.replace("%true %four %zero", operands))
+        with pytest.raises(pd.ArtifactError, match=r"x.spv: word \d+: id \d+ has the type \d+, expected") as caught:
+            check(data, "x.spv")
+        at, id = map(int, re.findall(r"word (\d+): id (\d+)", str(caught.value))[0])
+        assert words(data)[at] == id
+    with pytest.raises(pd.ArtifactError, match=r"x.spv: word \d+: opcode 169 has operands or a result") as caught:
+        check(assembled(text.replace("Select %true", "Select %four")), "x.spv")
+    (at,) = map(int, re.findall(r"word (\d+)", str(caught.value)))
+    assert words(assembled(text))[at] & 0xFFFF == 52  # OpSpecConstantOp
+
+
 def test_words_that_no_assembler_writes() -> None:
     good = words(assembled(VALID))
 

@@ -53,7 +53,10 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
         id_positions=[position - 1 for position in inst.id_positions],
     )
     without_blocks = SpirvFunction(inst)  # check_instruction() needs a function; constants are outside of functions
-    check_instruction(FunctionChecker(declared, without_blocks, has_unknown_instructions=False), inner)
+    checker = FunctionChecker(declared, without_blocks, has_unknown_instructions=False)
+    # Errors name a word of the module: in `inst`, the opcode is a word before the operands, which begin at word 3.
+    checker.fail = lambda at, message: declared.fail(at if at < inst.at + 3 else at + 1, message)
+    check_instruction(checker, inner)
 
 
 def _check(code: FunctionChecker) -> list[int]:
