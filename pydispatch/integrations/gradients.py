@@ -240,7 +240,7 @@ def _operands(
             f"the derivative '{rule.name}' of '{primal.name}' takes '{unknown}'; it may take "
             f"{', '.join(dict.fromkeys([*_types(primal), *gradients]))}"
         )
-    ambiguous = next((name for name in taken if name in gradients and name in arguments), None)
+    ambiguous = next((name for name in taken if name in gradients and (name in arguments or name in written)), None)
     if ambiguous is not None:
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{primal.name}' takes '{ambiguous}', which is both an argument and the "

@@ -252,7 +252,7 @@ def of(function: Callable[[Any], Any]) -> Any:
 def uses_kernel(kernel: Any) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         out = x * 1
-        kernel(*((out, x) if kernel is scaled else (x, out)))
+        kernel(*((out, x) if kernel is scaled else (x, out)), *((x * 1,) if kernel is ambiguous_results else ()))
         return out.sum()
 
     return function
@@ -274,6 +274,22 @@ pd.vjp(ambiguous, ambiguous_backward)
 
 
 @pd.kernel(workgroup=64)
+def ambiguous_results(x: View, y: View, dy: View) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i]
+        dy[i] = 2 * x[i]
+
+
+@pd.program
+def ambiguous_results_backward(dy: Vector) -> Any:
+    return dy
+
+
+pd.vjp(ambiguous_results, ambiguous_results_backward, wrt=["x"])
+
+
+@pd.kernel(workgroup=64)
 def without_derivative(x: View, y: View) -> None:
     i = pd.global_id(0)
     if i < x.shape[0]:
@@ -289,6 +305,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "eigenvalues": (lambda x: np.linalg.eigvalsh(np.outer(x, x)).sum(), "there is none of a loop that runs while"),
     "a kernel": (uses_kernel(without_derivative), r"name its backward kernel: pydispatch.vjp\(without_derivative, "),
     "an ambiguous name": (uses_kernel(ambiguous), "'ambiguous' has an argument 'dy', and its derivative takes a"),
+    "ambiguous results": (uses_kernel(ambiguous_results), "'ambiguous_results' has an argument 'dy', and its deriva"),
     "a changed view": (uses_kernel(scaled), "the array that kernel 'scaled' takes as 'x' and changes"),
     "an array": (lambda x: x * 2, "'refused' returns f64.n.; a gradient is that of one float of rank 0"),
     "an integer": (lambda x: x.argmax(), "'refused' returns i64..; a gradient is that of one float of rank 0"),

@@ -135,6 +135,15 @@ def test_what_is_refused() -> None:
     pd.vjp(scaled, powers_vjp)
     with pytest.raises(wrong, match="takes 'dy', which is both an argument and the gradient of 'y'; rename the arg"):
         loaded(scaled)
+
+    @pd.kernel
+    def split(x: Vector, y: Vector, dy: Vector) -> None:
+        y[pd.global_id(0)] = x[pd.global_id(0)]
+        dy[pd.global_id(0)] = x[pd.global_id(0)] * 2
+
+    pd.vjp(split, powers_vjp)
+    with pytest.raises(wrong, match="takes 'dy', which is both an argument and the gradient of 'y'; rename the arg"):
+        loaded(split)
     with pytest.raises(wrong, match="vjp: function: expected a kernel or a program"):
         pd.vjp(np.sin, swish_vjp)  # type: ignore[arg-type]
     with pytest.raises(wrong, match="expected a function of a program on the CPU"):

@@ -51,14 +51,15 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
     # What the rule takes: arguments, results and the gradients of these; their names must differ.
     overwritten = [kernel.passed[position].name for position in lowered.overwritten]
     taken = {name: value for name, value in operands.items() if name not in overwritten}
-    of_results = _of_results(cotangents, kernel, lowered, op)  # y: the result, dy: its gradient
-    # An argument `dy` beside a result `y`: the rule could not tell the argument from the gradient.
-    ambiguous = next((f"d{name}" for name in of_results if f"d{name}" in of_results and f"d{name}" in taken), None)
+    # An argument or a result `dy` beside a result `y`: the rule could not tell it from the gradient.
+    results = [kernel.passed[position].name for position in lowered.written]
+    ambiguous = next((f"d{name}" for name in results if f"d{name}" in taken or f"d{name}" in results), None)
     if ambiguous is not None:
         raise cotangents.trace.fail(
             f"kernel '{kernel.name}' has an argument '{ambiguous}', and its derivative takes a gradient of that name",
             "rename the argument",
         )
+    of_results = _of_results(cotangents, kernel, lowered, op)  # y: the result, dy: its gradient
     values = {**of_results, **_arrays(cotangents, taken)}
     gradients = _gradients(cotangents, kernel, rule, names, values)
     cotangents.add_stated(rule.name, {name: operands[name] for name in names}, gradients)
