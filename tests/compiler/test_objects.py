@@ -97,20 +97,42 @@ def test_damaged_objects_never_crash() -> None:
     assert refused > 10
 
 
-def test_archive_members() -> None:
-    bodies = {
-        "a.o": compiled(b"int a(void) { return 1; }"),
-        "b.o": compiled(b"int a(void); int b(void) { return a(); }"),
-    }
+def archive_of(bodies: dict[str, bytes]) -> bytes:
     archive = b"!<arch>\n"
     for name, body in bodies.items():
         archive += (
             f"{name + '/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(body):<10}`\n".encode() + body + b"\n" * (len(body) & 1)
         )
+    return archive
+
+
+def test_archive_members() -> None:
+    bodies = {
+        "a.o": compiled(b"int a(void) { return 1; }"),
+        "b.o": compiled(b"int a(void); int b(void) { return a(); }"),
+    }
+    archive = archive_of(bodies)
     checked = objects.check_object(ObjectFile("lib.a", archive), "x86_64")
     assert checked.defined == {"a", "b"} and not checked.undefined and checked.lazy
     bad = archive + f"{'c.o/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{4:<10}`\nnope".encode()
     assert "lib.a(c.o)" in refuse(bad, name="lib.a").message
+
+
+@pytest.mark.parametrize("kind", ["constructor", "destructor"])
+def test_archives_run_no_code_when_they_are_loaded(kind: str) -> None:
+    """Members that no kernel uses may have constructors: the linker leaves them out."""
+    begin = f"int b(void) {{ return 2; }} __attribute__(({kind})) static void begin(void) {{ __builtin_trap(); }}"
+    archive = archive_of({"a.o": compiled(b"int a(void) { return 1; }"), "b.o": compiled(begin.encode())})
+    checked = objects.check_object(ObjectFile("lib.a", archive), "x86_64")
+
+    def linked(name: str) -> bytes:
+        user = compiled(f"int {name}(void); int user(void) {{ return {name}(); }}".encode())
+        return tools.find().link_shared([user, archive], arch="x86_64", exports=["user"])
+
+    objects.check_constructors(linked("a"), [checked])
+    with pytest.raises(CompileError, match=r"lib.a\(b.o\) has constructors or destructors of global var") as caught:
+        objects.check_constructors(linked("b"), [checked])
+    assert "no code runs before a kernel" in str(caught.value.note)
 
 
 def test_nearest_names() -> None:

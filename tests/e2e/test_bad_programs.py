@@ -190,6 +190,14 @@ def test_objects_that_need_a_runtime(name: str, tmp_path: Path) -> None:
     assert message in str(refused((PROGRAMS / "keys.mlir").read_text().replace("kernels.c", "bad.o"), tmp_path))
 
 
+def test_members_of_archives_that_need_a_runtime(tmp_path: Path) -> None:
+    (tmp_path / "object.cc").write_text(f'extern "C" {{ {RUNTIMES["constructors"][0]} }} int f() {{ return 1; }}')
+    for command in (["g++", "-O0", "-fPIC", "-c", "object.cc", "-o", "object.o"], ["ar", "rcs", "bad.a", "object.o"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    error = refused((PROGRAMS / "keys.mlir").read_text().replace("kernels.c", "bad.a"), tmp_path)
+    assert "bad.a(object.o) has" in str(error)
+
+
 def test_an_object_of_another_machine(tmp_path: Path) -> None:
     (tmp_path / "object.c").write_text(GOOD)
     subprocess.run(

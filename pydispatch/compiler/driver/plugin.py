@@ -167,6 +167,7 @@ def _build_one(
         )
     _check_undefined(checked, defined)
     linked = toolchain.link_shared(files, arch=arch, exports=[QUERY], archives=devlib.objects(arch, cpu, features))
+    objects.check_constructors(linked, checked)
     check_standalone(linked, arch)
     return linked
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import bitcode, cache, foreign
@@ -61,6 +61,7 @@ class Checked:
         defined: Symbols that it defines.
         undefined: Symbols that it references and neither it nor the linker defines; without weak references.
         lazy: Whether it is an archive, from which the linker takes only the members that it needs.
+        constructors: Names of its members that have constructors or destructors of global variables.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Checked:
     defined: frozenset[str]
     undefined: frozenset[str]
     lazy: bool = False
+    constructors: tuple[str, ...] = ()
 
 
 def check_object(file: ObjectFile, arch: str) -> Checked:
@@ -79,7 +81,8 @@ def check_object(file: ObjectFile, arch: str) -> Checked:
         members = [_relocatable(f"{file.name}({name})", data, arch, file) for name, data in _members(file)]
         defined = frozenset[str]().union(*(member.defined for member in members))
         undefined = frozenset[str]().union(*(member.undefined for member in members)) - defined
-        return Checked(file.name, file.location, defined, undefined, lazy=True)
+        constructors = tuple(name for member in members for name in member.constructors)
+        return Checked(file.name, file.location, defined, undefined, lazy=True, constructors=constructors)
     return _relocatable(file.name, file.data, arch, file)
 
 
@@ -111,12 +114,13 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
         raise _error(file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d")
     with _reporting_broken_tables(name, file):
         # Constructors and exceptions, which `_check_runtime` refuses, may occur in an archive: the linker leaves out
-        # members that no kernel uses.
+        # members that no kernel uses. `check_constructors` refuses the others; exceptions leave symbols undefined.
         if not archive.is_archive(file.data):
             _check_runtime(name, elf, file)
         for index, section in enumerate(elf.sections):
             _check_section(name, elf, index, section, file)
-        return _symbols(name, elf, file)
+        checked = _symbols(name, elf, file)
+        return replace(checked, constructors=(name,)) if _constructors(elf) else checked
 
 
 @contextmanager
@@ -161,13 +165,17 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
 
 def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
     """Raise CompileError for code that needs a C++ runtime before or during a kernel."""
-    for section in elf.sections:
-        title = elf.name(section)
-        if section.size and title.startswith((".init_array", ".fini_array", ".ctors", ".dtors")):
-            message = f"{name} has constructors or destructors of global variables, in section {title}"
-            raise _error(file, message, foreign.CONSTRUCTORS)
+    if title := _constructors(elf):
+        message = f"{name} has constructors or destructors of global variables, in section {title}"
+        raise _error(file, message, foreign.CONSTRUCTORS)
     if any(symbol.name in _EXCEPTIONS and symbol.section == reader.UNDEFINED for symbol in elf.symbols()):
         raise _error(file, f"{name} uses exceptions", foreign.EXCEPTIONS)
+
+
+def _constructors(elf: ElfFile) -> str:
+    """Return the name of a section with constructors or destructors of global variables; "" without one."""
+    titles = (elf.name(section) for section in elf.sections if section.size)
+    return next((title for title in titles if title.startswith((".init_array", ".fini_array", ".ctors", ".dtors"))), "")
 
 
 def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, file: ObjectFile) -> None:
@@ -306,6 +314,24 @@ def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
     """Return names in `known` that are similar to missing ones, as text for a message; "" if there are none."""
     similar = {near for name in missing for near in close_matches(name, known, most=2, cutoff=0.75)}
     return f" (nearest: {_quoted(sorted(similar))})" if similar else ""
+
+
+def check_constructors(data: bytes, checked: Sequence[Checked]) -> None:
+    """Check that a linked ELF file has no constructors or destructors, which would run when it is loaded or released.
+
+    Only members of archives can have any, see `check_object`: raise CompileError with the names of those that do.
+
+    Args:
+        data: The ELF file.
+        checked: The users' objects that were linked.
+    """
+    elf = ElfFile(data)
+    if elf.tag(reader.DT_INIT_ARRAY) is None and elf.tag(reader.DT_FINI_ARRAY) is None:
+        return
+    files = [file for file in checked if file.constructors]
+    names = " or ".join(name for file in files for name in file.constructors)
+    location = next((file.location for file in files), None)
+    raise CompileError(f"{names} has constructors or destructors of global variables", location, foreign.CONSTRUCTORS)
 
 
 def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:

@@ -71,6 +71,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     # Link the objects to a shared object, and check it.
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
+    objects.check_constructors(elf, checked)
     if dump is not None:
         dump(".so", elf)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
