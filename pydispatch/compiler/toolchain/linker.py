@@ -111,7 +111,10 @@ def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> Tool
         >>> referenced by other.c:3 (/src/other.c:3)
         >>>               other.o:(kernel)
 
-    These lines give the pairs ("expf", "other.o") and ("expf", "user.o").
+    These lines give the pairs ("expf", "other.o") and ("expf", "user.o"). An export without a definition is an error in
+    the version script, which gives the pair ("f", "the list of exports"):
+
+        ld.lld: error: version script assignment of 'global' to symbol 'f' failed: symbol not defined
 
     Args:
         argv: The command that ran.
@@ -127,6 +130,11 @@ def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> Tool
         if head:
             symbol = head[1].strip()
             continue
+        export = re.search(
+            r"error: version script assignment of '.*' to symbol '(.+)' failed: symbol not defined", line
+        )
+        if export:
+            undefined.add((export[1], "the list of exports"))
         # The object: the first name with the suffix of an object or archive, without the section after the colon.
         where = re.match(r">>>\s+(?:referenced by .*?|)(\S+\.(?:o|obj|a|bc|lo)\b[^:\s]*)", line)
         if where and symbol is not None:
