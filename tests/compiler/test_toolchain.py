@@ -71,9 +71,9 @@ def test_undefined_exports_are_named():
     tools = toolchain.find()
     code = tools.compile_c(SOURCE, arch="x86_64")
     assert linker.link_with_lld(tools.lld(), [("object0.o", code)], [], ["f"], "x86_64")
-    for link in (linker.link_own, lambda *rest: linker.link_with_lld(tools.lld(), *rest)):
+    for link_objects in (linker.link_own, lambda *rest: linker.link_with_lld(tools.lld(), *rest)):
         with pytest.raises(UndefinedSymbolsError, match=r"'g' \(referenced by the list of exports\)") as caught:
-            link([("object0.o", code)], [], ["f", "g", "h"], "x86_64")
+            link_objects([("object0.o", code)], [], ["f", "g", "h"], "x86_64")
         assert caught.value.undefined == (("g", "the list of exports"), ("h", "the list of exports"))
 
 

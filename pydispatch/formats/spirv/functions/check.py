@@ -55,7 +55,7 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
     without_blocks = SpirvFunction(inst)  # check_instruction() needs a function; constants are outside of functions
     checker = FunctionChecker(declared, without_blocks, has_unknown_instructions=False)
     # Errors name a word of the module: in `inst`, the opcode is a word before the operands, which begin at word 3.
-    checker.fail = lambda at, message: declared.fail(at if at < inst.at + 3 else at + 1, message)
+    checker.fail = lambda at, text: declared.fail(at if at < inst.at + 3 else at + 1, text)
     check_instruction(checker, inner)
 
 
