@@ -160,8 +160,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         ZEN_4,
         ("QDQ Gemm, bias, Relu u8 s8 128x768x3072 *",),
-        "2.02 ms in this run, 1.51 in one of the day before, 1.67 and 1.85 in two others, the former of code before the "
-        "last changes; the same product without bias and Relu takes 1.52. Not profiled",
+        "2.02 ms in this run, 1.51 in one of the day before, 1.67 and 1.85 in two others, the former before the "
+        "last changes of the code; the same product without bias and Relu takes 1.52. Not profiled",
         peers=("onnxruntime", "openvino"),
     ),
     *(
