@@ -160,8 +160,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         ZEN_4,
         ("QDQ Gemm, bias, Relu u8 s8 128x768x3072 *",),
-        "takes 1.50 or 1.9 to 2.0 ms, from process to process, also with code of the day before; the same product without "
-        "bias and Relu takes 1.46 to 1.52. Not profiled",
+        "takes 1.50 or 1.9 to 2.0 ms, from process to process, also with code of the day before; the same product "
+        "without bias and Relu takes 1.46 to 1.52. Not profiled",
         peers=("onnxruntime", "openvino"),
     ),
     *(
