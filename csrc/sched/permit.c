@@ -198,15 +198,25 @@ void pyd_permit_release(pyd_permits_t* permits) {
   pthread_mutex_unlock(&permits->mutex);
 }
 
+// Hands a permit to the first waiter that is not of low priority, even if none is free. The caller holds the mutex.
+static void admit(pyd_permits_t* permits) {
+  pyd_permit_waiter_t* waiter = first_waiter(permits);
+  if (!waiter || waiter->priority > PYD_PRIORITY_NORMAL) return;
+  pyd_permit_take_as_caller(permits);
+  grant(permits, waiter);
+}
+
+void pyd_permit_admit(pyd_permits_t* permits) {
+  pthread_mutex_lock(&permits->mutex);
+  admit(permits);
+  pthread_mutex_unlock(&permits->mutex);
+}
+
 void pyd_permit_release_as_caller(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;
   pthread_mutex_lock(&permits->mutex);
-  pyd_permit_waiter_t* waiter = first_waiter(permits);
-  if (waiter && waiter->priority <= PYD_PRIORITY_NORMAL) {
-    pyd_permit_take_as_caller(permits);
-    grant(permits, waiter);
-  }
+  admit(permits);
   serve(permits);
   pthread_mutex_unlock(&permits->mutex);
 }

@@ -88,6 +88,8 @@ bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_
 void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority);
 // Releases a permit of a pool thread: hands it to the first waiter if callers have not taken it already.
 void pyd_permit_release(pyd_permits_t* permits);
+// Hands a permit to the first waiter that is not of low priority, even if none is free. For a caller that goes on.
+void pyd_permit_admit(pyd_permits_t* permits);
 // Releases the permit of a caller: hands it to the first waiter that is not of low priority, even if callers have taken
 // the count below zero, so that callers who call without a break do not keep tasks waiting.
 void pyd_permit_release_as_caller(pyd_permits_t* permits);

@@ -128,15 +128,14 @@ static bool has_waiting_work(const pyd_sched_t* sched) {
 
 // Lets a waiting thread have a permit, unless this thread has worked for less than a time slice since it last did. A
 // pool thread hands over its own and waits for another one; if the interrupt of the job ends the wait, the job is
-// marked as interrupted, and the thread releases a permit later as usual. A caller goes on. |meter|: of this thread in
-// the job.
+// marked as interrupted, and the thread releases a permit later as usual. A caller keeps its own and goes on, and no
+// thread of low priority gets one from it. |meter|: of this thread in the job.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
   if (!pyd_permit_is_wanted(sched->permits)) return;
   if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS) return;
   meter->yielded_at = meter->picoseconds;
   if (!slot->task) {
-    pyd_permit_release_as_caller(sched->permits);
-    pyd_permit_take_as_caller(sched->permits);
+    pyd_permit_admit(sched->permits);
     return;
   }
   const uint64_t start = pyd_cpu_ticks();

@@ -308,6 +308,14 @@ static void test_caller_lets_a_task_in(void) {
   pyd_sched_yield(sched, slot, &meter);
   check_granted(&waiter, true);
   CHECK(permits->free_count == -2 && !meter.waited, "%d", (int)permits->free_count);
+  atomic_store(&permits->free_count, 0);
+  pyd_permit_waiter_t low = make_waiter(sched, PYD_PRIORITY_LOW);
+  enqueue(permits, &low);
+  meter.picoseconds = UINT64_MAX;
+  pyd_sched_yield(sched, slot, &meter);
+  check_granted(&low, false);
+  dequeue(permits, &low);
+  pyd_event_deinit(&low.is_granted);
   atomic_store(&permits->free_count, total);
   pyd_event_deinit(&waiter.is_granted);
   pyd_sched_release_slot(sched, slot);
