@@ -7,21 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "after_fork.h"
 #include "api/world.h"
 
 enum { THREADS = 8, CALLS = 10, N = 30, CLOSES = 12, FORKS = 12 };
 static int rounds = 60;  // of each thread; the first argument times as many
-
-#if defined(__SANITIZE_THREAD__)
-// The sanitizer ends a child that starts threads, and gcc's takes a thread of a child for one of the parent.
-const char* __tsan_default_options(void);
-const char* __tsan_default_options(void) { return "die_after_fork=0"; }
-enum { CHILD_MAY_ALLOCATE = 1, CHILD_MAY_CALL = 0 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { CHILD_MAY_ALLOCATE = 0, CHILD_MAY_CALL = 0 };  // its allocator's locks may be held by threads that are not there
-#else
-enum { CHILD_MAY_ALLOCATE = 1, CHILD_MAY_CALL = 1 };
-#endif
 
 typedef struct record_s {
   atomic_int calls;  // of the callback
@@ -158,11 +148,11 @@ static void* close_often(void* unused) {
 
 // What a child sees of calls of its parent, and a call of its own. Returns the child's exit code.
 static int use_in_child(pyd_api_event_t* const* events) {
-  for (int i = 0; CHILD_MAY_ALLOCATE && i < CALLS; ++i) {
+  if (!CHILD_MAY_ALLOCATE) return 0;
+  for (int i = 0; i < CALLS; ++i) {
     uint32_t outcome = PYD_API_PENDING;
     if (!pyd_ok(pd.event_wait(events[i], PYD_API_FOREVER, NULL, &outcome)) || outcome == PYD_API_PENDING) return 2;
   }
-  if (!CHILD_MAY_CALL) return 0;
   float in[N] = {0}, out[N] = {0};
   pyd_api_call_t* call = prepare_bound(world.next, in, out, N);
   pyd_api_event_t* event = NULL;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "after_fork.h"
 #include "process/lock.h"
 #include "pydispatch/process.h"
 
@@ -75,17 +76,13 @@ static void* announce_many(void* unused) {
   return announce_some(2000) ? NULL : "failed";
 }
 
-// What a child does to show that nothing is locked. The allocators of ASAN and TSAN may themselves be locked after a
-// fork (seen with gcc 12), so under them the lock alone is taken.
+// Shows in a child that nothing is locked.
 static bool use_in_child(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  if (CHILD_MAY_ALLOCATE) return announce_some(3);
   pyd_status_t st = pyd_process_lock();
   if (!pyd_ok(st)) return false;
   pyd_process_unlock();
   return true;
-#else
-  return announce_some(3);
-#endif
 }
 
 // A child forked while other threads hold the lock half of the time can take it at once.

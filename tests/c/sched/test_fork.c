@@ -7,26 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "after_fork.h"
 #include "check.h"
 #include "sched/task.h"
-
-#ifdef UNDER_TSAN
-// The sanitizer ends a child that starts threads unless it is told not to.
-const char* __tsan_default_options(void);
-const char* __tsan_default_options(void) { return "die_after_fork=0"; }
-#endif
-
-// What a sanitizer's runtime allows a child of a threaded process.
-typedef enum { EVERYTHING, NO_THREADS, NO_ALLOCATION } may_t;
-#if defined(__SANITIZE_ADDRESS__)
-static const may_t CHILD_MAY =
-    NO_ALLOCATION;  // another thread's lock inside the sanitizer's allocator stays locked in the child
-#elif defined(UNDER_TSAN) && !defined(__clang__)
-static const may_t CHILD_MAY =
-    NO_THREADS;  // gcc's sanitizer takes a thread at a dead thread's address for the dead one
-#else
-static const may_t CHILD_MAY = EVERYTHING;
-#endif
 
 static _Atomic int stop;
 
@@ -59,14 +42,13 @@ static void* keep_busy(void* sched) {
 }
 
 static void fork_once(pyd_sched_t* sched, int how) {
-  if (CHILD_MAY == NO_THREADS) how = 2;
   pyd_sched_fork_prepare(sched);
   pid_t child = fork();
   CHECK(child >= 0, "fork");
   if (child == 0) {
     alarm(300);
     pyd_sched_fork_child(sched);
-    if (CHILD_MAY == NO_ALLOCATION) _exit(0);
+    if (!CHILD_MAY_ALLOCATE) _exit(0);
     if (how == 0) check_works(sched);
     if (how == 1) {
       _Atomic int here = 0;
@@ -93,7 +75,7 @@ static void test_fork_during_theft(void) {
   if (child == 0) {
     alarm(300);
     pyd_sched_fork_child(sched);
-    if (CHILD_MAY == EVERYTHING) check_works(sched);
+    if (CHILD_MAY_ALLOCATE) check_works(sched);
     _exit(0);
   }
   pyd_sched_fork_parent(sched);
@@ -133,7 +115,7 @@ static void test_fork_during_end(void) {
   if (child == 0) {
     alarm(300);
     pyd_sched_fork_child(sched);
-    if (CHILD_MAY == NO_ALLOCATION) _exit(0);
+    if (!CHILD_MAY_ALLOCATE) _exit(0);
     CHECK(pyd_task_is_done(task) && pyd_status_code(pyd_task_status(task)) == PYD_CODE_INTERRUPTED, "lost");
     CHECK(ended == 1 && dropped == 0, "ended %d times, dropped %d times while there is a reference", ended, dropped);
     _exit(0);
@@ -170,7 +152,7 @@ static void test_fork_with_shared_permits(void) {
     pyd_permits_fork_child(permits);
     CHECK(permits->free_count == permits->total, "%d permits are free", (int)permits->free_count);
     CHECK(!pyd_task_is_done(task), "a task that was not submitted is done");
-    if (CHILD_MAY == EVERYTHING) check_works(sched);
+    if (CHILD_MAY_ALLOCATE) check_works(sched);
     _exit(0);
   }
   pyd_permits_fork_parent(permits);
