@@ -117,6 +117,20 @@ def test_a_change_that_a_graph_does_not_take_makes_a_new_one(fake: FakeDriver, d
     assert fake.calls["cuGraphExecDestroy"] == 1  # the one before it
 
 
+def test_a_graph_whose_rebuild_failed_is_rebuilt_by_the_next_call(fake: FakeDriver, device: Any) -> None:
+    f = device.load(mixed()).mixed_invocation
+    a, b = given(2, 100)
+    x, z = device.upload(a), device.upload(b)
+    call = f.prepare(x, z)
+    call()
+    fake.fail["cuGraphExecMemcpyNodeSetParams"] = [CUresult.CUDA_ERROR_INVALID_VALUE]
+    fake.fail["cuGraphInstantiate"] = [CUresult.CUDA_ERROR_OUT_OF_MEMORY]
+    with pytest.raises(MemoryError, match="the graph of @mixed_invocation"):
+        call(z, x)
+    np.testing.assert_array_equal(call(), a * (b * a))
+    np.testing.assert_array_equal(call(x, z), b * (a * b))
+
+
 def test_a_loop_of_calls_settles(unfilled: None, fake: FakeDriver, device: Any) -> None:
     f = device.load(mixed()).mixed_invocation
     a, b = given(2, 1000)

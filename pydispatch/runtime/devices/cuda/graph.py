@@ -28,6 +28,8 @@ class Graph:
         nodes: Graph node of each step.
         dispatches: Name of each kernel launch, for messages.
         executable: CUgraphExec; None while it is rebuilt.
+        is_current: Whether `executable` has the values that the steps are bound to. False during an update, and after
+            an update that raised: the next update rebuilds the graph.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Graph:
         self.steps_of_commands = steps_of_commands
         self.nodes: list[Any] = []
         self.executable: Any = None
+        self.is_current = False
         self._launch, self._stream = context.driver.cuGraphLaunch, context.stream
         self._build()
 
@@ -69,6 +72,7 @@ class Graph:
                         region_ends = []
                     region_ends += self._add_steps(graph, steps, region_sources, what)
                 self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
+                self.is_current = True
             finally:
                 driver.cuGraphDestroy(graph)  # the instantiated graph does not need it
 
@@ -110,29 +114,40 @@ class Graph:
     def update(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Bind other memory, constants and fill patterns for the next launches.
 
-        Only the nodes of steps whose values have changed are updated. If the driver rejects a change, the graph is
-        rebuilt.
+        Only the nodes of steps whose values have changed are updated. If the driver rejects a change, or an earlier
+        update raised, the graph is rebuilt.
 
         Args:
             addresses: Device address of each buffer of the plan, then of `scratch` if the plan has it.
             constants: Push constants of all dispatches of the plan, 4 bytes each.
             fill_patterns: Fill pattern of each command of the plan, as an integer; unused for other commands.
         """
+        was_current, self.is_current = self.is_current, False
         # Bind all steps first, because a rebuild uses the values of all of them.
         changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, fill_patterns)]
+        if was_current and self._update_nodes(changed):
+            self.is_current = True
+        else:
+            self._build()
+
+    def _update_nodes(self, changed: Sequence[int]) -> bool:
+        """Set the values of steps in the executable graph; return whether the driver has accepted all of them.
+
+        changed: indices of the steps in `steps`.
+        """
         if not changed:
-            return
+            return True
         context = self.context
         with context.current:
             for i in changed:
                 (status,) = self.steps[i].update(self.executable, self.nodes[i])
                 if status:
                     break
-            else:  # the driver has taken all changes
-                return
+            else:
+                return True
         if int(status) in cuda.STICKY:  # the context cannot be used any more
             context.raise_failure(status, f"the graph of @{self.function}")
-        self._build()  # the driver does not take this change
+        return False
 
     def launch(self) -> None:
         """Launch the graph on the stream; once more if the driver reports that another context was current."""
