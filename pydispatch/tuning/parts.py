@@ -8,6 +8,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
+from pydispatch.ir.core.walk import values_from_outside
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
 
 FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat", "linalg.fill")
@@ -17,7 +18,8 @@ FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat
 def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
     """Return a module with a function `trial` that consists of copies of `ops` and returns their `results`.
 
-    Operands from outside `ops` become arguments, except the results of `FILLS`, whose operations are copied, too.
+    Values from outside `ops` that they or their regions read become arguments, except the results of `FILLS`, whose
+    operations are copied, too.
 
     Example: for `%y = linalg.matmul ins(%a, %b) outs(%zero)`, where %zero is a filled tensor, it is
 
@@ -39,20 +41,30 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
     block = next(iter(ops)).parent
     if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
         return None
-    types = [v.type for op in ops for v in (*op.operands, *op.results)]
+    types = [v.type for op in ops for v in (*values_from_outside(op), *op.results)]
     if any(isinstance(t, TensorType) and not t.has_static_shape() for t in types):
         return None
     body = Block()
     mapping: dict[SSAValue, SSAValue] = {}
     for op in block.ops:  # in program order; `ops` may be a set
         if op in ops:
-            for value in op.operands:
-                _map_operand(body, value, mapping)
-            body.add_op(_copy(op, mapping))
+            _add_copy(body, op, mapping)
     returned = [mapping[value] for value in results]
     body.add_op(func.ReturnOp(*returned))
     signature = [a.type for a in body.args], [v.type for v in returned]
     return ModuleOp([func.FuncOp("trial", signature, Region(body), visibility="public")])
+
+
+def _add_copy(body: Block, op: Operation, mapping: dict[SSAValue, SSAValue]) -> None:
+    """Add a copy of an operation to the new body, and map its results to those of the copy.
+
+    The values that it reads are mapped before, including those that its regions capture.
+    """
+    for value in values_from_outside(op):
+        _map_operand(body, value, mapping)
+    copy = op.clone(mapping)
+    mapping.update(zip(op.results, copy.results, strict=True))
+    body.add_op(copy)
 
 
 def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
@@ -74,18 +86,9 @@ def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]
     if not isinstance(value, OpResult) or value.op.name not in FILLS or _is_derived(value.op):
         mapping[value] = body.insert_arg(value.type, len(body.args))
         return
-    for operand in value.op.operands:
-        _map_operand(body, operand, mapping)
-    body.add_op(_copy(value.op, mapping))
+    _add_copy(body, value.op, mapping)
 
 
 def _is_derived(op: Operation) -> bool:
     """Return whether an operation is a constant that is derived from others at load time."""
     return isinstance(op.properties.get("value"), DerivedAttr)
-
-
-def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """Copy an operation, and map its results to the results of the copy."""
-    copy = op.clone(mapping)
-    mapping.update(zip(op.results, copy.results, strict=True))
-    return copy

@@ -10,9 +10,12 @@ import pytest
 from test_tuned_programs import FakeBench, choices_of, tuned
 
 import pydispatch as pd
+from pydispatch import ir
 from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.dtypes import F32
+from pydispatch.ir.core.walk import values_from_outside
 from pydispatch.operations.convolutions import Window, convolution
+from pydispatch.tuning.parts import program_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
 from test_im2col import expected, program
@@ -53,3 +56,25 @@ def test_filters_of_a_model() -> None:
     assert choices_of(artifact)[0].chosen == DIRECT
     y = pd.device("cpu").load(artifact).conv(x)
     np.testing.assert_allclose(np.maximum(y, 0), expected(x, f, np.zeros(64), 1, 1), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "argument_count"), [("arith.constant 0.0 : f32", 1), ("tensor.extract %s[] : tensor<f32>", 2)]
+)
+def test_a_value_that_a_region_reads_is_part_of_the_trial(value: str, argument_count: int) -> None:
+    """A constant is copied, any other value is an argument: the program refers to no value of the original one."""
+    module = ir.parse(f"""
+func.func @f(%x: tensor<4xf32>, %s: tensor<f32>) -> tensor<6xf32> {{
+  %v = {value}
+  %p = tensor.pad %x low[1] high[1] {{
+    ^bb0(%i: index):
+      tensor.yield %v : f32
+  }} : tensor<4xf32> to tensor<6xf32>
+  return %p : tensor<6xf32>
+}}""")
+    (pad,) = (op for op in module.walk() if op.name == "tensor.pad")
+    trial = program_of({pad}, pad.results)
+    assert trial is not None
+    (function,) = trial.body.block.ops
+    assert values_from_outside(function) == [] and len(function.regions[0].block.args) == argument_count
+    assert pd.compile(ir.print_module(trial), cpu="native")

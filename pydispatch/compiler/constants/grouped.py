@@ -23,7 +23,7 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
-from pydispatch.ir.core.walk import walk
+from pydispatch.ir.core.walk import values_from_outside
 from pydispatch.ir.structured import GENERIC
 from pydispatch.ir.values import shape_of
 
@@ -102,12 +102,6 @@ def _captured(contraction: Contraction) -> list[SSAValue]:
     return [v for op in contraction.b.code for v in op.operands if v not in inside]
 
 
-def _read_by(op: Operation) -> list[SSAValue]:
-    """Return the values from outside an operation that it and its nested operations read."""
-    inside = {v for inner in walk(op) for region in inner.regions for b in region.blocks for v in _values_defined_in(b)}
-    return [v for inner in walk(op) for v in inner.operands if v not in inside]
-
-
 def _slice(
     function: func.FuncOp, values: Sequence[SSAValue]
 ) -> tuple[tuple[Operation, ...], set[BlockArgument]] | None:
@@ -126,7 +120,7 @@ def _slice(
             arguments.add(value)
         elif isinstance(value, OpResult) and value.op not in ops:
             ops.add(value.op)
-            pending += _read_by(value.op)
+            pending += values_from_outside(value.op)
     return tuple(op for op in body.ops if op in ops), arguments
 
 

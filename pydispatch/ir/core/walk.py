@@ -1,4 +1,4 @@
-"""Nested operations: a walk in the order of their text, faster than the library's, and whether a block contains one."""
+"""Nested operations: a walk in the order of their text, faster than the library's, and what is inside and outside."""
 
 from __future__ import annotations
 
@@ -72,3 +72,14 @@ def is_defined_outside(value: SSAValue, block: Block) -> bool:
     if isinstance(value, OpResult):
         return not is_inside(value.op, block)
     return value.owner is not block and not is_inside(value.owner.parent_op(), block)
+
+
+def values_from_outside(op: Operation) -> list[SSAValue]:
+    """Return the values that an operation and its nested operations read and that are defined outside of it.
+
+    These are its operands, then the values that its regions capture, such as %zero in
+    `tensor.pad %x ... { tensor.yield %zero }`. A value that is read several times occurs several times.
+    """
+    blocks = [block for inner in walk(op) for region in inner.regions for block in region.blocks]
+    defined = {v for block in blocks for v in (*block.args, *(r for inner in block.ops for r in inner.results))}
+    return [v for inner in walk(op) for v in inner.operands if v not in defined]
