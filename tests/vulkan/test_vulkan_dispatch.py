@@ -135,6 +135,29 @@ def test_specialization_from_executable_constants(device: Any, glsl: Glsl) -> No
     np.testing.assert_array_equal(np.asarray(y), a * a * 5 + 11)
 
 
+@pytest.mark.parametrize("name", ["factor", "other"], ids=["by name", "by number"])
+def test_a_specialization_constant_of_64_bits_gets_both_words(device: Any, glsl: Glsl, name: str) -> None:
+    head = "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require"
+    constants = f"layout(constant_id = 1) const int64_t {name} = 1; layout(constant_id = 0) const int small = 1;"
+    body = f"void main() {{ uint i = gl_GlobalInvocationID.x; if (i < n) c[i] = a[i] + {name} + small; }}"
+    spv = glsl("add", buffers("-a", "c", type="int64_t") + constants + PUSH + body, "local_size_x = 64", head)
+    block = f"""hal.executable.constant.block() -> (i32, i64) as ("small", "factor") {{
+      %s = arith.constant -7 : i32
+      %f = arith.constant {-(2**40) + 3} : i64
+      hal.return %s, %f : i32, i64
+    }}"""
+    text = """func.func @f(%a: tensor<?xi64>) -> tensor<?xi64> {
+    %c0 = arith.constant 0 : index
+    %d = tensor.dim %a, %c0 : tensor<?xi64>
+    %n = arith.index_cast %d : index to i32
+    %r = flow.dispatch @executable::@add[%d](%n, %a) : (i32, tensor<?xi64>{%d}) -> tensor<?xi64>{%d}
+    return %r : tensor<?xi64>
+  }"""
+    a = np.arange(100)
+    artifact = pd.compile(source([str(spv)], export("add", 0, 1, ("in", "out")), text, block), targets="vulkan")
+    np.testing.assert_array_equal(np.asarray(device.load(artifact).f(a)), a - 2**40 + 3 - 7)
+
+
 def test_profile_names_every_command(device: Any, mul: Path) -> None:
     program = device.load(
         pd.compile(source([str(mul)], export("mul", 0, 1, ("in", "in", "out")), binary("mul")), targets="vulkan")

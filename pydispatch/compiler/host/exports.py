@@ -387,7 +387,8 @@ def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) 
 def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBlockOp) -> list[int]:
     """Return the registers whose low 32 bits are the words of a block of executable constants.
 
-    A 64-bit constant has two words, low word first; an index has one.
+    A 64-bit constant has two words, low word first; an index has one. The register of a low word has all 64 bits,
+    because SPIR-V kernels of users take a 64-bit specialization constant from that register alone.
     """
     registers: list[int] = []
     for register, type in zip(
