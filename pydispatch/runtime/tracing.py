@@ -194,16 +194,20 @@ def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
     recorded_tracks, without = recorder.tracks(events)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads: dict[int, Track] = {}
-    sort_keys: dict[int, tuple[int, int]] = {}  # workers by number, then other threads in the order of their tracks
+    workers: dict[int, int] = {}  # thread → its number in a pool
     # worker: number of a pool thread, else None. recorded: number of events. raw: those that were not overwritten.
-    for index, (ident, worker, recorded, raw) in enumerate(recorded_tracks):
-        events_of_track = [_event(clock, *fields) for fields in raw]
-        name = f"worker {worker}" if worker is not None else names.get(ident, f"thread {ident:#x}")
-        # A thread that was recording an event as the trace began has two tracks, which are joined.
-        earlier = threads.get(ident, Track(name, []))
-        threads[ident] = Track(name, earlier.events + events_of_track, earlier.lost + recorded - len(events_of_track))
-        sort_keys[ident] = (0, worker) if worker is not None else (1, index)
-    tracks = [threads[ident] for ident in sorted(threads, key=sort_keys.__getitem__)]
+    for ident, worker, recorded, raw in recorded_tracks:
+        # A pool thread has two tracks if it recorded its first event while trace_threads() added its idle time. Only
+        # one of them has the worker number.
+        track = threads.setdefault(ident, Track(names.get(ident, f"thread {ident:#x}"), []))
+        events_of_track = track.events + [_event(clock, *fields) for fields in raw]
+        threads[ident] = replace(track, events=events_of_track, lost=track.lost + recorded - len(raw))
+        if worker is not None:
+            workers[ident] = worker
+    pool = [
+        replace(threads[ident], name=f"worker {workers[ident]}") for ident in sorted(workers, key=workers.__getitem__)
+    ]
+    tracks = pool + [track for ident, track in threads.items() if ident not in workers]
     tracks += _queues(clock)
     return [replace(track, events=list(_nested(track.events))) for track in tracks], without
 
@@ -259,7 +263,10 @@ def _file(tracks: list[Track], without: int) -> str:
     without: number of events of threads that have no track.
     """
     process = os.getpid()
-    lost = {track.name: track.lost for track in tracks if track.lost}
+    lost: dict[str, int] = {}
+    for track in tracks:  # several may have one name, such as the first workers of two devices
+        if track.lost:
+            lost[track.name] = lost.get(track.name, 0) + track.lost
     if without:
         lost["threads without a track"] = without
     entries: list[dict[str, Any]] = [

@@ -16,6 +16,8 @@ import pytest
 import timelines
 
 import pydispatch as pd
+from pydispatch._core import trace as recorder
+from pydispatch._core.trace import Kind
 from pydispatch.errors import Error, InvalidArgumentError, KernelError
 from pydispatch.runtime.program.program import Program
 from pydispatch.runtime.tracing import Trace, Track
@@ -176,6 +178,50 @@ def test_losses_are_said(path: Path, tmp_path: Path) -> None:
     assert data["otherData"]["lost"] == {"MainThread": trace.lost}
     (mark,) = [event for event in data["traceEvents"] if event["ph"] == "i"]
     assert mark["name"] == f"{trace.lost} earlier events are lost" and mark["cat"] == "lost"
+
+
+def test_losses_of_threads_of_one_name_are_added(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    called, traced = threading.Barrier(3), threading.Event()
+
+    def call() -> None:
+        for _ in range(100):
+            program.plain(X, X)
+        called.wait()
+        traced.wait()  # a trace has the names of threads that are alive when it ends
+
+    threads = [threading.Thread(target=call, name="caller") for _ in range(2)]
+    with pd.device("local-sync").load(path) as program:
+        with pd.trace(file, events=16) as trace:
+            for thread in threads:
+                thread.start()
+            called.wait()
+        traced.set()
+        for thread in threads:
+            thread.join()
+    assert len([track for track in trace.tracks if track.lost and track.name == "caller"]) == 2
+    assert timelines.read(file)["otherData"]["lost"] == {"caller": trace.lost}
+
+
+@pytest.mark.parametrize("is_labelled_first", [True, False])
+def test_two_tracks_of_a_pool_thread_are_joined(is_labelled_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that records an event while the trace ends may have two tracks, one of which has its worker number."""
+
+    def recorded_tracks(events: int) -> tuple[list[object], int]:
+        later = 1 << 62
+        ran, idled = (
+            [(Kind.RUN, "add", later, later + 5, 0, 1, False)],
+            [(Kind.IDLE, "", later + 9, later + 9, 0, 0, False)],
+        )
+        both = [(7, 3, 2, ran), (7, None, 1, idled)]
+        return [(8, None, 1, idled), *(both if is_labelled_first else both[::-1])], 0
+
+    monkeypatch.setattr(recorder, "tracks", recorded_tracks)
+    with pd.trace(None) as trace:
+        pass
+    joined, other = trace.tracks
+    assert (joined.name, joined.lost, {event.kind for event in joined.events}) == ("worker 3", 1, {"run", "idle"})
+    assert other.name == "thread 0x8"
 
 
 def test_fills_have_no_workgroups_of_kernels(path: Path) -> None:
