@@ -10,6 +10,8 @@ import pytest
 from vulkan_programs import MUL, PUSH, binary, buffers, export, source
 
 import pydispatch as pd
+from pydispatch.runtime.devices.vulkan.context import Context
+from pydispatch.runtime.devices.vulkan.instance import instance
 
 
 @pytest.fixture
@@ -82,3 +84,33 @@ def test_procedures_run_their_pieces_on_the_device(device: Any) -> None:
     y, x = f(y, 1)
     np.testing.assert_array_equal(y, 12 * a)
     assert x == 12.0
+
+
+class _WithHostHeap:
+    """The functions of the loader, which report another heap of 64 GiB that has staging memory only."""
+
+    def __init__(self, lib: Any) -> None:
+        self._lib = lib
+
+    def __getattr__(self, name: str) -> Any:
+        return self._report if name == "vkGetPhysicalDeviceMemoryProperties" else getattr(self._lib, name)
+
+    def _report(self, physical: Any, properties: Any) -> None:
+        self._lib.vkGetPhysicalDeviceMemoryProperties(physical, properties)
+        heap, kind = properties.memoryHeapCount, properties.memoryTypeCount
+        properties.memoryHeaps[0].size, properties.memoryHeaps[heap].size = 1 << 30, 64 << 30
+        properties.memoryTypes[kind].heapIndex = heap
+        properties.memoryTypes[kind].propertyFlags = 2 | 4 | 8  # host visible, coherent and cached
+        properties.memoryTypes[0].propertyFlags = 1  # device local
+        properties.memoryHeapCount, properties.memoryTypeCount = heap + 1, kind + 1
+
+
+def test_memory_is_limited_by_the_heap_that_it_is_allocated_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vulkan := instance(), "lib", _WithHostHeap(vulkan.lib))
+    context = Context(vulkan, vulkan.physical_devices()[0], 0)
+    try:
+        assert not context.is_mapped
+        assert context.heap_bytes == context.pool.limit == 1 << 30
+        assert context.staging.limit == 64 << 30
+    finally:
+        context.close()

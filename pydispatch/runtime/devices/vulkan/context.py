@@ -18,7 +18,7 @@ from pydispatch.runtime.devices.vulkan.descriptors import Descriptors
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_BUFFER, Submission
-from pydispatch.runtime.devices.vulkan.memory import Block, ChunkPool, memory_types
+from pydispatch.runtime.devices.vulkan.memory import Block, ChunkPool, heap_bytes_of, memory_types
 from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
@@ -98,7 +98,7 @@ class Context(Closing, base.Context):
         semaphore, value: Timeline semaphore, and the value that the most recent submission sets it to when it is
             complete.
         is_mapped: Whether the host can access device memory; if not, copies use staging memory.
-        heap_bytes: Size of the largest memory heap.
+        heap_bytes: Size of the memory heap that buffers are allocated from.
     """
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
@@ -201,20 +201,22 @@ class Context(Closing, base.Context):
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
         types = memory_types(properties, force_staging)
         self.is_mapped = types.is_mapped
-        self.heap_bytes = max(properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount))
-        limit, total_bytes = min(self.heap_bytes, _MAX_BLOCK_BYTES), self.heap_bytes  # of one block, and of all
-        if self.kind == "CPU":  # lavapipe allocates more than its heap states: the host's memory is the limit
-            total_bytes = max(total_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        self.pool = ChunkPool(
-            self.handle, self.calls, types.buffers, mapped=self.is_mapped, name=f"vulkan:{self.index}", limit=limit,
-            total=total_bytes,
-        )  # fmt: skip
-        self.staging = self.pool
-        if not self.is_mapped:
-            self.staging = ChunkPool(
-                self.handle, self.calls, types.staging, mapped=True, name=f"vulkan:{self.index} staging", limit=limit,
+        self.heap_bytes = heap_bytes_of(properties, types.buffers)
+
+        def pool_of(memory_type: int, mapped: bool, name: str) -> ChunkPool:
+            """Return the pool of a memory type, which is limited by the heap of that type."""
+            heap_bytes = total_bytes = heap_bytes_of(properties, memory_type)
+            if self.kind == "CPU":  # lavapipe allocates more than its heap states: the host's memory is the limit
+                total_bytes = max(total_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+            return ChunkPool(
+                self.handle, self.calls, memory_type, mapped=mapped, name=name, limit=min(heap_bytes, _MAX_BLOCK_BYTES),
                 total=total_bytes,
             )  # fmt: skip
+
+        self.pool = pool_of(types.buffers, mapped=self.is_mapped, name=self.name)
+        self.staging = self.pool
+        if not self.is_mapped:
+            self.staging = pool_of(types.staging, mapped=True, name=f"{self.name} staging")
         for pool in self._pools():
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 

@@ -253,6 +253,14 @@ class MemoryTypes(NamedTuple):
     staging: int  # of the memory through which the CPU copies if it cannot
 
 
+def heap_bytes_of(properties: Any, memory_type: int) -> int:
+    """Return the size of the heap that memory of a type is allocated from.
+
+    properties: VkPhysicalDeviceMemoryProperties. memory_type: index of the type in it.
+    """
+    return int(properties.memoryHeaps[properties.memoryTypes[memory_type].heapIndex].size)
+
+
 def memory_types(properties: Any, force_staging: bool) -> MemoryTypes:
     """Choose the memory types of a device: one for buffers, and one for staging.
 
