@@ -201,6 +201,7 @@ class _Lowering:
         for scope, known in self.received.get(value, ()):
             if self.b.is_open(scope):
                 return known
+        # If the operation of `value` was cloned into a traced region, the result of the clone is received.
         new = self._receive(self.cloned.get(value, value), tracer)
         self.received.setdefault(value, []).append((self.b.scope, new))
         return new

@@ -15,7 +15,8 @@ HEADING = "## Every operator"
 
 
 def chapter() -> str:
-    """Return the chapter as Markdown, with a list for each heading of `Frontend.operators`.
+    """Return the chapter of docs/models.md on supported operators as Markdown, a list for each heading of
+    `Frontend.operators`.
 
     Frontends of other packages are not listed.
     """

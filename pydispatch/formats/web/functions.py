@@ -144,7 +144,10 @@ class WebProgram(ProgramText):
         }  # fmt: skip
 
     def _argument(self, record: ValueRecord, pool: list[int]) -> Json:
-        """Return the record of an argument as JSON. Its shape is None for a scalar; a dynamic size is -1."""
+        """Return the record of an argument as JSON. Its shape is None for a scalar; a dynamic size is -1.
+
+        `pool` has the words that the records of the function refer to, here the sizes.
+        """
         sizes = sizes_of(words_of(pool, record.sizes, 2 * record.rank))  # each of two words; negative if it is dynamic
         shape = None if record.is_scalar else [-1 if signed(size) < 0 else size for size in sizes]
         return {
@@ -153,8 +156,11 @@ class WebProgram(ProgramText):
         }  # fmt: skip
 
     def _result(self, record: ValueRecord, pool: list[int]) -> Json:
-        """Return the record of a result as JSON. Its shape is None for a scalar, else the indices of the registers that
-        have its sizes."""
+        """Return the record of a result as JSON: a scalar with the index of the register that has its value, a tensor
+        with that of its buffer.
+
+        The shape is None for a scalar, else the indices of the registers that have the sizes, which are in `pool`.
+        """
         where: Json
         if record.is_scalar:
             where = {"shape": None, "register": record.target}

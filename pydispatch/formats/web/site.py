@@ -277,7 +277,10 @@ def _json(content: dict[str, Any]) -> bytes:
     """Format JSON with one line per instruction and record, so that people can read it."""
 
     def lines(value: Any, depth: int) -> str:
-        """Return a value on one line if it fits, else with an element per line, indented by `depth` + 1 spaces."""
+        """Return a value as JSON: on one line if that has at most 110 characters, else with an element per line.
+
+        depth: number of arrays and objects around the value; its elements are indented by `depth` + 1 spaces.
+        """
         flat = json.dumps(value, ensure_ascii=False)
         if len(flat) <= 110 or not isinstance(value, (dict, list)) or not value:
             return flat

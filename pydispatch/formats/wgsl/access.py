@@ -10,8 +10,9 @@ compares."""
 
 
 def all_read_write(module: WgslModule) -> str:
-    """Return the module's text with all storage buffers declared as read_write.
+    """Return the module's text with its read-only storage buffers declared as read_write.
 
+    A dispatch that binds one buffer both read-only and writable needs this: WebGPU does not allow both in one dispatch.
     Line numbers stay the same, except after a template such as `<storage, read>` that spans several lines.
     """
     parts, at = [], 0

@@ -23,7 +23,7 @@ def integer(text: str) -> int | None:
 
 
 def evaluate(tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> int | None:
-    """Return the value of a constant integer expression; None for other expressions.
+    """Return the value of a constant integer expression; None for other expressions, and for 2^63 or more in magnitude.
 
     Args:
         tokens: Tokens of the whole expression.

@@ -24,8 +24,9 @@ _VECTOR = "vec3<u32>"
 
 
 def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
-    """Return a grid with at least as many workgroups and no size above `most`; None if that takes 2^32 workgroups.
+    """Return a grid with at least as many workgroups as `grid` and no size above `most`.
 
+    Return None if such a grid has 2^32 workgroups or more, or if the largest one, most x most x most, has too few.
     100,000 x 1 x 1 becomes 65,535 x 2 x 1 for a limit of 65,535.
 
     Args:
@@ -42,6 +43,7 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
 def why_not(module: WgslModule, entry: Declaration) -> str | None:
     """Return why `with_grid` cannot change an entry point; None if it can."""
     for parameter in _parameters(module, entry):
+        # Parameters of an entry point for compute are built-in values: one without @builtin is a structure of them.
         if "builtin" not in (words := [token.text for token in parameter]):
             return (
                 f"its entry point '{entry.name}' cannot be made to run over another grid, since '{_name(words)}' is a "
@@ -108,7 +110,7 @@ class _Names:
 
     @classmethod
     def of(cls, module: WgslModule) -> _Names:
-        """Return names that are unused in a module."""
+        """Return names with a prefix that no name of the module has."""
         prefix = module.unused_prefix("asked")
         return cls(
             group=f"{prefix}group",

@@ -218,7 +218,7 @@ def features(module: WgslModule) -> tuple[str, ...]:
     required = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
     required += [need for word, need in _WIDE.items() if word in words]
-    # wgpu's suffixes of 64-bit literals: i64, u64 and f64.
+    # wgpu's suffixes of 64-bit literals are li, lu and lf, for i64, u64 and f64.
     suffixes = {token.text[-2:] for token in module.tokens if token.kind == "number"}
     if not suffixes.isdisjoint(("li", "lu")):
         required.append("shader-int64")
@@ -240,7 +240,10 @@ def requirements(entry: WgslEntryPoint) -> list[str]:
 
 
 def limits(entry: WgslEntryPoint) -> dict[str, int]:
-    """Return how much an entry point needs of each WebGPU limit, by name."""
+    """Return the least value of each WebGPU limit that suffices for an entry point, by the limit's name.
+
+    A workgroup size that is not known counts as 1 x 1 x 1.
+    """
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxStorageBuffersPerShaderStage": entry.least_buffer_count, "maxComputeInvocationsPerWorkgroup": x * y * z,

@@ -95,10 +95,9 @@ def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
 
 
 def _element(buffer: Declaration) -> str:
-    """Return the element type T of a buffer of type `array<T>`.
+    """Return the element type T of a buffer of type `array<T>`; for other buffers a text that is no type.
 
-    For other buffers return "", or, for an array of known length whose elements are of a template type, a text that
-    `layout` does not know as a type.
+    That text is "", or "vec4<f32>, 4" for `array<vec4<f32>, 4>`: `layout` returns None for both.
     """
     inner = buffer.type.removeprefix("array<")
     # If no `<` remains, a comma precedes the length of the array: `array<f32, 4>`.

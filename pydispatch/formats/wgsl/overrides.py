@@ -105,8 +105,8 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
 def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
     """Return an error message if an executable constant has the name of no override of any module; else None.
 
-    `names` has the name of each executable constant, a 32-bit word. That of word n is not checked if an override has
-    the attribute `@id(n)`.
+    `names[n]` is the name of word n of the executable constants. It is not checked if an override has the attribute
+    `@id(n)`, which takes this word whatever its name is.
     """
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
@@ -122,8 +122,10 @@ def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str
 
 
 def check(module: WgslModule, function: Declaration, overrides: Iterable[Override]) -> None:
-    """Raise ArtifactError if a function uses an override that has no default and is not one of `overrides`, which take
-    a word of the executable constants."""
+    """Raise ArtifactError if a function uses an override that has no value.
+
+    An override has a value if it has a default, or if it is one of `overrides`, those that executable constants set.
+    """
     known = {override.name for override in overrides}
     for declaration in module.reached([function]):
         if declaration.kind == "override" and not declaration.has_value and declaration.name not in known:
@@ -236,8 +238,10 @@ def _type_of_operand(module: WgslModule, token: WgslToken, known: dict[str, str]
 
 
 def _after_brackets(tokens: Sequence[WgslToken], at: int) -> int:
-    """Return the index after the bracket that closes the one at token `at`: `(`, `[` or the `<` of template
-    arguments."""
+    """Return the index after the bracket that closes the one at token `at`: `(`, `[` or the `<` of template arguments.
+
+    Return the number of tokens if no bracket closes it.
+    """
     expected: list[str] = []  # the closing brackets of those that are open
     for i in range(at, len(tokens)):
         text = tokens[i].text

@@ -44,7 +44,10 @@ class TorchFrontend(Frontend):
         return type(source).__module__ == "torch.export.exported_program" and type(source).__name__ == "ExportedProgram"
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of an archive, or of an exported program, which is saved as one first."""
+        """Return the program of an archive (.pt2 file), or of a `torch.export.ExportedProgram`, which is saved as one.
+
+        A NamedProgram is an exported program with names of its dynamic sizes.
+        """
         from pydispatch.frontends.torch import archive
         from pydispatch.frontends.torch.read import module_of
 
@@ -86,7 +89,7 @@ def _saved(program: Any, name: str) -> bytes:
 def _with_flat_results(program: Any) -> Any:
     """Return a copy of an exported program whose results are a flat tuple, like those of a compiled program.
 
-    It is what `_saved` writes if the results are in a Python structure that files cannot describe.
+    `_saved` writes this copy if the program returns a Python structure that files cannot describe.
     """
     structure = sys.modules["torch"].utils._pytree.tree_structure
     flat = copy.copy(program)

@@ -147,7 +147,7 @@ class _GraphReader:
             sizes = tuple(_size(n) for n in value.shape)
             strides = tuple(_size(n) for n in value.stride())
             self.tensors[name] = TensorMeta(dtype_of(value.dtype), sizes, strides, _size(value.storage_offset()))
-        elif hasattr(value, "node") or (isinstance(value, int) and not isinstance(value, bool)):
+        elif hasattr(value, "node") or (isinstance(value, int) and not isinstance(value, bool)):  # a SymInt has a node
             self.numbers[name] = _size(value)
 
     def _argument(self, value: Any) -> Argument:
@@ -158,7 +158,7 @@ class _GraphReader:
             return tuple(self._argument(item) for item in value)
         if isinstance(value, Mapping):
             return {str(key): self._argument(item) for key, item in value.items()}
-        if hasattr(value, "op") and hasattr(value, "graph"):
+        if hasattr(value, "op") and hasattr(value, "graph"):  # a torch.fx.Node
             return self._node_argument(value)
         kind = type(value).__name__
         if kind == "dtype":
@@ -220,7 +220,7 @@ def _target(target: Any) -> str:
 
     Examples are `torch.ops.aten.add.Tensor`, `torch.ops.higher_order.cond`, `torch.sym_max` and `_operator.getitem`.
     """
-    if hasattr(target, "_schema"):
+    if hasattr(target, "_schema"):  # an OpOverload, whose text is `aten.add.Tensor`
         return f"torch.ops.{target}"
     if hasattr(target, "namespace") and str(getattr(target, "namespace", "")) == "higher_order":
         return f"torch.ops.higher_order.{target}"

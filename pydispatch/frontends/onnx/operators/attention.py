@@ -83,7 +83,7 @@ def _attention(
 
 
 def _pad_mask(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:
-    """Pad the last axis of a mask to `keys` keys; the added keys are masked out."""
+    """Pad the last axis of an attention mask to `keys` elements, the number of keys; the added keys are masked out."""
     width = mask.shape[-1]
     # A width of 1 broadcasts. Dynamic sizes are taken to be equal, since how much to pad is not known.
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:

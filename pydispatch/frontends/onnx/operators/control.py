@@ -83,7 +83,8 @@ def _loop(
 def _keeps_condition(graph: model.GraphProto) -> bool:
     """Return whether an iteration that is passed a true condition is known to return a true one.
 
-    This is so if it returns the condition that it was passed, or a true constant.
+    This is so if it returns the condition that it was passed, or a true constant. The condition is the second input of
+    a loop's body, after the index of the iteration, and its first output.
     """
     name = graph.output[0].name
     producers = {output: node for node in graph.node for output in node.output}
@@ -232,7 +233,10 @@ def _conditional_loop(
     buffers = [control.rows_buffer(b, 0 if runs is None or appends else runs, row_type) for row_type in row_types]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
-        """Run the graph once, and store its rows in the buffers."""
+        """Emit one iteration, and store its rows in the buffers of stacked rows.
+
+        A row is appended to its buffer if `appends`; else the buffer has all rows, and that of this iteration is set.
+        """
         new, added = run(tensors)
         iteration, stacked = tensors[0], tensors[len(start) :]
         if appends:

@@ -227,7 +227,7 @@ def _where(call: NodeCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 @ONNX.converts("IsInf")
 def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
-    """Return whether each element is an infinity whose sign is to be detected, as two attributes state."""
+    """Return whether each element is an infinity: -inf if `detect_negative`, inf if `detect_positive` is set."""
     negative, positive = call.flag("detect_negative", default=True), call.flag("detect_positive", default=True)
     if negative and positive:
         return ops.unary(call.b, "is_inf", x)

@@ -82,7 +82,7 @@ _REDUCTIONS = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "m
 
 @ONNX.converts("Scatter", "ScatterElements")
 def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Return x with each update stored, or combined with the element, at a position.
+    """Return x with each update stored at a position, or combined with x's element there by the attribute `reduction`.
 
     The position of an update is its own position in `updates`, except along `axis`, where `indices` has it.
     """
@@ -94,8 +94,9 @@ def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tenso
 
 @ONNX.converts("ScatterND")
 def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Return x with slices replaced by updates, or combined with them, at the positions in the rows of `indices`
-    [..., k], which are along the first k axes.
+    """Return x with slices replaced by updates, or combined with them by the attribute `reduction`.
+
+    A row of `indices` [..., k] is the position of a slice along the first k axes of x.
     """
     _check_integers(call, indices)
     return assignment.put_nd(

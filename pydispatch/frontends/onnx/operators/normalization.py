@@ -102,7 +102,10 @@ def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor)
 
 @ONNX.converts("MeanVarianceNormalization")
 def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
-    """Return (x - mean) / (deviation + 1e-9) along the attribute `axes`, by default all but the channels (axis 1)."""
+    """Return (x - mean) / (standard deviation + 1e-9), with both taken over the axes of the attribute `axes`.
+
+    By default these are axes 0, 2 and 3: all but the channels.
+    """
     axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
     mean, variance = normalization.moments(call.b, x, axes)
     return formula(

@@ -79,10 +79,11 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _needs_counts(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, counts_padding: bool) -> bool:
-    """Return whether windows may differ in the number of elements that count, so that the counts must be computed.
+    """Return whether windows of an average pooling may differ in their divisors, so that these must be computed.
 
-    With counts_padding, this is so only if ceil_mode lets the last window exceed the padded input. A dynamic
-    end of the last window counts as exceeding unless it equals the padded size.
+    A divisor is the number of elements of the window, including those of the padding if `counts_padding`. These differ
+    with padding that does not count, or if ceil_mode lets the last window exceed the padded input. A dynamic end of
+    the last window is taken to exceed it unless it equals the padded size.
     """
     for d, k in enumerate(kernel):
         last_end = (out[d] - 1) * window.strides[d] + (k - 1) * window.dilations[d] + 1  # end of the last window

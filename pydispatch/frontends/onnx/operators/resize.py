@@ -81,7 +81,7 @@ def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor
     wanted, ratios = _scaled_sizes(call, x.shape, scales)
     resized = [ResizedAxis(d, size, ratio) for d, (size, ratio) in enumerate(zip(wanted, ratios, strict=True))]
     how = Filter("linear" if mode == "bilinear" else mode, transformation="asymmetric")
-    return _resize_axes(call, x, resized, how, beyond=0.0)
+    return _resize_axes(call, x, resized, how, beyond=0.0)  # not used: no position is outside of x
 
 
 def _numbers(call: NodeCall, of: Tensor, what: str, count: int) -> list[Number]:

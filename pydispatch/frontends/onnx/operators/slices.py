@@ -103,6 +103,7 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
         x = indexing.reverse(call.b, x, [axis])
         first = _clamped(call, start, size, most=size - one_unless_empty(size), is_reversed=True)
         last = _clamped(call, end, size, most=size, is_reversed=True)
+    # A step of _LIMIT exceeds every size: like a larger one, it takes the first element alone.
     return slicing.slice_axis(call.b, x, axis, first, maximum(first, last), min(abs(step), _LIMIT))
 
 

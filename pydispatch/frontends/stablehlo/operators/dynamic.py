@@ -57,7 +57,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
     low, high, interior = (
         sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
     )
-    if any(len(one) != x.rank for one in (low, high, interior)):
+    if any(len(amounts) != x.rank for amounts in (low, high, interior)):
         raise tracer.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes")
     if any(isinstance(n, Expr) for n in interior):
         return padding.pad_between(tracer.b, x, low, high, value, interior)

@@ -73,7 +73,7 @@ def _checks_after_loop(loop: Operation) -> list[Operation]:
 
 
 def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
-    """Return how many values the checks after a loop need of the probes `name` in it: those of its first iterations.
+    """Return how many values the probes `name` in a loop must record for the checks after it, from its start on.
 
     The attribute `iteration` of a check is an index into all values under this name. Values that probes recorded before
     the loop have the lowest indices, so their number is subtracted.

@@ -92,7 +92,8 @@ def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
     """Return the solution of a triangular system, op(a) x = y or x op(a) = y as the attribute `side` states.
 
-    Other attributes state which triangle of a is read, whether op transposes, and whether the diagonal counts as 1.
+    Other attributes state which triangle of a is read (`uplo`), whether op transposes ("T") or takes the adjoint ("C",
+    in `trans_x`), and whether the diagonal counts as 1 (`diag`).
     """
     return linear.triangular_solve(
         tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
@@ -174,7 +175,7 @@ def _zero_for_each_matrix(tracer: StablehloTracer, op: Operation, x: Tensor) -> 
 def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the packed Hessenberg form, the factors of its reflections, and LAPACK's status for each matrix.
 
-    low, high: first and last row, counted from 1, of the block that is reduced.
+    The attributes `low` and `high` are the first and last row, counted from 1, of the block that is reduced.
     """
     config: Any = op.attributes["mhlo.backend_config"]
     low, high = (config.data[name].value.data for name in ("low", "high"))
@@ -186,10 +187,9 @@ def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the operand, its singular values, U, V^H, and LAPACK's status for each matrix.
 
-    The operand takes the place of the matrix that LAPACK overwrites.
-
-    The mode A is for all columns of U and rows of V^H, S for min(m, n). In the mode N, for singular values only, both
-    are zeros of the shapes that the call states.
+    The operand takes the place of the matrix that LAPACK overwrites. The call's attribute `mode` is "A" for all columns
+    of U and rows of V^H, "S" for min(m, n) of them, and "N" for singular values only: U and V^H are then zeros of the
+    shapes that the call states.
     """
     b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")

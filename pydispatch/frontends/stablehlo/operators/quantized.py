@@ -60,7 +60,7 @@ def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) 
     )
 
     def number_of(s: Any, stored: Any, scale: Any, zero_point: Any) -> Any:
-        """Return (stored - zero point) * scale of one element."""
+        """Return (stored - zero point) * scale of one element; `s` emits the operations."""
         return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), zero_point), dtype), scale)
 
     return ew.apply(tracer.b, number_of, x, scales, zero_points)
@@ -76,7 +76,10 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
     )
 
     def integer_of(s: Any, value: Any, scale: Any, zero_point: Any) -> Any:
-        """Return round(value / scale) + zero point of one element, clamped to the range of the stored type."""
+        """Return round(value / scale) + zero point of one element, clamped to the range of the quantized type.
+
+        `s` emits the operations.
+        """
         stored = s.binary("add", s.unary("round_even", s.binary("div", value, scale)), zero_point)
         low, high = (s.const(float(limit), x.dtype) for limit in (quantization.low, quantization.high))
         return s.convert(s.binary("min", s.binary("max", stored, low), high), dtype)

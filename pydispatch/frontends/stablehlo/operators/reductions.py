@@ -24,7 +24,7 @@ def _reduce(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Result
     axes = tracer.axes(tracer.integers(op, "dimensions"), "dimensions", tensors[0].rank)
     if not axes:  # no elements are combined
         return tensors
-    if (results := argument_of(tracer, op, tensors, starts, axes)) is not None:
+    if (results := argument_of(tracer, op, tensors, starts, axes)) is not None:  # an argmax or argmin
         return results
     return reductions.reduce_with(tracer.b, tensors, starts, axes, tracer.combination(op.regions[0]))
 

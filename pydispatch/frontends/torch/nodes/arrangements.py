@@ -124,8 +124,9 @@ def diff(
 
 @converts("aten.pixel_shuffle")
 def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor:
-    """Move groups of r * r channels into blocks of r x r pixels: [..., c * r * r, h, w] becomes [..., c, h * r, w *
-    r].
+    """Move groups of r * r channels into blocks of r x r pixels.
+
+    [..., c * r * r, h, w] becomes [..., c, h * r, w * r], for r = upscale_factor.
     """
     r, lead = upscale_factor, len(self.shape) - 3  # lead: axes before the channels
     c, h, w = self.shape[-3:]
@@ -136,8 +137,9 @@ def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor
 
 @converts("aten.pixel_unshuffle")
 def pixel_unshuffle(builder: Builder, self: Tensor, downscale_factor: int) -> Tensor:
-    """Move blocks of r x r pixels into groups of r * r channels: [..., c, h * r, w * r] becomes [..., c * r * r, h,
-    w].
+    """Move blocks of r x r pixels into groups of r * r channels.
+
+    [..., c, h * r, w * r] becomes [..., c * r * r, h, w], for r = downscale_factor.
     """
     r, lead = downscale_factor, len(self.shape) - 3  # lead: axes before the channels
     c, h, w = self.shape[-3:]

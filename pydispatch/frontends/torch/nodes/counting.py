@@ -104,8 +104,9 @@ def repeat_indices(builder: Builder, repeats: Tensor, *, output_size: Size | Non
 def repeat_by_tensor(
     builder: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
-    """Convert repeat_interleave: repeat each slice along an axis by its count; without `dim` each element of the
-    flattened tensor.
+    """Return the slices along the axis `dim`, each repeated as often as its element of `repeats` states.
+
+    Without `dim`, the elements of the flattened tensor are repeated. output_size: the sum of `repeats`, if it is known.
     """
     x = self if dim is not None else flatten(builder, self)
     axis = axis_of(builder, dim or 0, x.rank)

@@ -43,7 +43,10 @@ def _count(x: Tensor, axes: Ints) -> Size:
 
 @converts("aten._fft_c2c")
 def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
-    """Transform all axes of `dim`, forward or inverse; `normalization` is PyTorch's code of the scaling."""
+    """Return the Fourier transform along all axes of `dim`, or the inverse unless `forward`.
+
+    `normalization` is PyTorch's code of the scaling, see `_scaled`.
+    """
     axes = shapes.axes_of(builder, list(dim), self.rank)
     result = self
     for axis in axes:
@@ -53,7 +56,7 @@ def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization:
 
 @converts("aten._fft_r2c")
 def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
-    """Transform real numbers along the last axis of `dim`, then along the others.
+    """Return the Fourier transform of real numbers along all axes of `dim`, of which the last is transformed first.
 
     onesided: whether only the first n // 2 + 1 of n elements along that axis are returned, as the others are their
     conjugates.
@@ -67,7 +70,7 @@ def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: in
 
 @converts("aten._fft_c2r")
 def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
-    """Transform a spectrum back to real numbers along all axes of `dim`.
+    """Return the real numbers of a spectrum: its inverse Fourier transform along all axes of `dim`.
 
     The last one has the first half of a spectrum, last_dim_size // 2 + 1 elements, and becomes `last_dim_size` numbers.
     """

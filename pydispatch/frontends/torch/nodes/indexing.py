@@ -148,7 +148,7 @@ def masked_fill(builder: Builder, self: Tensor, mask: Tensor, value: Operand) ->
 
 @converts("aten.one_hot")
 def one_hot(builder: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
-    """Return 1 at the position along a new last axis of `num_classes` that each element states, and 0 elsewhere."""
+    """Return i64 [*shape, num_classes]: 1 at the position along the new last axis that an element states, else 0."""
     if num_classes < 0:
         raise builder.fail("one_hot without a number of classes gives a tensor whose size depends on its elements")
     positions = shapes.expand_dims(builder, self, [self.rank])
