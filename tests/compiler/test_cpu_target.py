@@ -283,6 +283,32 @@ def test_whole_kernels_in_c() -> None:
         compile_variant(variant(SOURCE, constants=1, bindings=3, objects=[ObjectFile("k.so", binary.data)]))
 
 
+def test_constructors_of_a_linked_library_run_when_it_is_loaded() -> None:
+    """Objects with constructors are refused; a library that its author has linked is loaded as it is."""
+    code = b"""
+    #include "pydispatch/library.h"
+    static float set = 1;
+    __attribute__((constructor)) static void begin(void) { set += 4; }
+    static int32_t kernel(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
+                          const pyd_workgroup_state_t* workgroup) {
+      *(float*)dispatch->binding_ptrs[0] = set; return 0; }
+    static const pyd_dispatch_fn_t functions[] = {kernel};
+    static const pyd_library_export_attrs_t attributes[] = {{.binding_count = 1}};
+    static const char* const names[] = {"kernel"};
+    static const pyd_library_header_t header = {.version = PYD_LIBRARY_VERSION, .name = "constructed"};
+    static const pyd_library_t library = {.header = &header,
+      .exports = {.count = 1, .ptrs = functions, .attrs = attributes, .names = names}};
+    const void* iree_hal_executable_library_query(uint32_t version, const pyd_environment_t* environment) {
+      return version == PYD_LIBRARY_VERSION ? &library : 0; }"""
+    arch, toolchain = native.host()[0], tools.find()
+    kernel = toolchain.compile_c(code, arch=arch, include_dirs=[pd.get_include()])
+    linked = toolchain.link_shared([kernel], arch=arch, exports=["iree_hal_executable_library_query"])
+    target, exports = Target("llvm-cpu", HOST_FORMAT), (Export("kernel", 0, Layout(0, (Binding(),))),)
+    binary = compile_variant(Variant("constructed", "v", target, exports, None, (ObjectFile("k.so", linked),)))
+    out = buffer(np.zeros(1, np.float32))
+    assert Loaded(binary).run(out) == 0 and out[0] == 5
+
+
 @pytest.mark.parametrize("name", ["k.ptx", "kernel"])
 def test_unknown_objects(name: str) -> None:
     with pytest.raises(CompileError, match="cannot be linked into an embedded ELF"):

@@ -132,7 +132,7 @@ def test_archives_run_no_code_when_they_are_loaded(kind: str) -> None:
     objects.check_constructors(linked("a"), [checked])
     with pytest.raises(CompileError, match=r"lib.a\(b.o\) has constructors or destructors of global var") as caught:
         objects.check_constructors(linked("b"), [checked])
-    assert "no code runs before a kernel" in str(caught.value.note)
+    assert "no code that runs at load" in str(caught.value.note)
 
 
 def test_nearest_names() -> None:

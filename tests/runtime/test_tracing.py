@@ -14,10 +14,10 @@ import numpy as np
 import programs
 import pytest
 import timelines
-
-import pydispatch as pd
 from pydispatch._core import trace as recorder
 from pydispatch._core.trace import Kind
+
+import pydispatch as pd
 from pydispatch.errors import Error, InvalidArgumentError, KernelError
 from pydispatch.runtime.program.program import Program
 from pydispatch.runtime.tracing import Trace, Track

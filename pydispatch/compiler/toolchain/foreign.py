@@ -42,7 +42,10 @@ _PERSONALITY = re.compile(r"^define .* personality ", re.MULTILINE)
 
 EXCEPTIONS = "kernels cannot throw: compile with -fno-exceptions, and report failures through a binding"
 """Note of errors about objects that use exceptions."""
-CONSTRUCTORS = "no code runs before a kernel: initialize with constants (constexpr), or pass the data as a binding"
+CONSTRUCTORS = (
+    "initialize with constants (constexpr), or pass the data as a binding: "
+    "no code that runs at load is linked into kernels"
+)
 """Note of errors about objects whose global variables have constructors or destructors."""
 WRITABLE = "workgroups run at once and share nothing: make it const, or pass it as a binding"
 """Note of errors about objects with writable global variables."""

@@ -337,6 +337,8 @@ def check_constructors(data: bytes, checked: Sequence[Checked]) -> None:
 def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:
     """Check a linked embedded ELF: it must have no dependencies, and no pages both writable and executable.
 
+    Constructors of a library that its author has linked are allowed: the loader runs them, see docs/abi.md.
+
     Args:
         data: The ELF file.
         arch: Architecture of the target.
