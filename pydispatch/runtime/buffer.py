@@ -83,6 +83,11 @@ class Buffer:
         """Whether the CPU can access the memory. `numpy()` then returns a view, except of packed elements."""
         return self.memory.view() is not None
 
+    @property
+    def _is_viewable(self) -> bool:
+        """Whether `numpy()` returns a view of the memory: the CPU can access it, and elements are not packed."""
+        return self.is_mapped and not self.element.packed
+
     def upload(self, array: Any) -> None:
         """Copy an array of the same shape and dtype into the buffer. Raise InvalidArgumentError for another."""
         source = source_of("upload", array)
@@ -131,13 +136,13 @@ class Buffer:
         """Yield the content as a writable array; writes reach the device when the `with` block ends, or before."""
         array = self.numpy()
         yield array
-        if not self.is_mapped or self.element.packed:
+        if not self._is_viewable:
             self.upload(array)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the contents as a NumPy array, over the memory itself where the CPU sees it and `copy` is not true."""
         wanted = self.dtype if dtype is None else np.dtype(dtype)
-        if copy is False and (self.element.packed or not self.is_mapped or wanted != self.dtype):
+        if copy is False and not (self._is_viewable and wanted == self.dtype):
             raise ValueError(
                 f"an array of {wanted} over {self!r} needs a copy: the CPU sees no such array in its memory; "
                 "leave out copy=False"
@@ -146,7 +151,16 @@ class Buffer:
         return array if array.dtype == wanted else array.astype(wanted)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return a DLPack capsule of `numpy()`. options: the keyword arguments of the protocol."""
+        """Return a DLPack capsule of `numpy()`. options: the keyword arguments of the protocol.
+
+        Raises:
+            BufferError: `copy` is False, and `numpy()` returns a copy.
+        """
+        if not self._is_viewable and options.pop("copy", None) is False:  # else `numpy()` is the copy
+            raise BufferError(
+                f"DLPack of {self!r} for the CPU needs a copy: the CPU sees no such array in its memory; "
+                "leave out copy=False"
+            )
         return capsule_of_array(self.numpy(), SMALL_FLOATS.get(self.element.numerical), options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

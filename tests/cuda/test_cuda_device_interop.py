@@ -178,6 +178,9 @@ def test_results_go_to_others(fake: FakeDriver, device: Any) -> None:
     np.testing.assert_array_equal(np.from_dlpack(_OnCpu(y)), b * (a * b))
     with pytest.raises(BufferError, match="copy it to DLPack device"):
         y.__dlpack__(dl_device=(2, 3))
+    with pytest.raises(BufferError, match="for the CPU needs a copy"):
+        y.__dlpack__(dl_device=(1, 0), copy=False)
+    assert open_capsule(y.__dlpack__(copy=False)).__array_interface__["data"][0] == facts["data"][0]
     empty = device.empty((0, 3))
     assert empty.__cuda_array_interface__["data"][0] == 0
     assert open_capsule(device.empty(3, np.int16).__dlpack__()).dtype == np.int16

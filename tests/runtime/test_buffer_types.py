@@ -64,10 +64,15 @@ def test_arrays_without_a_copy(device: str) -> None:
         view = np.array(buffer, copy=False)
         view[1] = 7
         assert buffer.numpy()[1] == 7
+        assert open_capsule(buffer.__dlpack__(copy=False)).ctypes.data == view.ctypes.data
     else:
+        with pytest.raises(BufferError, match=r"DLPack of .* needs a copy"):
+            buffer.__dlpack__(copy=False)
         with pytest.raises(ValueError, match=r"an array of float32 over .* needs a copy"):
             np.array(buffer, copy=False)
     for other, dtype in ((buffer, np.float64), (packed, None)):
         with pytest.raises(ValueError, match="needs a copy"):
             np.array(other, dtype, copy=False)
+    with pytest.raises(BufferError, match="needs a copy"):
+        packed.__dlpack__(copy=False)
     assert np.asarray(buffer, np.float64).dtype == np.float64 and np.array(packed, copy=True)[2] == 2

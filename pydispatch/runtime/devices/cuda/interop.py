@@ -16,7 +16,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.buffer import Buffer, element_of
 from pydispatch.runtime.devices.cuda.context import Context
-from pydispatch.runtime.dlpack import EXTENDED, SMALL_FLOATS, capsule_of_array
+from pydispatch.runtime.dlpack import EXTENDED, SMALL_FLOATS
 
 CPU, CUDA, MANAGED = 1, 2, 13  # DLDeviceType
 LEGACY_STREAM = 1
@@ -57,20 +57,18 @@ class CudaBuffer(Buffer):
 
         Args:
             options: Keyword arguments of the protocol; a missing one is None. `dl_device`: pair (DLDeviceType, index)
-                that the consumer needs the memory on, None for this device. `copy`: true for memory of its own.
-                `stream`: CUDA stream of the consumer, whose later work waits on the device for the work submitted so
-                far; -1 if the consumer orders its work by itself. `max_version`: newest DLPack version that the
-                consumer reads, such as (1, 1).
+                that the consumer needs the memory on, None for this device. `copy`: true for memory of its own, false
+                for this memory. `stream`: CUDA stream of the consumer, whose later work waits on the device for the
+                work submitted so far; -1 if the consumer orders its work by itself. `max_version`: newest DLPack
+                version that the consumer reads, such as (1, 1).
 
         Raises:
-            BufferError: The memory is requested on another device, or elements are packed: smaller than a byte.
+            BufferError: The memory is requested on another device; on the CPU, and `copy` is false; or elements are
+                packed: smaller than a byte.
         """
         dl_device = options.get("dl_device")
         if dl_device is not None and int(dl_device[0]) == CPU:
-            version = {"max_version": options.get("max_version")}
-            # DLPack code of bfloat16 and 8-bit floats, which NumPy does not export; None: NumPy exports the type.
-            float_code = SMALL_FLOATS.get(self.element.numerical)
-            return capsule_of_array(self.download(), float_code, version)
+            return super().__dlpack__(copy=options.get("copy"), max_version=options.get("max_version"))
         if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(dl_device)} yourself")
         # A consumer on this device: the capsule keeps `owner` alive, which is this buffer or a copy of it.
