@@ -235,8 +235,8 @@ def _names_input_dialect(spec: ModuleOp) -> bool:
 
 
 def _attached(spec: Any) -> list[tuple[str, Any]]:
-    """Return the sources of specs as (phase, source), from one spec, a list, or a dict from phases to them. The phase
-    is "" where the caller states none."""
+    """Return a pair (phase, source) for each source in `spec`: one source, a list of them, or a dict from phase names
+    to either. The phase is "" without a dict: the caller then derives it from the source. None has no sources."""
     if spec is None:
         return []
     if isinstance(spec, Mapping):

@@ -32,7 +32,7 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
     """Build a pattern that matches the custom operation `name` and replaces it by a kernel."""
 
     def match(operation: Any) -> Any:
-        """Return the operands and the results of a custom operation of the name; None for other operations."""
+        """Return (operands, results) of `operation` if it is the custom operation `name`, else None."""
         op = operation.op
         if not isinstance(op, CustomOp) or op.callee.data != name:
             return None

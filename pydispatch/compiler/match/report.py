@@ -24,7 +24,7 @@ def place_of(op: Operation | None) -> str:
 
 
 def function_of(op: Operation) -> str:
-    """Return `@name` of the function that contains an operation."""
+    """Return `@name` of the function that an operation is or is in; OUTSIDE if it is in none."""
     parent: Operation | None = op
     while parent is not None:
         name = parent.properties.get("sym_name")
@@ -156,7 +156,7 @@ class Report:
     def explain(self, pattern: str) -> str:
         """Return a sentence on why a pattern matched nothing."""
         near = self.near.get(pattern)  # deepest first
-        if pattern in self.hints:
+        if pattern in self.hints:  # the kernel's pattern has nothing to replace: the kernel's name and the reason
             name, why = self.hints[pattern]
             return f"the kernel '{name}' matched nothing: {why}"
         if not near:

@@ -38,7 +38,10 @@ class Inserter:
         self.last = anchor
 
     def add(self, op: Operation) -> Operation:
-        """Insert an operation at this point, with the source location of `anchor`, and return it."""
+        """Insert an operation at this point and return it; it and operations nested in it get the location of `anchor`.
+
+        Operations that are added one after the other are in this order in the block, with `after` and without.
+        """
         for inner in walk(op):
             set_location(inner, self.anchor)
         if self.after:

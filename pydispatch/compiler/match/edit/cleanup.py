@@ -32,10 +32,10 @@ def eliminate_dead(root: Operation) -> None:
 
 
 def _is_dead(op: Operation) -> bool:
-    """Return whether an operation has results, none of which is used, and no other effects.
+    """Return whether an operation may be erased: it has results, none of which is used, and no other effects.
 
-    Dispatches have none: they write only their results. A pure operation with regions counts only if one of its results
-    is a tensor.
+    A dispatch has no other effects: it writes only its results. A pure operation with regions is erased only if one of
+    its results is a tensor.
     """
     if not op.results or any(r.first_use is not None for r in op.results):
         return False
@@ -86,7 +86,10 @@ def canonicalize(root: Operation) -> None:
 
 
 def fold_casts(root: Operation) -> None:
-    """Replace the result of each chain of tensor.cast that ends in the original type by the original tensor."""
+    """Make users of a chain of tensor.cast that ends in the original type use the original tensor.
+
+    The casts, which may then be dead, stay in the program.
+    """
     for op in list(walk(root)):
         if op.name != "tensor.cast":
             continue

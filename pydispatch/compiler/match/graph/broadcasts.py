@@ -19,6 +19,8 @@ ZERO = AffineExpr.constant(0)
 def reads_equal_elements(mine: AffineMap, theirs: AffineMap, loop_sizes: Sequence[int]) -> bool:
     """Return whether two maps from loops to elements of an operand have equal results in all iterations.
 
+    A loop with one iteration has the index 0: (d0, d1) -> (d0, d1) equals (d0, d1) -> (0, d1) if loop 0 has size 1.
+
     Args:
         mine: The map of the pattern.
         theirs: The map of the program.

@@ -42,7 +42,7 @@ class DagPattern:
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)  # one for each result of the root
         self._input_index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
-        used, self._path = self._inputs_and_path()
+        used, self._path = self._inputs_and_path()  # inputs that the root depends on, and the attribute `path`
         self.unused = [a for a in block.args if a not in used]  # inputs that the root does not depend on
 
     @property
@@ -91,9 +91,9 @@ class DagPattern:
         return used, path[:_PATH_KEYS]
 
     def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
-        """Add to `used` the inputs that a node depends on, with overwritten initial values (`Node.unread`).
+        """Add to `used` the inputs that a node depends on, and those that it overwrites without a read (`Node.unread`).
 
-        seen: nodes whose inputs are in `used` already; receives the new ones.
+        seen: nodes whose inputs are in `used` already; they are skipped. Receives the visited nodes.
         """
         pending: list[SSAValue | Node] = [node]
         while pending:
@@ -182,10 +182,11 @@ class _Search:
         return [None if isinstance(f, str) else f for f in values]
 
     def computed(self) -> dict[SSAValue, SSAValue]:
-        """Return `Match.computed`: the value of the program for each value that the pattern computes.
+        """Return `Match.computed`: for each value that the pattern computes, the value of the program that it matched.
 
-        A scalar inside of an elementwise generic is no tensor of the program: a result of the generic stands for it.
-        That has the same shape, and callers compare only sizes (`python/sizes.py`).
+        A node inside of an elementwise generic of the program is a scalar and has no tensor of its own. It is mapped to
+        result 0 of the generic, which has the shape that the tensor would have: callers compare only sizes
+        (`python/sizes.py`).
         """
         values: dict[SSAValue, SSAValue] = {}
         for mine, theirs in self.pairs:
@@ -296,13 +297,14 @@ class _Search:
         return reads_equal_elements(mine.reads, theirs.reads, _sizes(theirs.type))
 
     def _reads_all(self, mine: Node, theirs: Node) -> bool:
-        """Return whether `mine`, a node with a map, is its whole operand as it is, if `theirs` is that operand.
-
-        A loop that is no index of the map repeats elements, unless its size is 1.
+        """Return whether `mine`, a pattern node that reads an operand by a map, equals that operand: the map reads each
+        element once and in order, if the operand has the type of the program's node `theirs`.
         """
         if mine.reads is None:
             return False
         sizes, loops = _sizes(theirs.type), dims_in(mine.reads)
+        # A loop that the map does not index repeats elements unless its size is 1. A dynamic size in the pattern is not
+        # rejected here: the comparison with the identity then requires that `theirs` has the size 1.
         if any(size not in (1, DYNAMIC_INDEX) for loop, size in enumerate(_sizes(mine.type)) if loop not in loops):
             return False
         return reads_equal_elements(mine.reads, AffineMap.identity(len(sizes)), sizes)
@@ -334,7 +336,9 @@ class _Search:
         self, mine: Sequence[SSAValue | Node], theirs: Sequence[SSAValue | Node], names: Sequence[str],
         user: Operation | None,
     ) -> Iterator[None]:  # fmt: skip
-        """Yield for each way in which all nodes of the pattern match those of the program at the same positions.
+        """Yield once for each way in which all nodes of the pattern match those of the program at the same positions.
+
+        The bindings of a way are in effect until the caller requests the next one.
 
         Args:
             mine: Nodes of the pattern.

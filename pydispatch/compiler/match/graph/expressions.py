@@ -96,8 +96,9 @@ def comparison(op: Operation) -> tuple[int, bool] | None:
 
 
 def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
-    """Return the key of an operation without its operands, whether the operation is commutative, and whether the key is
-    for swapped operands (`a < b` has the key of `b > a`).
+    """Return (key, is commutative, is swapped) of an operation. The key is its name and attributes, without operands.
+
+    If `is swapped`, the key is that of the operation with exchanged operands: `a < b` has the key of `b > a`.
     """
     compared = comparison(op)
     if compared is not None:
@@ -154,7 +155,7 @@ class ScalarBody:
     """
 
     def __init__(self, block: Block) -> None:
-        """Begin without numbers; a value gets its number when it is first queried."""
+        """Create a numbering of the values of `block`; a value gets its number when it is first queried."""
         self.block = block
         self.captured: list[SSAValue] = []
         self._numbers: dict[SSAValue, ValueNumber] = {}  # value → number of its computation

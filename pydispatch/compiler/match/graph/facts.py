@@ -98,8 +98,10 @@ def size_of(value: SSAValue, dim: int) -> SizeFacts:
 
 
 def _stated(value: SSAValue, dim: int) -> Stated | None:
-    """Return the dynamic size that the operation defining a tensor states for a dimension, as an operand or the size
-    of another tensor; None if it states none."""
+    """Return how the operation that defines a tensor states the size of dimension `dim`; None if it does not.
+
+    The size is a term, such as an operand or the size of another tensor, or an element of a tensor of sizes.
+    """
     if not isinstance(value, OpResult):
         return None
     rule = rule_of(value.op)

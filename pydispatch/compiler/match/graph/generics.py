@@ -16,7 +16,11 @@ from pydispatch.ir.structured import Structured, structured
 
 
 def generic_nodes(op: GenericOp) -> list[Node]:
-    """Create the nodes of a generic: one for each scalar operation if it is elementwise, else one for the whole."""
+    """Return a node for each result of a generic.
+
+    An elementwise generic becomes a graph with a node for each scalar operation of its body; the returned nodes are
+    those of the yielded values. Any other generic has one node per result, with the whole body as its key.
+    """
     generic = structured(op)
     block = generic.block
     last = block.last_op

@@ -132,8 +132,9 @@ class PdlPattern:
         return search.bound
 
     def _bind_results(self, bound: Bound) -> str | None:
-        """Bind the results of matched operations that no operand of the pattern is, such as those of the root, which
-        constraints and the rewrite may read. Return None, or the reason why an operation lacks one.
+        """Add to `bound` the results of matched operations that no operation of the pattern reads, such as the root's.
+
+        Constraints and the rewrite may read them. Return None, or the reason why a matched operation lacks a result.
         """
         for op in self.op.body.block.ops:
             if isinstance(op, pdl.ResultOp | pdl.ResultsOp) and op.val not in bound and op.parent_ in bound:

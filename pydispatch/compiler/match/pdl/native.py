@@ -95,7 +95,10 @@ def _insert_before(op: Operation, anchor: Operation) -> SSAValue:
 
 
 def _dynamic_dims(tensors: Sequence[SSAValue], anchor: Operation) -> list[SSAValue]:
-    """Return the dynamic sizes of tensors, by tensor and dimension, computed by operations inserted before `anchor`."""
+    """Return the dynamic sizes of tensors as index values, in the order of tensors and their dimensions.
+
+    Each is a `tensor.dim` that is inserted before `anchor`.
+    """
     dims = []
     for tensor in tensors:
         assert isinstance(tensor.type, TensorType)
@@ -132,10 +135,10 @@ def _is_before(user: Operation, dispatch: Operation) -> bool:
 
 
 def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: Operation) -> list[SSAValue]:
-    """Return the dynamic sizes of the replaced tensors, by tensor and dimension; raise CompileError for a wrong number
-    of sizes.
+    """Return the dynamic sizes of the replaced tensors, in the order of tensors and dimensions, selected from `sizes`.
 
-    sizes: in the same order, either the sizes of all dimensions, or only the dynamic ones.
+    sizes: in the same order, either the sizes of all dimensions, or only the dynamic ones. Raise CompileError for
+        another number of them, located at `spec`.
     """
     shapes: list[int] = [s for v in replaced for s in v.type.get_shape()]  # type: ignore[attr-defined]
     dynamic = sum(1 for s in shapes if s == DYNAMIC)

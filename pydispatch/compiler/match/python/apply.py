@@ -100,7 +100,10 @@ class _Selection(NamedTuple):
 
 
 def _decided(accepted: list[_Selection], replacer: Replacer, decide: Decide) -> list[_Selection]:
-    """Return the matches; those that `decide` rejects get None as their replacement."""
+    """Return the matches of `accepted` in order; a match that `decide` rejects has None as its replacement.
+
+    `decide` is called once, for the matches with a replacement, and returns whether to replace each.
+    """
     candidates = [
         Candidate(compiled.pattern, match, replacer.describe(chosen))
         for compiled, match, chosen in accepted
@@ -150,7 +153,11 @@ def _find(
 
 
 def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Selection]]) -> list[_Selection]:
-    """Select matches in the order of their sort keys, skipping those that share an operation with a selected one."""
+    """Return the matches in the order of their sort keys (`_find`), without those that share an operation with an
+    earlier one.
+
+    keyed: (sort key, match) of each.
+    """
     taken: set[Operation] = set()
     accepted = []
     for _sort_key, selection in sorted(keyed, key=lambda entry: entry[0]):

@@ -118,8 +118,9 @@ class Lowering:
         return f"%v{self.count}"
 
     def _scalar(self, value: Value) -> str:
-        """Print a scalar operation, or an elementwise generic if its type is a tensor; operands are broadcast along
-        leading dimensions.
+        """Print a scalar operation, or an elementwise generic if the value is a tensor, and return its SSA name.
+
+        Tensor operands of lower rank are broadcast along the leading dimensions, as in NumPy.
         """
         type = value.type
         op = str(value.detail)
@@ -136,7 +137,7 @@ class Lowering:
         return self.generic(maps, [_PARALLEL] * rank, tensors, [(self.empty(type), type)], body, ["%r"])
 
     def _matmul(self, value: Value) -> str:
-        """Return the name of a `linalg.matmul` of two operands, added to zero."""
+        """Print a `linalg.matmul` of the two operands into a tensor of zeros, and return its SSA name."""
         a, b = value.operands
         names = [self.value(a), self.value(b)]
         zero = self.filled("0.0" if _float(value.type.dtype) else "0", value.type)
@@ -146,7 +147,10 @@ class Lowering:
         )
 
     def _reduce(self, value: Value) -> str:
-        """Print a reduction along one axis, which starts with the neutral element."""
+        """Print a sum or maximum along one axis as a generic, and return its SSA name.
+
+        It starts with the neutral element: zero, or the lowest value of the type.
+        """
         (x,) = value.operands
         assert isinstance(value.detail, tuple)
         op, axis = value.detail  # "add" or "maximum", and the axis that the result does not have

@@ -223,7 +223,7 @@ def _values(signature: MatchSignature) -> dict[str, KernelValue]:
     values = {n: KernelValue(f"%m_{n}", f"memref<{t.dtype}>") for n, t in tensors}
     values |= {n: KernelValue(f"%in_{n}", t.dtype) for n, t in signature.scalars}
     values |= {s: KernelValue(f"%size_{s}", "index") for s in signature.sizes if s not in values}
-    if "out" in values:
+    if "out" in values:  # a single output may be called `out0` as well, like the first of several
         values["out0"] = values["out"]
     return {**values, FIRST_ELEMENT: KernelValue("%first", "index"), "id": KernelValue("%id", "index")}
 

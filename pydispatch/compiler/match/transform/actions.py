@@ -24,7 +24,10 @@ from pydispatch.suggestions import nearest
 
 
 def _import(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `import_symbol`: copy a symbol of the spec into each module of the handle."""
+    """Execute `import_symbol`: copy a symbol of the spec into each module of the handle.
+
+    The result is a handle of the operations that have the symbol in these modules.
+    """
     name = op.symbol.root_reference.data
     imported = []
     for module in run.ops(op, env):
@@ -121,7 +124,10 @@ def _patterns(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _pass(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_registered_pass`."""
+    """Execute `apply_registered_pass`: run a pass of `cleanup.PASSES` on each operation of the handle, in place.
+
+    The result is a handle of the same operations.
+    """
     name = op.pass_name.data
     if name not in cleanup.PASSES:
         hint = nearest(name, cleanup.PASSES, most=2)
@@ -135,7 +141,10 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _annotate(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `annotate`: set an attribute of each operation of the handle."""
+    """Execute `annotate`: set an attribute on each operation of the handle.
+
+    Its value is the one number or text in the second handle; without a second handle, a unit attribute.
+    """
     value: Attribute = UnitAttr()
     if len(op.operands) == 2:
         held = env[op.operands[1]]

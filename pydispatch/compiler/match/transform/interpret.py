@@ -60,6 +60,7 @@ class Interpreter:
         self.spec, self.program, self.report, self.name = spec, program, report, name
         self.handlers = handlers
         self.view = GraphView()
+        # Symbols at any depth, and those directly in the spec, which come first in look-ups.
         self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
         self.top_level = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
         self.imported: Imported = {}  # copies of symbols of the spec in the program
