@@ -68,7 +68,7 @@ def _exec(text: str, names: dict[str, Any], into: Mapping[str, Any]) -> None:
     names, into: the globals and the locals of the code.
     """
     key = hashlib.blake2b(text.encode(), digest_size=16).digest()
-    code = _used.get(key) or _in_file.get(key)
+    code = _used.get(key) or _in_file.get(key)  # of this process, else of the cache file
     if code is None:
         code = compile(text, "<string>", "exec", dont_inherit=True)
     _used[key] = code
@@ -81,7 +81,10 @@ def _path() -> Path:
 
 
 def _read() -> dict[bytes, CodeType]:
-    """Return the bytecode in the cache file by digest; empty if there is none of this version of Python."""
+    """Return the contents of the cache file: digest of a source text → its bytecode.
+
+    The result is empty if the file is missing, broken, or of another version of Python.
+    """
     with suppress(OSError, ValueError, EOFError, TypeError, NotImplementedError):
         data = _path().read_bytes()
         if data.startswith(importlib.util.MAGIC_NUMBER):
@@ -91,7 +94,10 @@ def _read() -> dict[bytes, CodeType]:
 
 
 def _write() -> None:
-    """Add new bytecode to the cache file, which is replaced atomically."""
+    """Add the bytecode that this process has executed to the cache file, which is replaced atomically.
+
+    Errors of the file system are ignored. Nothing is written if Python's own bytecode is not (`dont_write_bytecode`).
+    """
     everything = _in_file | _used
     _in_file.update(_used)
     if sys.dont_write_bytecode:

@@ -114,7 +114,10 @@ def measure(
 
 
 def _warm(call: Call, seconds: float) -> int:
-    """Call a contender for at least `seconds`, and return the number of its fastest calls that fit into ROUND."""
+    """Call a contender for at least `seconds`; return how many calls as fast as its fastest take ROUND seconds.
+
+    The result is at least 1.
+    """
     clock = time.perf_counter
     call()
     begin = clock()

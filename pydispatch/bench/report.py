@@ -122,7 +122,7 @@ def _by_command(profile: Profile) -> dict[str, float]:
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:
-    """Align cells in columns: the first left, the others right."""
+    """Return rows of cells as text in columns: the first is aligned left, the others right. Rows may be shorter."""
     count = max(map(len, lines))
     padded = [[*line, *[""] * (count - len(line))] for line in lines]
     widths = [max(len(line[i]) for line in padded) for i in range(count)]

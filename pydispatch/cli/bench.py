@@ -206,9 +206,10 @@ def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str,
 
 
 def _inputs(function: Function | Procedure, texts: list[str]) -> tuple[list[Value], dict[str, Value]]:
-    """Return the positional and the named arguments of one contender: arrays of its own, of its function's types.
+    """Return the positional and the named arguments that the values `texts` of `--input` give to `function`.
 
-    Each contender has a reader of its own, so that `+file` and `*file` read the same arrays for all contenders.
+    The arrays are new, so that no contender changes those of another. Each contender has its own reader, since `+file`
+    and `*file` continue where the reader stopped: so all contenders read the same arrays.
     """
     from pydispatch.cli import values
 

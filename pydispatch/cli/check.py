@@ -181,9 +181,12 @@ def _llvm_in_process() -> Iterator[None]:
 
 
 def _run_in_children(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
-    """Run each (file, device) pair in a forked process, `--jobs` at a time, and yield the outcomes in their order."""
+    """Run each (file, device) pair in a forked process, `--jobs` at a time; yield the outcomes in the order of `work`.
+
+    A later child may finish first; its outcomes wait for those of the earlier ones. Without `--jobs` each CPU runs one.
+    """
     jobs = args.jobs or os.cpu_count() or 1
-    waiting = list(reversed(work))
+    waiting = list(reversed(work))  # the next pair is at the end
     children: list[_Child] = []  # those whose outcomes have not been yielded, in order, running or done
     while waiting or children:
         while waiting and sum(not child.done for child in children) < jobs:

@@ -48,9 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _targets(targets: list[str] | None, architectures: list[str] | None) -> list[str] | None:
-    """Return the targets, with `cuda` replaced by the architectures, which are targets too, such as sm_80.
+    """Return the targets to compile for: `targets`, with `cuda` replaced by the CUDA architectures.
 
-    targets: those of `--target`; None if the option is missing, which with architectures leaves these alone.
+    Args:
+        targets: Values of `--target`; None if the option is missing.
+        architectures: Values of `--cuda-target`, such as sm_80; without `--target` they are the only targets.
+
+    Returns:
+        The targets; None if neither option is stated.
     """
     if not architectures:
         return targets

@@ -159,7 +159,7 @@ def _choices(artifact: Artifact) -> list[choices.Choice]:
 
 
 def _run_elf(args: argparse.Namespace) -> int:
-    """Print an ELF file."""
+    """Print the header, exports and other facts of the ELF file `args.file`, with --json as JSON; return 0."""
     data = read(args.file)
     try:
         facts = elf.read(data)
@@ -170,7 +170,7 @@ def _run_elf(args: argparse.Namespace) -> int:
 
 
 def _run_cuda(args: argparse.Namespace) -> int:
-    """Print the kernels, functions and imports of a PTX text or a cubin."""
+    """Print the kernels, functions and imports of the PTX text or cubin `args.file`, with --json as JSON; return 0."""
     data = read(args.file)
     facts = cuda_files.describe(data, args.file)
     if args.json:

@@ -64,7 +64,10 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
 
 
 def _option_of(path: str) -> str:
-    """Return the option for a file by its suffix and content: patterns, pdl_spec or transform_spec."""
+    """Return which option of `compile` takes a file of `--spec`: "patterns", "pdl_spec" or "transform_spec".
+
+    The suffix .py decides first, then the content.
+    """
     if path.endswith(".py"):
         return "patterns"
     try:

@@ -42,7 +42,10 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
 
 
 def _declared(module: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the functions and the weights of a module, with names and types as text."""
+    """Return the functions of a module as {"name", "inputs", "outputs"}, and its weights as {"name", "type"}.
+
+    Inputs and outputs are lists of {"name", "type"}; all names and types are text.
+    """
     from xdsl.dialects import func
     from xdsl.dialects.builtin import ShapedType
 
@@ -59,7 +62,7 @@ def _declared(module: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def _custom_operations(module: Any) -> dict[str, str]:
-    """Return the custom operations of a module → their signatures.
+    """Return the signatures of a module's custom operations, such as "(tensor<4xf32>) -> (tensor<4xf32>)", by name.
 
     ", assumed" follows a signature whose result types are assumed, because nothing states them.
     """

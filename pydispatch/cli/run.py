@@ -318,7 +318,10 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
 
 
 def _write(function: Function | Procedure, returned: list[Value], args: argparse.Namespace) -> None:
-    """Write results to the files that the options name."""
+    """Print or write each result as its value of `--output` says; one value per result.
+
+    `-` prints it, an empty value drops it, `@FILE` replaces a file, `+FILE` appends to one; the suffix is .npy or .bin.
+    """
     from pydispatch.cli import values
 
     for where, value, (kind, _) in zip(args.output, returned, function.results, strict=True):

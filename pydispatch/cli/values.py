@@ -276,7 +276,10 @@ def _integer_elements(numbers: list[int], kind: ElementType) -> Array:
 
 
 def _float_elements(values: Array, kind: ElementType) -> Array:
-    """Return floats rounded to a type; a type without a NumPy type is stored as integers with its bits."""
+    """Return `values`, of type f64, rounded to `kind`; a type without a NumPy type is stored as integers with its bits.
+
+    Values beyond the range become infinities if the type has them.
+    """
     dtype = kind.dtype
     with np.errstate(over="ignore"):
         if dtype.kind not in "iu":

@@ -34,9 +34,9 @@ def by_numpy(folder: Path) -> tuple[Any, Any]:
 
 
 def by_ctypes(library: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of the C function in `library` through ctypes); there is no device.
+    """Return (None, Direct call of the C function in `library` through ctypes); None stands for the device.
 
-    Arguments are converted to C types in advance.
+    The arguments are converted to C types once per measurement, not in each call.
     """
     function = ctypes.CDLL(str(library))[SYMBOL]
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
@@ -50,7 +50,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
 
 def by_cffi(library: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of the C function in `library` through cffi); there is no device."""
+    """Return (None, Direct call of the C function in `library` through cffi); None stands for the device."""
     ffi = _package("cffi").FFI()
     ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
     opened = ffi.dlopen(str(library))
@@ -64,7 +64,10 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
 
 
 def by_numba(folder: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of a single-threaded loop compiled by Numba); there is no device."""
+    """Return (None, Direct call of a single-threaded loop compiled by Numba); None stands for the device.
+
+    `folder` is not used.
+    """
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
         """Multiply the vectors `lhs` and `rhs` elementwise into `out`, which has their size; Numba compiles this."""

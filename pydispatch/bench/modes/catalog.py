@@ -182,7 +182,7 @@ def _load_embedded_plugin(folder: Path) -> tuple[Any, Any]:
 
 
 def _build_system_library() -> bytes:
-    """Return the C source, linked as a shared library of the operating system."""
+    """Return the bytes of a shared library of the operating system, built from the C source for this CPU."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
 
@@ -204,13 +204,16 @@ def _write_shared_library(folder: Path) -> Path:
 
 
 def _load_matched(folder: Path) -> tuple[Any, Any]:
-    """Load the generated program with a pattern that replaces its multiplication by a C function."""
+    """Load the generated program with a pattern that replaces its multiplication by a C function.
+
+    Returns (device, function); `folder` is not used.
+    """
     import pydispatch
 
     size = pydispatch.f32["n"]
 
     def product(lhs: Any, rhs: Any) -> Any:
-        """Return the product that the pattern finds."""
+        """Define the multiplication that the pattern matches; `pattern` traces this function."""
         return lhs * rhs
 
     # In the definition, annotations would be texts (`from __future__ import annotations`) that name a local value.
@@ -226,7 +229,10 @@ def _load_whole_kernel(folder: Path) -> tuple[Any, Any]:
 
 
 def _load_given_kernel(folder: Path) -> tuple[Any, Any]:
-    """Load a program whose kernel is passed to the device as a separate executable."""
+    """Load a program whose kernel is passed to the device as a separate executable, and return (device, function).
+
+    The executable is linked from the C source, which is compiled in `folder`.
+    """
     import pydispatch
     from pydispatch.compiler.toolchain import tools
 

@@ -75,6 +75,8 @@ def _seconds(modes: Sequence[tuple[str, Any, Any]], size: int, seconds: float) -
 def text(data: dict[str, Any]) -> str:
     """Return a table with the time of a call, and below it nanoseconds per element, for each size.
 
+    "-" stands for a size that a mode does not measure (`most_elements`). The last lines name the modes that cannot run.
+
     data: the result of `figures`, as for `picture`.
     """
     sizes = data["sizes"]
@@ -91,7 +93,10 @@ def text(data: dict[str, Any]) -> str:
 
 
 def picture(data: dict[str, Any]) -> str:
-    """Return an SVG with the cost per call and per element over the sizes."""
+    """Return an SVG with two plots over the sizes: microseconds per call, and nanoseconds per element.
+
+    data: the result of `figures`. A mode's curve lacks the sizes at which it was not measured.
+    """
     sizes = data["sizes"]
     calls = {name: [(n, t * 1e6) for n, t in zip(sizes, row, strict=True) if t is not None]
              for name, row in data["seconds"].items()}  # fmt: skip

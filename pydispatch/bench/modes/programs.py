@@ -97,7 +97,7 @@ def objects(arch: str, path: str) -> str:
 
 
 def function(arch: str, path: str | None) -> str:
-    """Return a program that calls a C function.
+    """Return the MLIR text of a program that calls a C function.
 
     path: C source or object file that the function is linked from; None to import it when the program is loaded.
     """
@@ -108,7 +108,7 @@ def function(arch: str, path: str | None) -> str:
 
 
 def kernel(arch: str, path: str | None) -> str:
-    """Return a program that runs a C kernel.
+    """Return the MLIR text of a program that runs a C kernel.
 
     path: C source or object file with the kernel; None for an executable that the device gets before the load.
     """

@@ -243,7 +243,15 @@ def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Att
 
 
 def _names(function: Operation, key: str, count: int) -> list[str]:
-    """Return the names that the attributes of the arguments or results state; "" for those without one."""
+    """Return the names that `pyd.name` states for the arguments or results; "" for those without one.
+
+    Raises CompileError for a name that is no text.
+
+    Args:
+        function: The function.
+        key: "arg_attrs" or "res_attrs".
+        count: Number of arguments or results.
+    """
     names = []
     for attributes in _attributes(function, key, count):
         name = attributes.get(NAME, StringAttr(""))

@@ -54,8 +54,9 @@ class Sizes:
     def _preference(self, term: Term) -> tuple[int, int]:
         """Return a sort key; of equal sizes the one with the least key becomes the representative.
 
-        The key is (order of definition, axis or one of the ranks above). Integers are first, then the terms that are
-        defined earliest; the order of values that were not recorded is -1.
+        The key is (order of definition, axis of a dimension). Integers are first, then the terms that are defined
+        earliest; the order of values that were not recorded is -1. Terms without an axis have a rank larger than any
+        axis instead, so that they follow the dimensions of the same order.
         """
         if isinstance(term, int):
             return (-1, term)

@@ -102,9 +102,11 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
 
 
 def _resolved(stated: Stated) -> Term | None:
-    """Return the size that `_stated` has found as a term over the values in which it originates.
+    """Return a size that `_stated` has returned as a term over the values in which it originates.
 
-    Return None for an element of a tensor of sizes whose value is not known.
+    Return None for an element of a tensor of sizes (`Entry`) whose value is not known.
+
+    stated: an integer; an index value; a dimension of a tensor; a sum or product of such; or an `Entry`.
     """
     if isinstance(stated, SSAValue):
         return term_of(stated)

@@ -174,8 +174,8 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
 
 
 def _converted(body: Block, value: SSAValue, arithmetic: Arithmetic) -> SSAValue:
-    """Append the conversion of an element of the factor to the packed type to a body, and return the result."""
-    if arithmetic.b_offset:  # is subtracted so that bytes have the sign that the instruction takes
+    """Append to `body` the conversion of `value`, an element of the factor, to the packed type; return the result."""
+    if arithmetic.b_offset:  # subtracted, so that bytes have the sign that the instruction takes
         offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", value.type)))
         difference = arith.SubiOp(value, offset)
         body.add_ops([offset, difference])

@@ -46,9 +46,12 @@ it is computed from."""
 
 
 def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
-    """Hoist constant expressions out of the host functions of `module`.
+    """Replace constant expressions in the host functions of `module` by constants.
 
-    functions: receives the functions that derive the constants; values with common operations share one function.
+    Small ones are evaluated now. The others become derived constants: a new function computes them once, before the
+    first call that needs them.
+
+    functions: receives these functions; values with common operations share one function.
     """
     hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     for host in hosts:
@@ -171,7 +174,7 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
 
 
 def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
-    """Partition values so that those computed by common operations are in one group."""
+    """Partition values so that those computed by common operations are in one group. No value is a view or a fill."""
     group_of: dict[Operation, list[OpResult]] = {}
     members: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
     for value in values:
@@ -179,7 +182,7 @@ def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list
         ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
         group = [value]
         for other in _distinct(group_of[op] for op in ops if op in group_of):
-            group[:0] = other  # before `value`, so that the order of `values` is preserved
+            group[:0] = other  # before `value`, which comes later in `values`
             ops += members.pop(id(other))
         members[id(group)] = ops
         group_of.update(dict.fromkeys(ops, group))

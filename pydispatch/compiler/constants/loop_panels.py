@@ -92,7 +92,16 @@ def _reached(start: Block, neighbours: Callable[[Block], Iterable[Block]]) -> se
 
 
 def _pack_in_loop(body: set[Block], entry: cf.BranchOp, levels: Sequence[Level]) -> None:
-    """Pack the factors of the products in a loop that are defined before it. entry: the branch to the loop."""
+    """Rewrite the products in a loop to read panels of the factors B that do not change in it.
+
+    Each such factor is packed once, before the loop; a product reads the matrix unpacked from the panels, which later
+    passes fuse into it.
+
+    Args:
+        body: Blocks of the loop.
+        entry: The only branch from outside to the loop; the packing is inserted before it.
+        levels: ISA levels of all targets.
+    """
     packed: dict[tuple[SSAValue, Layout], SSAValue] = {}
     for op in [op for block in body for op in block.ops if isinstance(op, GenericOp)]:
         contraction = contraction_of(op)
@@ -122,7 +131,7 @@ def _layout_if_invariant(contraction: Contraction, body: set[Block], levels: Seq
 
 
 def _insert(ops: Sequence[Operation], before: Operation, like: Operation) -> SSAValue:
-    """Insert operations with the location of `like`, and return the result of the last."""
+    """Insert operations before `before`, with the location of `like`, and return the first result of the last one."""
     block = before.parent
     assert block is not None
     for op in ops:

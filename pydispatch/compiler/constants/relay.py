@@ -70,7 +70,10 @@ class _Code:
     """
 
     def __init__(self, matrix: Matrix) -> None:
-        """Start with a constant, which is reshaped to [rows, columns] if it has another number of dimensions."""
+        """Begin the code with the load of `matrix`, reshaped to [rows, columns] if it has another number of dimensions.
+
+        All sizes are dynamic, so that matrices of any size share the code.
+        """
         self.ops: list[Operation] = []
         self.element = matrix.type.element_type
         dynamic = TensorType(self.element, [-1] * matrix.type.get_num_dims())

@@ -45,7 +45,7 @@ def _portable_text(bitcode: bytes) -> str:
 
 
 def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
-    """Link modules into one without attributes of a machine, and return its bitcode.
+    """Link modules into one whose functions have no attributes of a CPU, and return its bitcode.
 
     modules: (file name of the source without suffix, its bitcode).
     """

@@ -55,7 +55,9 @@ that machine."""
 def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
     """Return the name in LEVELS of the first level all of whose features a machine has.
 
-    Return None for a CPU that is not in this package's table of machines; clang may know it. features: with signs.
+    Return None for a CPU that is not in this package's table of machines; clang may know it.
+
+    features: LLVM features with signs, such as "+avx2", in addition to those of `cpu`.
     """
     if arch == "nvptx64":
         return arch
@@ -100,9 +102,10 @@ def _library() -> dict[str, bytes]:
 
 @functools.cache
 def _labels() -> dict[str, bytes]:
-    """Return the members `compiler` and `sources` of the archive, its first ones; reading all would take 12 ms.
+    """Return the members `compiler` and `sources` of the archive by name.
 
-    They are empty if the archive was built from other sources, or is missing.
+    Return an empty dict if the archive is missing or was built from other sources. The two are its first members, so
+    that the others, which take 12 ms, are not decompressed.
     """
     labels = members(FILE, frozenset({"compiler", "sources"})) if FILE.exists() else {}
     return labels if labels and labels["sources"].decode() == sources() else {}

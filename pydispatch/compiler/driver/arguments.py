@@ -15,9 +15,9 @@ from pydispatch.frontends.source import ReadOptions
 
 
 def names(what: str, value: object, example: str) -> tuple[str, ...] | None:
-    """Check a parameter that is one name or several, and return the names; return None if the parameter is None.
+    """Check a parameter of `compile` that is one name or several, and return the names; None for None.
 
-    example: a valid value in quotes, for messages.
+    what, example: the name of the parameter, and a valid value in quotes, for messages.
     """
     if value is None:
         return None
@@ -128,9 +128,9 @@ def _shape(name: str, shape: object) -> tuple[int | str, ...]:
 
 
 def _listed(what: str, value: object, expected: str) -> tuple[Any, ...]:
-    """Return a string or path alone, or the items of another iterable, as a tuple.
+    """Return the value of a parameter as a tuple: a string or path alone, or the items of another iterable.
 
-    expected: what the parameter may be, for the error about other values.
+    what, expected: the name of the parameter, and what it may be, for the InvalidArgumentError about other values.
     """
     if isinstance(value, (str, os.PathLike)):
         return (value,)

@@ -77,7 +77,10 @@ def compile(source: Any, **options: Any) -> Artifact:
 
 
 def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
-    """Compile a program without the cache; LLVM's process starts while the compiler is imported."""
+    """Compile a program without the cache, and return the artifact.
+
+    The process of LLVM is started first: it starts up while this process imports the compiler.
+    """
     with importing("compiling", "compiler", CompileError):
         llvm_process.start()
         from pydispatch.ir.core.lazy_formats import formats_parsed_on_use

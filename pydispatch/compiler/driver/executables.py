@@ -88,7 +88,10 @@ def _machine(target: hal.ExecutableTargetAttr) -> Any:
 
 
 def _emit(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile one variant by the backend of its target."""
+    """Compile one variant by the backend of its target, and return its code.
+
+    dump: receives (EXECUTABLE_VARIANT.SUFFIX, content) of each intermediate; None for none.
+    """
     backend = backend_named(variant.target.backend)
     assert backend is not None
     prefix = f"{variant.executable}_{variant.name}"  # of the names of dumped files; backends name only suffixes

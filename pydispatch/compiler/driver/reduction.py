@@ -87,8 +87,9 @@ class Reduction:
         self.origin, self.compile, self.tries, self.end = origin, compile, tries, end
 
     def reduced(self, module: ModuleOp) -> ModuleOp:
-        """Remove what a program's fault does not need, and return the reduced program; the given one where nothing can
-        be removed.
+        """Return a program without what the fault does not need: symbols, then results, then operations are removed.
+
+        Return `module` itself if nothing can be removed, or if compiling it does not raise the fault again.
         """
         if not self._repeats(module):
             return module

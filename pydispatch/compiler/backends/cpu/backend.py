@@ -93,11 +93,11 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
-    """Return the symbols that the objects of the variant define.
+    """Return the symbols that the user's objects of the variant define.
 
     Args:
         checked: Objects with machine code.
-        modules: Bitcode.
+        modules: Objects in bitcode; the second field of each is the bitcode.
     """
     own = (file.defined for file in checked)
     return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))

@@ -120,11 +120,11 @@ def shared_module(instances: Sequence[Instance]) -> str:
 
 
 def _operands_of_holes(instances: Sequence[Instance]) -> tuple[list[str], dict[tuple[str, ...], str]]:
-    """Return what the shared function has in each hole of the template, and its arguments.
+    """Return the operand for each hole of the instances' template in the function that they share, and its arguments.
 
     Returns:
-        The text of each hole: an integer that all instances share, or an argument. The arguments by the integers that
-        the instances have in a hole: holes with the same integers share one.
+        For each hole, the integer if all instances have the same, else the name of an argument. Then the names of the
+        arguments by the integers that the instances pass for them: holes with the same integers share an argument.
     """
     operands: list[str] = []
     arguments: dict[tuple[str, ...], str] = {}

@@ -109,7 +109,7 @@ def _link_error(
 
 
 def _version() -> str:
-    """Return the version of the linker for cache keys; '' if it is not installed."""
+    """Return the versions of nvJitLink and of its Python bindings for cache keys; '' if one is not installed."""
     from importlib import metadata
 
     try:

@@ -139,7 +139,10 @@ def with_kind(file: ObjectFile) -> ObjectFile:
 
 
 def _library(module: CudaModule) -> PtxLibrary | None:
-    """Return a PTX module as a library of the functions that other modules can call; None if there are none."""
+    """Return a module as a library of its PTX functions that other modules can call.
+
+    Return None if it has none, or is a cubin.
+    """
     if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
         return None
     try:

@@ -65,7 +65,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
     """
 
     def linked(llvm: Any, context: Any) -> bytes:
-        """Return the bitcode of the module with the library linked in, whose definitions become internal."""
+        """Return the bitcode of the module with the library linked in; the library's definitions become internal."""
         module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
         # The module's own definitions stay visible: generated kernels call them.
         own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}

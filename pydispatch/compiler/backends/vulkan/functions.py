@@ -66,7 +66,7 @@ def generate(variant: Variant) -> GeneratedSpirv:
 
 
 def _library(file: ObjectFile) -> SpirvLibrary:
-    """Open an object as a library of functions; GLSL is compiled."""
+    """Return an object as a library of functions; GLSL is compiled. Raises CompileError for a wrong kind or content."""
     if file.suffix not in KINDS:
         raise CompileError(
             f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for Vulkan",

@@ -37,7 +37,7 @@ class GeneratedWgsl:
 
 
 def libraries_of(objects: Sequence[ObjectFile]) -> list[WgslLibrary]:
-    """Open objects as libraries of functions. Raises CompileError."""
+    """Return WGSL objects as libraries of functions. Raises CompileError for a wrong kind or content."""
     libraries: list[WgslLibrary] = []
     for file in objects:
         if file.suffix != ".wgsl":
@@ -91,7 +91,10 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _wgsl(type_: Attribute) -> str:
-    """Return the WGSL type that a scalar is passed as: 64 bits as two words, small floats as their bits."""
+    """Return the WGSL type that a scalar is passed as.
+
+    64-bit integers and f64 are a `vec2u`, low word first; floats narrower than f32 are their bits in an `i32`.
+    """
     if isinstance(type_, Float32Type):
         return "f32"
     if isinstance(type_, IndexType):

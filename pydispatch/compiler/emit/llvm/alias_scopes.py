@@ -61,11 +61,11 @@ class AliasScopes:
     """
 
     def __init__(self, module: ModuleWriter) -> None:
-        """Begin without scopes."""
+        """Start without scopes; -1 stands for a metadata node that is not created yet."""
         self._module = module
         self._scopes: dict[str, _Scope] = {}  # by storage
-        self._domain = -1  # metadata node of the domain of all scopes of storages; -1 before there is one
-        self._block_domain = -1  # metadata node of the domain of register blocks; -1 before there is one
+        self._domain = -1  # metadata node of the domain of all scopes of storages
+        self._block_domain = -1  # metadata node of the domain of register blocks
         self._block_scope = -1  # metadata node of the scope of the register block of the current product
         self._block_lists: dict[str, _BlockLists] = {}  # of the current product, by storage
         self._open_lists: list[tuple[int, str, int]] = []  # (node, storage, scope of a block): see `others_and_block`

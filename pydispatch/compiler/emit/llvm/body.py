@@ -69,9 +69,9 @@ class Body(IndexArithmetic[str]):
         return name
 
     def let_entry(self, text: str, hint: str = "e") -> str:
-        """Append an instruction to the entry block, which dominates all others, and return its result's name.
+        """Append the instruction `text` to the entry block, which dominates all others, and return its result's name.
 
-        Its operands must be defined in the entry block too.
+        Its operands must be defined in the entry block too. hint: beginning of the name.
         """
         name = self.name(hint)
         self.entry.append(f"  {name} = {text}")

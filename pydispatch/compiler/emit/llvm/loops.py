@@ -244,7 +244,7 @@ def loop_metadata(
 
 
 def is_vectorised(emitter: FunctionEmitter, range_: Range, computes_functions: bool = False) -> bool:
-    """Return whether a loop of known length is better vectorized than unrolled.
+    """Return whether a loop is better vectorized than unrolled; False if its length is dynamic.
 
     If iterations compute functions such as exp, that includes loops of few steps that fit one masked vector.
     """

@@ -296,9 +296,10 @@ def _product(
 
 
 def _rematerialize(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.rematerialize` of an index to a move in inline assembly, whose result LLVM does not know.
+    """Lower `pyd.rematerialize` of an index to a move in inline assembly; LLVM cannot see that its result is the index.
 
-    So LLVM computes values that depend on it again, instead of keeping them in registers. The index fits 32 bits.
+    So LLVM computes values again from the result, instead of keeping in registers the equal values that it computed
+    from the index. The index fits 32 bits.
     """
     word = emitter.body.let(f"trunc i64 {emitter.get(op.operands[0])} to i32")
     opaque = emitter.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')

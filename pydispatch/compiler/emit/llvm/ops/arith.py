@@ -73,7 +73,7 @@ def _int(instruction: str, fold: Callable[[int, int], int] | None = None) -> Low
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the instruction, or the constant for two constants."""
+        """Define the result as the instruction, or as a constant if `fold` can compute it from two constants."""
         type_ = int_type(emitter, op.results[0].type)
         a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
         constant_a, constant_b = as_index(a), as_index(b)
@@ -172,7 +172,7 @@ def _wide_product(extension: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a product of twice the width, and its two halves."""
+        """Emit a multiplication in twice the width; define the results as the low and the high half of the product."""
         width = bit_width(op.results[0].type)
         type_, wide = int_type(emitter, op.results[0].type), f"i{2 * width}"
         factors = [emitter.body.let(f"{extension} {type_} {emitter.get(o)} to {wide}") for o in op.operands]

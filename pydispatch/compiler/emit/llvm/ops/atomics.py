@@ -80,9 +80,11 @@ def _atomic_load(emitter: FunctionEmitter, pointer: str, word: str, align: int) 
 
 
 def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
-    """Emit an update of memory that only this thread accesses, as a load and a store, and return the old value.
+    """Emit the update `op` of an element that only this thread accesses, as a load and a store; return the old value.
 
     They are volatile: iterations of a parallel loop may update the same element, so LLVM must not vectorize them.
+
+    pointer, element: the address of the element, and its type.
     """
     type_, align = scalar(element), alignment(element)
     old = emitter.body.let(f"load volatile {type_}, ptr {pointer}, align {align}")
