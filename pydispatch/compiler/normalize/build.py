@@ -64,7 +64,9 @@ class Build:
         return self._indices[value]
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return one size of a tensor, as a value."""
+        """Return the size of a tensor along `axis` as an index value: a constant, an operand that states it, or a
+        `tensor.dim`.
+        """
         assert isinstance(value.type, TensorType)
         size = value.type.get_shape()[axis]
         if size != DYNAMIC:
@@ -141,7 +143,7 @@ class Build:
         return self.add(call).results
 
     def replace(self, *values: SSAValue) -> None:
-        """Replace the results of the operation by `values`, and erase it."""
+        """Replace the results of the operation by `values`, and erase it and the empty tensors that only it used."""
         for old, new in zip(self.op.results, values, strict=True):
             new.name_hint = new.name_hint or old.name_hint
             old.replace_all_uses_with(new)

@@ -18,7 +18,7 @@ def _without_kernel(op: Operation, build: Build) -> None:
     tensors = ", ".join(
         f"{key.data}: {value.type}"
         for key, value in zip(op.operand_names.data, op.arguments, strict=True)
-        if not isinstance(value.type, IndexType)
+        if not isinstance(value.type, IndexType)  # an index states a size, which the message leaves out
     )
     results = ", ".join(str(r.type) for r in op.results_)
     raise CompileError(

@@ -19,7 +19,7 @@ def _plain(type_: Attribute) -> Attribute:
 
 
 def _strip(module: Operation) -> None:
-    """Take all encodings off the values and functions of a program."""
+    """Remove the encodings from the types of all values and from the function types of a program, in place."""
     for op in walk(module):
         values: list[SSAValue] = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
         for value in values:

@@ -11,7 +11,7 @@ from pydispatch.ir.dialects.util import dialect as util
 
 
 def _global(op: Operation, build: Build) -> None:
-    """Replace `ml_program.global` by `util.global`."""
+    """Replace `ml_program.global` by a `util.global` with the same name, type and initial value."""
     assert isinstance(op, ml_program.GlobalOp)
     visibility = op.sym_visibility
     if visibility is not None and visibility.data == "nested":

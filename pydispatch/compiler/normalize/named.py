@@ -38,7 +38,10 @@ def _named(op: Operation, build: Build) -> None:
 
 
 def _fill(op: Operation, build: Build) -> None:
-    """Replace `linalg.fill` by a splat, or by a generic operation for a memref."""
+    """Replace `linalg.fill` by a `tensor.splat`, or by a `linalg.generic` if it fills a memref.
+
+    The filled value is cast to the element type of the output.
+    """
     assert isinstance(op, FillOp)
     value, output = op.inputs[0], op.outputs[0]
     if not isinstance(output.type, TensorType):

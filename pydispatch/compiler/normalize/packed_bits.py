@@ -64,7 +64,7 @@ def _packed_bytes(type: TensorType[Any]) -> int:
 
 
 def _require_same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
-    """Check that the other type of a bitcast has as many bytes as the packed bits; raise VerifyException otherwise.
+    """Raise VerifyException unless `other`, the unpacked type of a bitcast, has as many bytes as the packed bits.
 
     Types with dynamic sizes, and those of elements without a fixed width, are not checked.
 

@@ -91,7 +91,7 @@ class _Rows:
 
     @staticmethod
     def of(build: Build, source: SSAValue, along: Sequence[int]) -> _Rows:
-        """Return the rows of `source` along the dimensions `along`."""
+        """Return the description of the rows of `source`, a row having the elements along the dimensions `along`."""
         source_type = cast("TensorType[AnyFloat]", source.type)
         shape, rank = source_type.get_shape(), source_type.get_num_dims()
         kept_dims = [d for d in range(rank) if d not in along]

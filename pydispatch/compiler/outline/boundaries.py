@@ -24,7 +24,7 @@ Jumps = dict[Block, list[Operation]]
 
 
 def jumps_of(function: Operation) -> Jumps:
-    """Return the jumps between the blocks of a host function."""
+    """Return, for each block of a host function, the terminators that branch to it."""
     jumps: Jumps = {block: [] for block in function.regions[0].blocks}
     for block in function.regions[0].blocks:
         if (end := block.last_op) is not None:

@@ -112,7 +112,10 @@ class Bounds:
     # -- requirements
 
     def check(self, requirement: Requirement) -> None:
-        """Emit the run-time check of a requirement; raise CompileError if it can never hold."""
+        """Emit the run-time check of a requirement before the operation; raise CompileError if it can never hold.
+
+        A requirement that is known to hold needs no check.
+        """
         match requirement:
             case Equal():
                 self._equal(requirement)
@@ -124,7 +127,7 @@ class Bounds:
                 self._window(requirement)
 
     def _equal(self, equal: Equal) -> None:
-        """Require that two sizes are equal."""
+        """Emit the check that two sizes are equal, unless that is known; raise CompileError if they cannot be."""
         expected, actual = self.sizes.resolve(equal.a), self.sizes.resolve(equal.b)
         if expected == actual:
             return
@@ -138,7 +141,7 @@ class Bounds:
     # -- slices
 
     def _slice(self, slice_: SliceFits) -> None:
-        """Require that a slice is inside its axis."""
+        """Emit the check that a slice stays inside its axis, unless that is known; raise CompileError if it cannot."""
         offset, stride = slice_.offset, slice_.stride
         size, whole = self.sizes.resolve(slice_.size), self.sizes.resolve(slice_.whole)
         start = 0 if offset is None else offset  # kernels clamp a computed offset so that the slice fits
@@ -284,7 +287,7 @@ class Bounds:
         if kind is AffineBinaryOpKind.Mul:
             low, high = (low, high) if n >= 0 else (high, low)
             return self._times(low, n), self._times(high, n)
-        if kind is AffineBinaryOpKind.Mod:  # the remainder of a floor division is not negative
+        if kind is AffineBinaryOpKind.Mod:  # x is a loop index (`has_exact_bounds`): it has all values from 0 to `high`
             return 0, self._minimum(high, n - 1)
         if kind is AffineBinaryOpKind.CeilDiv:  # ceil(x / n) is floor((x + n - 1) / n)
             low, high = self._plus(low, n - 1), self._plus(high, n - 1)

@@ -53,9 +53,10 @@ def is_computed(op: Operation) -> bool:
 
 
 def open_regions(function: Operation) -> None:
-    """Inline the dispatches of a host function that compute on tensors (`is_computed`) and read no workgroup id.
+    """Replace dispatches of a host function that compute on tensors (`is_computed`) by the operations of their bodies.
 
-    Those that read it become regions with the attribute GRID.
+    Dispatch formation then divides these operations into dispatches. A dispatch that reads its workgroup id or count
+    becomes a region with the attribute GRID instead.
     """
     for op in list(walk(function)):
         if op.name not in DISPATCHES:
@@ -197,7 +198,7 @@ def _inline_region(region: Operation) -> list[Operation]:
 
 
 def _replace(old: Operation, new: Operation) -> None:
-    """Replace an operation by a new one in the same place."""
+    """Insert `new`, which is in no block yet, at the position of `old`, replace the results of `old`, and erase it."""
     block = old.parent
     assert block is not None
     set_location(new, old)
@@ -314,7 +315,10 @@ class _RegionBuilder:
 
 
 def _load(op: Operation, source: SSAValue) -> None:
-    """Replace the result of a load by the slice of the tensor `source` that it reads, or by all of `source`."""
+    """Replace the uses of a load by the slice of the tensor `source` that it reads, or by all of `source`.
+
+    The load itself is left without uses.
+    """
     block = op.parent
     assert block is not None
     slice_ = slice_of(op)
@@ -330,7 +334,8 @@ def _load(op: Operation, source: SSAValue) -> None:
 
 
 def _store(op: Operation, target: SSAValue) -> SSAValue:
-    """Return the tensor `target` after a store: the stored value, or `target` with the slice inserted."""
+    """Return the contents of `target` after the store `op`: the stored value if it covers `target`, else an insertion.
+    """
     block = op.parent
     assert block is not None
     slice_, value = slice_of(op), op.operands[0]

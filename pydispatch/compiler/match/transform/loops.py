@@ -268,7 +268,8 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_nearest_symbol_table`: find the enclosing modules."""
+    """Execute `get_nearest_symbol_table`: yield the innermost module that each operation is or is in, each module once.
+    """
     modules: dict[Operation, None] = {}
     for target in run.ops(op, env):
         parent: Operation | None = target
@@ -287,7 +288,7 @@ def _merge(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _split(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `split_handle`: one result handle for each item."""
+    """Execute `split_handle`: yield a handle for each item; there must be as many items as results."""
     held = env[op.operands[0]]
     if len(held) != len(op.results):
         run.fail(op, f"the handle holds {len(held)} operation(s), {len(op.results)} are wanted")

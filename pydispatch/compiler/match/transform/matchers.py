@@ -157,7 +157,10 @@ def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]
 
 
 def _multiple(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.dim_is_multiple_of`: check a size, or what is known of a dynamic one."""
+    """Execute `match.dim_is_multiple_of`: reject a tensor unless a size of it is known to be a multiple of a number.
+
+    Of a dynamic size, `size_of` may know a divisor.
+    """
     value, dim = _tensor_and_dim(run, op, env)
     size, wanted = size_of(value, dim), op.size.value.data
     known = size.static
@@ -169,7 +172,8 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.dim_bounds`: check that a size is known to be in a range."""
+    """Execute `match.dim_bounds`: reject a tensor unless a size of it is known to be from `umin` to `umax`, inclusive.
+    """
     value, dim = _tensor_and_dim(run, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:
@@ -185,7 +189,7 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _regions(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.regions`: compare the regions of operations with those in the body."""
+    """Execute `match.regions`: reject operations whose regions differ from those of the one operation in the body."""
     wanted = op.body.block.first_op
     if wanted is None:
         run.fail(op, "the body holds no operation to compare with")

@@ -71,9 +71,12 @@ def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _dim(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.dim`: check the kinds of loops and yield their sizes."""
+    """Execute `match.structured.dim`: check the kinds of the selected loops, and yield their numbers of iterations.
+
+    The attributes `parallel` and `reduction` of `op` require that kind. An unknown number is DYNAMIC.
+    """
     root, structure = _structured_root(run, op, env)
-    picked = op.positions(len(structure.iterators))
+    picked = op.positions(len(structure.iterators))  # indices of the selected loops; None if there is no such loop
     if picked is None:
         reject(f"expected more loops than {len(structure.iterators)}", root)
     for kind in ("parallel", "reduction"):

@@ -95,7 +95,7 @@ class Decomposition:
         return self.build.empty(self.type(dims, element or self.accumulator_type), self.sizes(dims))
 
     def structure(self, loops: Dims, *, operands: Sequence[Dims], reduced: Dims = ()) -> Structure:
-        """Build the structure of iterations over `loops`.
+        """Return the indexing maps and loop kinds of a generic that iterates over `loops`.
 
         Args:
             loops: The loops.
@@ -122,9 +122,9 @@ class Decomposition:
         return converted
 
     def product(self, lhs: SSAValue, a_dims: Dims, rhs: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
-        """Return acc + lhs * rhs, summed over the loops of `lhs` that the accumulator does not have.
+        """Return acc + the sum of lhs * rhs over the loops of `lhs` that `acc` does not have.
 
-        a_dims, b_dims, dims: loops of `lhs`, `rhs` and `acc`.
+        a_dims, b_dims, dims: the loops that index the dimensions of `lhs`, `rhs` and `acc`.
         """
         reduced = [d for d in a_dims if d not in dims]
         structure = self.structure([*dims, *reduced], operands=[a_dims, b_dims, dims], reduced=reduced)

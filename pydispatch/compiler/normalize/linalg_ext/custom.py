@@ -21,7 +21,10 @@ def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
 
 
 def _custom_op(op: Operation, build: Build) -> None:
-    """Replace a custom operation by the operations of its body, on whole tensors."""
+    """Replace a custom operation by the operations of its body.
+
+    The body computes one tile. It is applied to the whole operands, as the only tile.
+    """
     assert isinstance(op, CustomOp)
     block = op.body.block
     values: dict[SSAValue, SSAValue] = {

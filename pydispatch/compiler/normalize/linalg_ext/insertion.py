@@ -74,9 +74,10 @@ class _Selection:
     count: int
 
     def select(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop over the segment at (row, segment), and return its first elements in order, the slots.
+        """Emit the loop that selects the first elements of the segment at (row, segment), and return the slots.
 
-        All slots begin with the first element of the segment: the first steps overwrite them.
+        The slots hold these elements in the order of `before`. All slots begin with the element at position 0 of the segment; the
+        first `count` steps overwrite them.
         """
         row, segment = at
         length = self.size // self.segments
@@ -116,7 +117,7 @@ class _Selection:
     def take_first(
         self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the carried slots and the next selected element, which is the first slot.
+        """Return the slots to carry on, and the selected element to store in this step: that in the first slot.
 
         The slots are rotated by one, so that the next step finds its element in the first slot, too.
         """

@@ -132,7 +132,10 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         return [start, code.minimum(code.plus(start, run_length), size)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit the next element of the pair at (row, pair, element); `carried` are the positions in its two runs."""
+        """Emit one merge step for the element at (row, pair, element). Return the next positions, and the element.
+
+        `carried` are the positions in the two runs of the pair.
+        """
         left, right = carried
         row, pair_index, _ = at
         start = code.times(pair_index, pair_length)
@@ -309,7 +312,10 @@ class _MergePass:
     def step(
         self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit the next element of the merged runs [left, middle) and [right, end); at `end` the next pair begins."""
+        """Emit one merge step of the runs [left, middle) and [right, end); return the carried values and the element.
+
+        If the element is at `end`, the pair is complete: the step first moves on to the runs of the next pair.
+        """
         left, right, middle, end = carried
         row, block, element = at
         column = code.plus(code.times(block, self.block_length), element)

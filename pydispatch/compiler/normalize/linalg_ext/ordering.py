@@ -192,7 +192,7 @@ def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -
 
 
 def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Return a tensor of integers, converted to the integer type of another tensor type."""
+    """Return a tensor of integers with its elements converted to the integer element type of `type_`."""
     assert isinstance(type_, TensorType)
     rank = len(shape_of(type_))
     if element_of(value) != type_.element_type:

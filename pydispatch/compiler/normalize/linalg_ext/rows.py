@@ -47,7 +47,7 @@ def along_again(build: Build, value: SSAValue, along: int) -> SSAValue:
 
 
 def _permuted(build: Build, value: SSAValue, order: Sequence[int]) -> SSAValue:
-    """Emit a transposition: dimension i of the result is dimension order[i]."""
+    """Return `value` transposed: dimension i of the result is dimension order[i]."""
     if list(order) == sorted(order):
         return value
     shape = shape_of(value.type)
@@ -58,7 +58,7 @@ def _permuted(build: Build, value: SSAValue, order: Sequence[int]) -> SSAValue:
 
 
 def collapsed_rows(build: Build, value: SSAValue) -> SSAValue:
-    """Reshape (..., n) to (rows, n)."""
+    """Return a tensor of shape (..., n) reshaped to (rows, n); one of shape (n) becomes (1, n)."""
     shape = list(shape_of(value.type))
     if len(shape) == 2:
         return value
@@ -113,7 +113,7 @@ def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
 
 
 def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: Sequence[SSAValue]) -> SSAValue:
-    """Reshape (rows, n) to (..., n). dynamic: the dynamic sizes, in order."""
+    """Return a matrix (rows, n) reshaped to `shape`, (..., n). dynamic: the dynamic sizes of `shape`, in order."""
     if len(shape) == 2:
         return value
     if len(shape) == 1:

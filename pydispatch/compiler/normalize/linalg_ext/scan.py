@@ -47,7 +47,8 @@ read each element twice: for the total of its block, and for the results."""
 
 
 def _scan(op: Operation, build: Build) -> None:
-    """Replace a scan by loops: over blocks of few long rows in parallel, else over each row in order."""
+    """Replace a scan by loops. Few long rows are divided into blocks that run in parallel; others are scanned in order.
+    """
     assert isinstance(op, Scan)
     require_tensors(op)
     shape = shape_of(op.inputs[0].type)
@@ -99,6 +100,7 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
         (combined,) = code.inline(op.body, [carried[0], value])
         if not op.is_inclusive:
             return [combined], carried
+        # An inclusive scan does not combine its initial value: its first element is the operand's.
         combined = code.select(code.equal(at[op.along], code.index(0)), value, combined)
         return [combined], [combined]
 
@@ -162,7 +164,7 @@ class _BlockScan:
         )
 
     def totals(self) -> SSAValue:
-        """Return the tensor (rows, blocks) of the combination of all elements of each block."""
+        """Return a tensor (rows, blocks) that has, for each block of a row, the combination of all its elements."""
         element = element_of(self.values)
         body = LoopBody([element, element])
         _, running_total = body.block.args
