@@ -334,8 +334,7 @@ def _load(op: Operation, source: SSAValue) -> None:
 
 
 def _store(op: Operation, target: SSAValue) -> SSAValue:
-    """Return the contents of `target` after the store `op`: the stored value if it covers `target`, else an insertion.
-    """
+    """Return the contents of `target` after a store: the stored value if it covers `target`, else an insertion."""
     block = op.parent
     assert block is not None
     slice_, value = slice_of(op), op.operands[0]

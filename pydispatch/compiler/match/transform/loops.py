@@ -268,8 +268,7 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_nearest_symbol_table`: yield the innermost module that each operation is or is in, each module once.
-    """
+    """Execute `get_nearest_symbol_table`: yield the innermost module that each operation is, or is in; each once."""
     modules: dict[Operation, None] = {}
     for target in run.ops(op, env):
         parent: Operation | None = target

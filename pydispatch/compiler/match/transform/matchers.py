@@ -172,8 +172,7 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.dim_bounds`: reject a tensor unless a size of it is known to be from `umin` to `umax`, inclusive.
-    """
+    """Execute `match.dim_bounds`: reject a tensor unless a size of it is known to be from `umin` up to `umax`."""
     value, dim = _tensor_and_dim(run, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:

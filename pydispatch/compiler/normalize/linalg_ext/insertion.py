@@ -76,8 +76,8 @@ class _Selection:
     def select(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
         """Emit the loop that selects the first elements of the segment at (row, segment), and return the slots.
 
-        The slots hold these elements in the order of `before`. All slots begin with the element at position 0 of the segment; the
-        first `count` steps overwrite them.
+        The slots hold these elements in the order of `before`. All slots begin with the element at position 0 of the
+        segment; the first `count` steps overwrite them.
         """
         row, segment = at
         length = self.size // self.segments

@@ -47,7 +47,9 @@ read each element twice: for the total of its block, and for the results."""
 
 
 def _scan(op: Operation, build: Build) -> None:
-    """Replace a scan by loops. Few long rows are divided into blocks that run in parallel; others are scanned in order.
+    """Replace a scan by loops.
+
+    Few long rows are divided into blocks that run in parallel. Other rows are scanned in order, each by one loop.
     """
     assert isinstance(op, Scan)
     require_tensors(op)
