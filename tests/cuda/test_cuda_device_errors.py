@@ -14,7 +14,7 @@ import pytest
 from cuda_fake import device, fake, install, restart
 from cuda_programs import MIXED, MUL, TWO, export, layout, source, target, vectors
 from fake_driver import CUresult, FakeDriver
-from tools import DATA
+from tools import DATA, compile_cu
 
 import pydispatch as pd
 from pydispatch.runtime.devices.cuda import driver
@@ -273,6 +273,22 @@ def test_kernels_that_do_not_fit(device: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(pd.ArtifactError, match=expected):
             device.load(pd.compile(source({}, exports, functions), targets="cuda"))
+
+
+@pytest.mark.parametrize(("struct", "size"), [("int v[3];", 12), ("long v[2];", 16), ("char v[3];", 3)])
+def test_structs_among_the_parameters_of_a_cubin(device: Any, struct: str, size: int) -> None:
+    text = f"""struct S {{ {struct} }};
+    extern "C" __global__ void add(const float* a, const float* b, float* c, S s) {{
+        c[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x] + s.v[0];
+    }}"""
+    device.add_executable("executable", compile_cu(text, "-cubin", "-arch=sm_80"))
+    words = -(-size // 4)
+    scalars, types = ", ".join(["%n"] * words), ", ".join(["i32"] * words)
+    function = vectors("add").replace("(%n,", f"({scalars},").replace("(i32,", f"({types},")
+    exports = export("add", 0, layout(words, "in", "in", "out"))
+    program = pd.compile(source({}, exports, function), targets="cuda")
+    with pytest.raises(pd.ArtifactError, match=f"its parameter 3 has {size} bytes, expected a scalar of 1, 2, 4 or 8"):
+        device.load(program)
 
 
 def test_functions_that_come_when_loading(device: Any) -> None:

@@ -179,6 +179,31 @@ def _constants_mismatch(entry: PtxFunction, constants: int, bindings: int) -> st
     return None
 
 
+def mismatch_of_sizes(sizes: Sequence[int], constants: int, bindings: int) -> str | None:
+    """Return why machine code, whose sizes of parameters alone are known, cannot be dispatched, like `mismatch`.
+
+    sizes: bytes of each parameter of the kernel.
+    """
+    if len(sizes) < bindings:
+        return f"it has {_counted(len(sizes), 'parameter')}, the layout {_counted(bindings, 'binding')}"
+    word_count = 0  # constants of 32 bits that the parameters take
+    for index, size in enumerate(sizes):
+        if index < bindings and size != 8:
+            return f"its parameter {index} has {size} bytes, expected a pointer of 8"
+        if size not in (1, 2, 4, 8):
+            return (
+                f"its parameter {index} has {size} bytes, expected a scalar of 1, 2, 4 or 8; write a parameter for "
+                "each member of a struct"
+            )
+        word_count += 0 if index < bindings else 2 if size == 8 else 1
+    if word_count != constants:
+        return (
+            f"its parameters after the bindings take {word_count} words of 32 bits, the layout has {constants} "
+            "constants"
+        )
+    return None
+
+
 def described_mismatch(
     parameters: Parameters, constants: int, bindings: int, sizes: Sequence[int], entry: PtxFunction | None
 ) -> str | None:

@@ -259,7 +259,7 @@ class PtxParts:
         # Parameters: the program describes all of them, or the kernel declares the sizes of those after the bindings.
         described = self._described(ordinal)
         sizes = kernel.parameters[bindings:] if described is None else ()
-        self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
+        self._check(export, kernel, modules[0] if kind == PTX else None)
         # Block size: `blocks` and `shared` are empty if the variant has no notes.
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
         if block is None or (kernel.required_block is not None and block != _padded_block(kernel.required_block)):
@@ -270,39 +270,33 @@ class PtxParts:
             described=described, constants=export.constants,
         )  # fmt: skip
 
-    def _check(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], ptx: bytes | None) -> None:
+    def _check(self, export: Export, kernel: DeclaredKernel, ptx: bytes | None) -> None:
         """Raise ArtifactError if the parameters of a kernel do not match its export.
 
         Args:
             export: The export.
             kernel: Its kernel.
-            sizes: Bytes of each parameter after the bindings; unused if the program describes all parameters.
             ptx: Text of the module; None for a cubin.
         """
-        if problem := self._mismatch(export, kernel, sizes, ptx):
+        if problem := self._mismatch(export, kernel, ptx):
             raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
 
-    def _mismatch(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], ptx: bytes | None) -> str | None:
+    def _mismatch(self, export: Export, kernel: DeclaredKernel, ptx: bytes | None) -> str | None:
         """Return why the parameters of a kernel do not match its export; None if they do. Arguments: see `_check`.
 
         Parameters are compared with the layout that the program describes, if it describes one. Otherwise they must be
-        the pointers of the bindings, then the constants. Of PTX the types are checked. Of a cubin only sizes are known:
-        8 bytes for a pointer, 4 or less for a constant of one 32-bit word, 8 for a constant of two.
+        the pointers of the bindings, then the constants. Of PTX the types are checked, of a cubin the sizes.
         """
-        constants, bindings, described = export.constants, export.bindings, self._described(export.ordinal)
-        if ptx is not None or described is not None:
-            from pydispatch.formats.ptx import interface, read
+        from pydispatch.formats.ptx import interface, read
 
-            entry = None if ptx is None else read.read(ptx, self.where).function(kernel.name)
-            if described is not None:
-                return interface.described_mismatch(described, constants, bindings, kernel.parameters, entry)
-            assert entry is not None
-            return interface.mismatch(entry, constants, bindings)
-        if any(size != 8 for size in kernel.parameters[:bindings]) or len(kernel.parameters) < bindings:
-            return f"the program binds {bindings} buffers, its parameters have {list(kernel.parameters)} bytes"
-        if sum(max(1, size // 4) for size in sizes) != constants:
-            return f"the program passes {constants} constants, its other parameters have {list(sizes)} bytes"
-        return None
+        constants, bindings, described = export.constants, export.bindings, self._described(export.ordinal)
+        entry = None if ptx is None else read.read(ptx, self.where).function(kernel.name)
+        if described is not None:
+            return interface.described_mismatch(described, constants, bindings, kernel.parameters, entry)
+        if ptx is None:
+            return interface.mismatch_of_sizes(kernel.parameters, constants, bindings)
+        assert entry is not None
+        return interface.mismatch(entry, constants, bindings)
 
     def _required_block(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
         """Return the block size that a kernel requires.

@@ -297,16 +297,7 @@ def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
         return interface.described_mismatch(described, constants, bindings, kernel.parameters, kernel.ptx)
     if kernel.ptx is not None:
         return interface.mismatch(kernel.ptx, constants, bindings)
-    sizes = kernel.parameters  # all that a cubin states
-    if len(sizes) < bindings:
-        return f"it has {_with_noun(len(sizes), 'parameter')}, the layout {_with_noun(bindings, 'binding')}"
-    for i, size in enumerate(sizes):
-        if size != 8 and (i < bindings or size > 8):
-            return f"its parameter {i} has {size} bytes, expected {'a pointer of 8' if i < bindings else 'at most 8'}"
-    words = sum(2 if size > 4 else 1 for size in sizes[bindings:])  # a smaller parameter has a word of its own
-    if words != constants:
-        return f"its parameters after the bindings take {words} words of 32 bits, the layout has {constants} constants"
-    return None
+    return interface.mismatch_of_sizes(kernel.parameters, constants, bindings)
 
 
 def _stated_block(export: Export, kernel: CudaKernel) -> Threads:
