@@ -25,7 +25,10 @@ from pydispatch.ir.values import shape_of
 
 
 def transpose_before_widening(function: Operation) -> None:
-    """Rewrite the transpositions of a host function whose operands are widened results of such convolutions."""
+    """Make the transpositions of a host function move narrow elements, such as bytes, before they are widened.
+
+    This applies to results of convolutions that another pass gave channels last, and that elementwise operations widen.
+    """
     for op in list(walk(function)):
         if op.name != GENERIC or op.parent is None or len(op.results) != 1:
             continue

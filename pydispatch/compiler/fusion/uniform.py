@@ -32,10 +32,11 @@ class Uniform:
 
     @classmethod
     def of(cls, op: Operation, space: Space | None) -> Uniform | None:
-        """Return the group of one operation with the iteration space `space`.
+        """Return the group of the single operation `op`, which has the iteration space `space`.
 
-        Return None if `space` is None (the operation is not uniform), or if the operation reads a duplicable operation
-        such as a fill or view. A dispatch has copies of those, whose operands are missing in `reads`.
+        Return None if `space` is None (`op` is not elementwise over one space), or if `op` reads the result of a
+        duplicable operation such as a fill or view. A dispatch gets a copy of that operation, and then also reads the
+        operands of the copy, which `reads` would lack.
         """
         if space is None:
             return None

@@ -20,7 +20,10 @@ instead of a few tiles at a time."""
 
 
 def form_chains(commands: Sequence[ScheduledCommand]) -> None:
-    """Form the chains of a function: mark their dispatches, and the transients that only one chain uses.
+    """Form the chains (tile-fused dispatch sequences) of a function, in place.
+
+    Set `tiles.groups` and `tiles.follows` of their dispatches, and `tile_bytes` of the transients that only one chain
+    uses.
 
     commands: all commands of the function, sorted by region.
     """
@@ -86,7 +89,7 @@ class _Chain:
         common = self._common_tile(command)
         if common is None:
             return False
-        tiles_joined, own_groups = common
+        tiles_joined, own_groups = common  # a tile becomes this many of the chain's, and so many groups of `command`
         groups = [*(g * tiles_joined for g in self.groups), own_groups]
         if max(groups) > MOST_GROUPS:
             return False

@@ -160,7 +160,8 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
 def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
     """Return the elements of an array of this process in the form of `dense_array`, without a copy where possible.
 
-    Elements are unsigned words, in the shape of the type. dtype: their element type as artifacts encode it.
+    Elements are unsigned words in the shape of the type, or one dimension of packed bytes if they have 2 or 4 bits.
+    dtype: their element type as artifacts encode it.
     """
     import numpy as np
 

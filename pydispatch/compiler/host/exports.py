@@ -184,7 +184,8 @@ class Executables:
     def layout(self, executable: hal.ExecutableOp, export: str) -> Layout:
         """Return the layout of an export: its number of constants, and its bindings.
 
-        Raises CompileError if the variants declare different ones.
+        The layout is the one that the first variant declares. Raises CompileError if another variant declares another
+        number of constants or bindings.
         """
         layouts = [layout_of(declaration) for declaration in self._declarations(executable, export)]
         for other in layouts[1:]:
@@ -218,6 +219,7 @@ class Executables:
         state no or different sizes, or if the export may be replaced by its fallback.
         """
         variants = self.variants[executable.sym_name.data]
+        # Backends of GPUs have invocations (threads of a workgroup), those of CPUs have none.
         cpu_exports = [v.exports[export] for v in variants if not require_backend(v.op.target).has_invocations]
         # An export with a condition may be replaced by its fallback, which may access other slices.
         stated = {tiles_of(e) if not e.condition.blocks else () for e in cpu_exports}

@@ -236,7 +236,11 @@ class _ContiguousSlice:
                 self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
 
     def offsets(self) -> Iterator[int]:
-        """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements."""
+        """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements.
+
+        There is a run for each index of the outer axes that `_walked_sizes` has the sizes of; offsets are from the
+        beginning of the storage.
+        """
         function, whole = self.straight.function, self._whole
         for indices in itertools.product(*map(range, self._walked_sizes)):
             distance = function.constant(0)  # from the first run, in elements

@@ -139,7 +139,7 @@ class Entry:
         self._constants: dict[tuple[int, Attribute], SSAValue] = {}  # (value, type) → constant
 
     def insert(self, op: Operation) -> None:
-        """Insert an operation after those inserted before."""
+        """Insert an operation after those that were inserted here before: they are at the start of the function."""
         block = self.block
         if self._last is not None:
             block.insert_op_after(op, self._last)

@@ -120,7 +120,10 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
     conditions = [*(bound.comparison.result for bound in bounds), *invariant]
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the branch between the versions of a vector. The loop carries no values, so that `carried` is empty."""
+        """Emit the vector of invocations from `first` on: without conditions if it is in the range, else with them.
+
+        The loop over vectors carries no values, so that `carried` is empty.
+        """
         bodies = Block(), Block()
         # begin <= first < begin + length in one comparison: a vector before `begin` has a negative difference, which is
         # larger than any length as an unsigned number.

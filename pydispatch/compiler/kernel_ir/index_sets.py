@@ -44,9 +44,10 @@ class Linear:
 
 
 def split_index_sets(function: FuncOp) -> None:
-    """Split the innermost parallel loops of a function at the edges of their conditions, in place.
+    """Split the innermost parallel loops of a function at the iterations where a condition changes, in place.
 
-    A loop that concatenates tensors is split, and its parts again; other loops are split where padding begins and ends.
+    The parts then need no branches. A loop that concatenates tensors is split where the next tensor begins, and its
+    parts again; other loops are split where padding begins and ends.
     """
     entry = Entry(function)
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
@@ -199,9 +200,10 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
 
 
 def _ceil(build: Build, lhs: Index, rhs: int, low: Index) -> Index:
-    """Return lhs / rhs, rounded up; for a smaller quotient, 0 if `low` is known not to be negative, else `low`.
+    """Return lhs / rhs, rounded up, or the lower limit if that is larger: 0 if `low` is a constant >= 0, else `low`.
 
-    `low` is the first iteration of the loop. The division is unsigned: the dividend is the distance from `low` or 0.
+    `low` is the first iteration of the loop. The division is unsigned: it divides the distance of `lhs` from the lower
+    limit times `rhs`, which is clamped to 0.
     """
     if isinstance(low, int) and low >= 0:
         low = 0

@@ -44,9 +44,10 @@ _ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
 
 
 def scan_in_vectors(function: FuncOp) -> None:
-    """Replace the loops of a function that scan integers by loops over vectors; the original loop computes the rest.
+    """Insert a loop over vectors before each loop of a function that computes a prefix scan of integers.
 
-    Once the stack has no room for another vector, the remaining loops stay as they are.
+    The original loop then computes the remaining elements, fewer than a vector has. Once the stack has no room for
+    another vector, the remaining loops stay as they are.
     """
     entry, read_only = Entry(function), read_only_memrefs(function)
     allocated_bytes = stack_bytes(function)

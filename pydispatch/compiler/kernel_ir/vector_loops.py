@@ -17,7 +17,7 @@ def emit_lanes(build: Build, lanes: Index, body: Block, marked: int = LANES) -> 
     """Emit a parallel loop with `lanes` iterations and the body `body`.
 
     The loop gets the mark `WHOLE_VECTORS`, which states that LLVM can compute it as vectors without a loop, if `lanes`
-    is the constant `marked`: `LANES`, or 2 or 4 times as many.
+    is the constant `LANES` or the constant `marked`, which is 1, 2 or 4 times `LANES`.
     """
     loop = build.op(scf.ParallelOp([build.value(0)], [build.value(lanes)], [build.value(1)], Region(body)))
     if lanes in (LANES, marked):

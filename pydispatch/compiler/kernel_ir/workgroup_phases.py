@@ -107,7 +107,8 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
 def _is_in_range(linear: LinearIndex, type_: Attribute) -> bool:
     """Return whether a value of a type is the number that a linear function states, without having wrapped around.
 
-    A function of the invocation of another type than index is not, as it may wrap around for some invocations.
+    An index counts as not wrapped if `start` is small. An integer may wrap around for some invocations, so that its
+    function must be constant (slope 0) and fit into the type.
     """
     if isinstance(type_, IntegerType):
         limit = 1 << type_.width.data - 1

@@ -306,9 +306,10 @@ class _PhaseEmitter:
             inner.insert(op.clone(values))
 
     def _line(self, build: Build, access: Access, first: int) -> SSAValue:
-        """Return the stack array with the elements that the invocations from `first` on access: usually a line.
+        """Return the stack array with the elements that the invocations from `first` on access.
 
-        For a load that overlaps two lines, it is another array, and a `pyd.splice` that copies the elements is emitted.
+        It is usually a line: the copy of `LANES` consecutive elements of the workgroup's array. For a load that
+        overlaps two lines, it is another array, and a `pyd.splice` that copies the elements there is emitted.
         """
         array = self.arrays[access.memref]
         start = start_of(array, access, self._lane, first)

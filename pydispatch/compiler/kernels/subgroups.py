@@ -56,7 +56,10 @@ def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
 
 
 def _lower(function: FuncOp, op: Operation) -> None:
-    """Replace an operation by loads of its row of values, and for a reduction their combination."""
+    """Replace a subgroup operation by loads from its row, the array in workgroup memory with a value per invocation.
+
+    A shuffle loads the value that it selects; a reduction or ballot combines the loaded values.
+    """
     build = Builder(Block(), op)
     if isinstance(op, SubgroupShuffleOp):
         value = build.add(memref.LoadOp.get(op.values, [op.source]))

@@ -31,10 +31,10 @@ from pydispatch.ir.values import shape_of
 
 
 def multiply_integers(function: Operation, byte_products: str) -> None:
-    """Rewrite the products of a host function whose factors are dequantized, in place.
+    """Make the products of a host function whose factors are dequantized multiply the stored integers, in place.
 
-    Their sums are f32, or i32 if the program widens the stored integers itself: such products are made to read the
-    stored bytes. Products of other factors stay.
+    A product is any contraction: a matrix product or a convolution. Its sums have the type f32, or i32 if the program
+    widens the stored integers itself. Products of factors that are not dequantized stay.
 
     byte_products: signs of the bytes that all targets multiply in one instruction, such as "unsigned by signed"; see
         `Level.byte_products`.
@@ -116,8 +116,10 @@ def _determine_loop_sizes(generic: Structured, factors: Sequence[Dequantized]) -
 
 
 def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> list[Operation]:
-    """Build the generic of sums of integer products, preceded by the operations for its initial value. The initial
-    value of an f32 contraction is added later, after scaling.
+    """Build the generic that sums the products of the stored integers of both factors in i32; it is last in the list.
+
+    The sums of an i32 contraction begin with its initial value. Those of an f32 contraction begin with zeros, whose
+    operations precede the generic: `_scaled` adds its initial value, after scaling.
     """
     generic = contraction.generic
     initial_ops, dims = sizes_of(generic.outputs[0])
@@ -143,7 +145,7 @@ def _loops_of_result(contraction: Contraction) -> AffineMap:
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
     """Build the operations that convert sums of byte products to sums of products of the factors.
 
-    shifted: the factors, as bytes with zero points.
+    total: the i32 sums of byte products. shifted: the factors, as bytes with zero points.
     """
     loops, body, sums = _loops_of_result(contraction), GenericBody(), CorrectionTerms(contraction)
     value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), shifted, loops)

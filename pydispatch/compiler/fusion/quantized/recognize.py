@@ -156,8 +156,11 @@ class TensorRecognizer:
         return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
 
     def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
-        """Build the padding of the stored tensor with its zero point, which corresponds to padding with 0; None for
-        other padding values.
+        """Build the padding of the stored tensor with its zero point, which stands for a padding with the value 0.
+
+        Return None for another padding value, for `nofold`, and if the zero point is unknown or no stored integer.
+
+        stored: the tensor to pad, whose elements `inner` dequantizes.
         """
         terminator = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
@@ -313,7 +316,11 @@ def dim_expr(dim: int | None) -> AffineExpr:
 
 
 def _integers(value: SSAValue) -> Operation | None:
-    """Build an i32 constant with the values of a float constant; None unless all of them are integers."""
+    """Build an i32 constant with the values of a float constant; it is in no block.
+
+    Return None for other values, for more than MOST_ELEMENTS elements, and unless all of them are integers that f32
+    represents exactly (up to EXACT, 2^24).
+    """
     dense = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(dense, DenseIntOrFPElementsAttr) or prod(dense.get_shape()) > MOST_ELEMENTS:
         return None

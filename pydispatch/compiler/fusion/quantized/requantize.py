@@ -49,7 +49,11 @@ _NO_NAN = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_
 
 
 def requantize(function: Operation) -> None:
-    """Rewrite the quantized results of a host function that are computed from integers and constants, in place."""
+    """Fuse each quantization in a host function with the operations before it, down to the stored integers, in place.
+
+    The new generic computes the result of the quantization from stored integers and constants. Quantizations of other
+    values stay.
+    """
     changed = False
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and op.results[0].uses:
@@ -99,7 +103,10 @@ def _cannot_overflow_f32(value: Real) -> bool:
 
 
 def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
-    """Return the tensor whose elements are the results of `op`, unchanged; None if `op` changes or reorders them."""
+    """Return the tensor whose elements are the results of `op`, unchanged; None if `op` changes or reorders them.
+
+    value: the elements that `op` computes, as a function of stored integers.
+    """
     (source, factor), *others = value.terms
     if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
@@ -201,7 +208,11 @@ class Requantized(GenericBody):
         return self.add(arith.ConstantOp(FloatAttr(value, f32)))
 
     def _constant(self, array: Constant) -> SSAValue:
-        """Return a constant: a scalar, or an element of a tensor of constants that varies along some dimensions."""
+        """Add a constant, and return its value in the body.
+
+        An array of one element becomes a scalar. Any other one becomes a new tensor, without the dimensions of size 1,
+        and the body reads its element at the loop indices of the other dimensions.
+        """
         if array.size == 1:
             return self._scalar(array.item())
         dims = [d for d, n in enumerate(array.shape) if n != 1]

@@ -38,7 +38,10 @@ def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] |
 
 
 def _index_before_reshape(op: Operation, at: Positions) -> Positions | None:
-    """Return the index in the operand of a reshape of the result's element at index `at`; None for dynamic shapes."""
+    """Return the index in a reshape's operand of the element that its result has at index `at`.
+
+    Return None for dynamic shapes, and if a dimension's index cannot be split into one for each dimension of a group.
+    """
     source_shape, shape = shape_of(op.operands[0]), shape_of(op.results[0])
     if any(n < 0 for n in (*shape, *source_shape)):
         return None
@@ -50,7 +53,7 @@ def _index_before_reshape(op: Operation, at: Positions) -> Positions | None:
     positions = list[Position]()
     for group, position in zip(groups, at, strict=True):
         inner = expanded(position, [source_shape[d] for d in group])
-        if inner is None:  # the index is no sum of digits
+        if inner is None:  # no sums of mixed-radix digits of loops are the quotients and remainders of `position`
             return None
         positions += inner
     return tuple(positions)

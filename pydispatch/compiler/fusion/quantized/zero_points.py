@@ -111,9 +111,10 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
 
 
 def _signs_of_bytes(lhs: Dequantized, rhs: Dequantized, is_lhs_constant: bool, byte_products: str) -> tuple[bool, bool]:
-    """Return for each factor whether the bytes that are multiplied are signed; others are shifted by 128 before that.
+    """Return for each factor whether the bytes that are multiplied are signed.
 
-    The parameters are those of `zero_point_corrections`.
+    Bytes that are stored with the other sign are shifted by 128 first. The parameters are those of
+    `zero_point_corrections`.
     """
     unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
     # Either factor can be the signed operand of the instruction: a constant lhs is, otherwise rhs is.

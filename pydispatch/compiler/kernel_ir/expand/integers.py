@@ -205,7 +205,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a division that rounds up or down."""
+        """Expand a division that rounds up or down; a divisor of 0 gives 0, and a signed -1 gives the negated `lhs`."""
         lhs, rhs = operands_of(op)
         divisor, at_minus_one = known(rhs), partial(builder.negated, lhs)
         if divisor == 0:
@@ -256,7 +256,10 @@ def _shift(kind: type[Operation]) -> Rule:
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a shift; return None for a constant count below the width, which needs no guard."""
+        """Expand a shift; return None for a constant count below the width, which needs no guard.
+
+        A count of the width or more, as an unsigned number, gives 0; an arithmetic shift gives copies of the sign.
+        """
         lhs, rhs = operands_of(op)
         width, count = target.width(lhs.type), known(rhs)
         if type(count) is int and 0 <= count < width:

@@ -140,7 +140,9 @@ class Lanes:
         return _ends_at_small_minimum(self.loop) and self._fills_vectors(block)
 
     def _only_streams(self) -> bool:
-        """Return whether strips may have `STREAMED_LANES` lanes, as the sequential loops in them only write memory.
+        """Return whether strips (iterations that run together, as lanes) may have `STREAMED_LANES` lanes.
+
+        They may if the sequential loops in them only write memory.
 
         Such a loop carries no values, no load is hoisted out of it, and its first counter is the same for all lanes.
         """

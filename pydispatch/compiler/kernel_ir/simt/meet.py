@@ -68,7 +68,7 @@ def combine_partials(
 def _combine_in_warp(build: Build, op: Operation, value: SSAValue, lanes: int) -> SSAValue:
     """Insert shuffles that combine the values of the `lanes` invocations of a warp by copies of `op`.
 
-    Returns the value that is the result of the warp in lane 0.
+    `lanes` is a power of two. Return a value that is the result of the warp in lane 0; other lanes have partial ones.
     """
     distance = lanes // 2
     while distance:  # lane i combines its value with lane i + distance

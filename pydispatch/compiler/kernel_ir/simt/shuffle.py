@@ -47,8 +47,8 @@ def shuffle(
     Args:
         build: The builder.
         value: The register of this invocation that others read.
-        mode: DOWN, INDEX or XOR.
-        offset: Number that selects the lane to read, see `ShuffleOp`.
+        mode: The lane to read: DOWN, own lane + `offset`; INDEX, `offset`; XOR, own lane xor `offset`.
+        offset: The number that `mode` explains.
         lanes: Number of lanes that take part, from lane 0 on.
         lane: An i32 that replaces `offset`; None if there is none.
     """

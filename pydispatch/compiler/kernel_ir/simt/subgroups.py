@@ -24,7 +24,7 @@ from pydispatch.ir.dialects.pyd.subgroups import (
 
 
 def use_shuffles(function: FuncOp, ops: Ops) -> bool:
-    """Rewrite the operations on subgroups of a function, in place, and return whether there were any.
+    """Replace the subgroup operations of a function by shuffles and ballots; return whether there were any.
 
     `ops` are the operations of the function by name.
     """

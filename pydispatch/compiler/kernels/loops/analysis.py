@@ -305,7 +305,10 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
 
 
 def _loops_over_row(trial: Trial, nest: LoopNest) -> dict[OpResult, list[Builder]]:
-    """Return, for each value that loops of a trial compute for a whole row, the bodies of these loops in order."""
+    """Return, for each value that loops of a trial compute for a whole row, the bodies of these loops in order.
+
+    A trial is an emission of the nest that is only analyzed, and then discarded.
+    """
     row = trial.indices[: nest.outer_rank]
     bodies: dict[OpResult, list[Builder]] = {}
     for value, builder, indices in trial.elements.computed_elements:
@@ -319,8 +322,8 @@ def _loops_over_row(trial: Trial, nest: LoopNest) -> dict[OpResult, list[Builder
 def _is_read_in_place(trial: Trial, value: SSAValue) -> bool:
     """Return whether the innermost loop of a nest reads a value only at the indices of the elements that it stores.
 
-    Return False, too, if an element of the value is computed between the loops: loops would load it at their own place,
-    the innermost loop perhaps after it has stored another element there.
+    The reads are those of `trial`, an emission of the nest that is only analyzed. Return False, too, if an element of
+    the value is computed between the loops: the innermost loop might load it after it has stored another element there.
     """
     innermost_loop = trial.levels[-1]
     for computed, builder, indices in trial.elements.computed_elements:

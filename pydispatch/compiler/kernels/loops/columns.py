@@ -231,10 +231,10 @@ class _StageEmitter:
         self.sums = [buffers.block_sums[result] for result in stage.op.results] if has_blocks else self.totals
 
     def _pays_jamming(self, op: Operation) -> bool:
-        """Return whether passes of several steps are faster: for inexpensive sums of floats over enough columns.
+        """Return whether unroll-and-jam is faster: whether a pass over the columns should add several steps at once.
 
-        The steps of a column in one pass form a chain of dependent operations. Additions of floats are short; a chain
-        of maxima would wait for the results of longer instructions.
+        It is for inexpensive sums of floats over enough columns. The steps of a column in one pass form a chain of
+        dependent operations. Additions of floats are short; a chain of maxima would wait for longer instructions.
         """
         # A range of unknown size is assumed to have enough columns.
         count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED

@@ -145,7 +145,10 @@ def emit_slices_in_order(
     dims = update.dims(elements)[: update.slice_index_rank]
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the update by the slice at position `flat`, if it belongs to the part."""
+        """Emit the update by the slice at position `flat`, if it belongs to the part.
+
+        Slices that may write the same element have equal conflict keys, so that one part applies them in order.
+        """
         leading = builder.split(flat, dims)
         is_in_part: SSAValue | bool = True
         if parts != 1:

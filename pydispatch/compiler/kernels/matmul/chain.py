@@ -104,7 +104,7 @@ class Chain:
     def second_loops(self) -> list[int]:
         """For each dimension of `rows`, the loop of the second product that runs over it.
 
-        It is [0, 1, 3] in the example above, if the loops of the second product are (head, query, element, key).
+        It is [0, 1, 3] for rows [head, query, key], if the loops of the second product are (head, query, element, key).
         """
         dims = self.second.a.axis_dims
         assert dims is not None, "`_has_kernel` must have checked it"

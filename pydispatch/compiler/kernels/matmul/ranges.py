@@ -145,7 +145,8 @@ class _Ranges:
 def _elements(value: Attribute) -> Range | None:
     """Return the least and the greatest element of a constant, as signed integers.
 
-    Return None for a large or empty constant, or if its elements are stored unsigned and have different signs.
+    Return None for an array of more than `MAX_ELEMENTS`, for an empty constant or one of floats, and if elements are
+    stored unsigned and, read as signed, have different signs.
     """
     if isinstance(value, NumPyArrayAttr) and value.count <= MAX_ELEMENTS:
         value = value.dense()

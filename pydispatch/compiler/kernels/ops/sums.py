@@ -207,4 +207,5 @@ class _SumNest:
             is_whole_block = isinstance(size, int) and size % level.step == 0
             ranges = {**ranges, dim: (index, block_end if is_whole_block else build.least(block_end, size))}
         inner_loops = partial(self.loops, depth + 1, indices, ranges, build)
+        # `fresh`: the sums of an iteration start from -0.0, and are added to the carried ones at its end.
         return with_fresh_accumulators(build, carried, self.sums, inner_loops) if level.fresh else inner_loops(carried)

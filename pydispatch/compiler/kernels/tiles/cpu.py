@@ -195,9 +195,10 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
 
 
 def _end_of_steps(build: Builder, part: TileView | None, index: int, steps: int) -> Index | None:
-    """Return the number of the `steps` of K at which a factor that is a part of a view ends; None if it has all steps.
+    """Return how many of the `steps` of K a factor has before the end of its view; None if it is known to have all.
 
-    Steps before the view are not subtracted: a part that begins there is copied. index: 0 for A, 1 for B.
+    The factor is the part `part` of a view, A (`index` 0) or B (1); it is None for a factor that is not read in place.
+    Steps before the view are not subtracted: a part that begins there is copied.
     """
     k_dim = 1 - index  # the columns of A, the rows of B
     if part is None or part.is_known_inside(k_dim, steps):

@@ -103,8 +103,9 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
 def _only_reduction(trial: Trial) -> EmittedElement | None:
     """Return the element of the only reduction that a trial emitted; None for several elements, or none.
 
-    A block has one accumulator per element. So the reduction must have one result, the nest must read only one element
-    of it in each iteration, and the indices of this element must be those of the nest in some order.
+    A trial is an emission of the loop nest that is only analyzed, and then discarded. A block has one accumulator per
+    element. So the reduction must have one result, the nest must read only one element of it in each iteration, and the
+    indices of this element must be those of the nest in some order.
     """
     elements = trial.elements
     reductions = {id(op) for op, _ in elements.emitted_reductions}

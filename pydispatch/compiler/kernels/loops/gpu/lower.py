@@ -356,7 +356,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
 
 
 def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
-    """Emit an update without order, one written element per invocation."""
+    """Emit an update whose elements may be written in any order: each invocation writes one."""
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)
     dims = update.dims(elements)

@@ -166,7 +166,7 @@ class PairedBlock:
     column_pair: Index
 
     def points(self, build: Builder) -> list[list[Index]]:
-        """Return, for each element, the index of each loop of the reduction; 0 for reduced loops."""
+        """Return for each element of the block the index in each loop of the reduction; 0 for reduced loops."""
         points = []
         for row_and_column in self.offsets:
             point = list(self.corner)

@@ -194,7 +194,7 @@ class _BlockProducts(PanelWorkgroup):
 
         def block(inner: Builder, block_of_chunk: Index) -> None:
             """Emit the products of all rows with one block of K."""
-            # The register block at row 0 and column 0, the two zeros.
+            # The register block at row 0 and column 0 of the panel, the two zeros; `_replace` sets others below.
             start = _Position(panel, inner.plus(first_block, block_of_chunk), block_of_chunk, 0, 0, first_total)
             if sizes.matrix_steps:
                 if match.bits == 4:

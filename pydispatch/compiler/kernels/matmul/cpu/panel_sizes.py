@@ -114,8 +114,10 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 
 
 def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
-    """Return how many operations a kernel that unpacks weights in registers takes per vector of weights, for all
-    rows."""
+    """Return how many instructions a kernel that unpacks weights in registers takes for each vector of weights.
+
+    It is the sum over all `total_rows` rows of A; the vector is loaded and unpacked once for each block of rows.
+    """
     blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
     if not digits:
         return UNPACKING * blocks + total_rows

@@ -113,8 +113,10 @@ class RowConversion:
         return Rows(copy=copy, digits=digits, units=units, low=low, high=high, sums=sums)
 
     def emit(self, build: Builder, first_block: Index) -> None:
-        """Emit the copy of the rows of A into `buffers`, for the chunk of K that begins with the block
-        `first_block`."""
+        """Emit the stores into `buffers` for the chunk of K that begins with the block `first_block`.
+
+        They are a copy of the rows of A, and for each block of a row its sum, and its digits if A is converted to them.
+        """
         rows, count = self.buffers, self.rows * self.blocks
         self.copy_rows(build, rows.copy, self.steps, first_block, self.blocks)
         if rows.digits is None:

@@ -182,9 +182,9 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
 
 
 def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
-    """Return a smaller tile for tensor cores if A, B or both are loaded element by element.
+    """Return a smaller tile for tensor cores, for an A or B (or both) that is loaded element by element.
 
-    The sums of a larger tile would leave too few registers for these loads.
+    The tile has half the depth. More sums, or a deeper tile, would leave too few registers for these loads.
     """
     most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
     if are_both_scalar and tile.height * tile.width > most_elements:
@@ -219,7 +219,8 @@ class _Multiplication(NamedTuple):
 def _multiplication(contraction: Contraction, architecture: int) -> _Multiplication | None:
     """Return how factors are multiplied on a device of the compute capability `architecture`, such as 80.
 
-    Return None for element types without a kernel.
+    Factors of 16-bit floats are multiplied by tensor cores ("tensor") if the device has them for these types, others
+    one by one ("fma"). Return None for element types without a kernel.
     """
     a, b = contraction.a.value, contraction.b.value
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
