@@ -3,6 +3,7 @@ computed for each (make_computed.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,48 @@ def test_slices_backwards(constants: dict[str, int], size: int | str, tmp_path: 
             np.testing.assert_array_equal(found, np.float32(expected), err_msg=f"{given} of {n}")
     with pytest.raises(pd.CompileError, match="layer: error: Slice: a step is 0"):
         sliced(tmp_path, size, 0, **constants)
+
+
+@pytest.mark.parametrize("size", [4, "m", "n"])
+@pytest.mark.parametrize("step", [2, -1])
+@pytest.mark.parametrize("bound", ["start", "end"])
+@pytest.mark.parametrize("position", [lambda n: -n, lambda n: n - 3, lambda n: 2 - n], ids=["-n", "n - 3", "2 - n"])
+def test_slices_at_sizes_of_calls(
+    position: Callable[[int], int], bound: str, step: int, size: int | str, tmp_path: Path
+) -> None:
+    """A bound of a slice of x [size] is an expression of the size of w [n], which is negative in some calls."""
+    factor, offset = position(1) - position(0), position(0)
+    known = {
+        "a": 0,
+        "t": step,
+        "k": factor,
+        "o": offset,
+        "last": 1 << 62 if step > 0 else -(1 << 62),
+        "first": 0 if step > 0 else 1 << 62,
+    }
+    bounds = ["p", "last"] if bound == "start" else ["first", "p"]
+    nodes = [
+        wire.node("Shape", ["w"], ["n"]),
+        wire.node("Mul", ["n", "k"], ["scaled"]),
+        wire.node("Add", ["scaled", "o"], ["p"]),
+        wire.node("Slice", ["x", *bounds, "a", "t"], ["y"]),
+    ]
+    weights = [wire.tensor(name, [1], I64, (9, np.int64(v).tobytes())) for name, v in known.items()]
+    program = loaded(
+        wire.model(nodes, [wire.value("x", size), wire.value("w", "n")], [wire.value("y", "k")], weights), tmp_path
+    )
+    for n, m in product((0, 1, 2, 3, 4, 7), (0, 1, 2, 3, 4, 9)):
+        if (size == "n" and m != n) or (isinstance(size, int) and m != size):
+            continue
+        x, at = np.arange(m, dtype=np.float32), position(n)
+        at += m if at < 0 else 0
+        if step > 0:
+            at = min(max(at, 0), m)
+            expected = x[at::step] if bound == "start" else x[:at:step]
+        else:  # backwards a start is an element, and an end may be before the first one
+            at = min(max(at, 0 if bound == "start" else -1), m - 1)
+            expected = x[: at + 1][::-1] if bound == "start" else x[at + 1 :][::-1]
+        np.testing.assert_array_equal(program.main(x, np.zeros(n, np.float32)), expected, err_msg=f"{n}, {m}")
 
 
 def ranged(folder: Path, step: int | str) -> Any:

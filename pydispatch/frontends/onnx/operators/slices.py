@@ -110,8 +110,8 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
 def _clamped(call: NodeCall, position: Integer, size: Size, most: Size, is_reversed: bool = False) -> Size:
     """Return a position on an axis of `size` elements, clamped to the range from 0 to `most`.
 
-    On an axis of 5, with `most` 5, the position -2 becomes 3, and 9 becomes 5. A number beyond `_LIMIT`, by which files
-    write "to the end", is beyond any size, also a symbolic one.
+    On an axis of 5, with `most` 5, the position -2 becomes 3, and 9 becomes 5. So does a position n - 7 in calls in
+    which n is 5. A number beyond `_LIMIT`, by which files write "to the end", is beyond any size, also a symbolic one.
 
     Args:
         call: The node.
@@ -123,11 +123,9 @@ def _clamped(call: NodeCall, position: Integer, size: Size, most: Size, is_rever
     if isinstance(position, HostInteger):
         position = _from_end(call, position, size)
         return (-1 - position + size if is_reversed else position).max(0).min(most).size()
-    if not isinstance(position, Expr):
-        if abs(position) > _LIMIT:
-            return 0 if (position < 0) != is_reversed else most
-        if position < 0:
-            position = size + position
+    if not isinstance(position, Expr) and abs(position) > _LIMIT:
+        return 0 if (position < 0) != is_reversed else most
+    position += size * one_unless_empty(maximum(-position, 0))  # a negative one counts from the end
     if is_reversed:
         # Element 0 is the last one; an empty axis has none, but sizes are compared as if they were at least 1.
         position = size - one_unless_empty(size) if position == 0 else size - 1 - position
