@@ -159,9 +159,10 @@ class _Contract:
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
-        """Return the largest number of workgroups along x, y and z.
+        """Return the numbers of workgroups along x, y and z that a dispatch may have at most, as index values.
 
-        A number is -1 where the program states the grid itself, or if it depends on other values than sizes.
+        They are the results of the export's count region. A number is -1, for no limit, if the program states the grid
+        itself, or if the number depends on other values than sizes.
         """
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
@@ -223,7 +224,10 @@ class _Contract:
         return self._offset(op, mapping, self._byte_count(static_count, dynamic_count, bits))
 
     def _byte_count(self, static_count: int, dynamic_count: SSAValue | None, bits: int) -> SSAValue:
-        """Return the bytes of static_count * dynamic_count elements of `bits` bits; None counts as 1."""
+        """Return the bytes that static_count * dynamic_count elements of `bits` bits take in memory, rounded up.
+
+        A `dynamic_count` of None counts as 1.
+        """
         # Of less than 8 bits, only elements of 2 and 4 share a byte in memory.
         element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
         if dynamic_count is None:

@@ -69,8 +69,9 @@ def _is_reached_once(origin: Operation, store: Operation) -> bool:
 
 
 def _may_follow(op: Operation, origin: Operation) -> bool:
-    """Return whether an operation may run after `origin`. One in another region, such as a loop, counts as one that
-    may.
+    """Return whether `op` may run after `origin`, by the control flow of their region.
+
+    The answer is True, without analysis, if they are in different regions, such as a loop body and its surroundings.
     """
     block, start = op.parent, origin.parent
     assert block is not None and start is not None

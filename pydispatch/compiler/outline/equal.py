@@ -24,9 +24,9 @@ class KnownExecutables:
         self._known: dict[Hashable, flow.DispatchOp] = {}
 
     def reuse(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
-        """Make `dispatch` call an earlier executable equal to `executable`, its own, and return whether there is one.
+        """Make `dispatch` call an earlier executable that equals its own, `executable`; return whether there is one.
 
-        The caller then drops `executable`. If there is none, `executable` is recorded for later dispatches.
+        If there is, the caller drops `executable`. Otherwise `executable` is recorded for later dispatches.
         """
         first = self._known.setdefault(structural_key(executable), dispatch)
         if first is dispatch:

@@ -48,7 +48,7 @@ def _symbol(op: Operation) -> str:
 
 
 def _name(op: hal.DispatchExternOp, taken: set[str]) -> str:
-    """Return a free symbol for the executable of an external dispatch, and take it."""
+    """Return a new symbol for the executable of an external dispatch, and add it to `taken`."""
     base = "".join(c if c.isalnum() else "_" for c in f"extern_{op.export_name.data}")
     name, n = base, 1
     while name in taken:
@@ -97,7 +97,10 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
 
 
 def _export(op: hal.DispatchExternOp, ordinal: Attribute) -> Operation:
-    """Return the export of an external dispatch in a variant; `ordinal` is its index in the target's objects."""
+    """Return an export with the name, layout, sizes and grid that an external dispatch states, for one variant.
+
+    ordinal: index of the kernel in the objects of the variant's target.
+    """
     properties: dict[str, Attribute | None] = {
         "sym_name": op.export_name, "sym_visibility": StringAttr("public"), "ordinal": ordinal,
         "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,

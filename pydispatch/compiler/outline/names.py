@@ -63,7 +63,10 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
 
 
 def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
-    """Return the name of the well-known computation that the operations form together, or None."""
+    """Return "softmax", "normalize" or "attention" if the operations seem to form this computation, else None.
+
+    The result is part of a dispatch's name, so that a wrong guess misleads only readers.
+    """
     reductions = [o for o in ops if is_reduction(o)]
     words = [w for op in ops for w in body_words(op)]
     contraction = any(is_contraction(o) for o in ops)

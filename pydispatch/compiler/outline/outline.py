@@ -224,7 +224,10 @@ class Outline:
         return mapping
 
     def _host_values(self) -> _HostValues:
-        """Emit the sizes that the dispatch passes before the last operation of the group, where it is inserted."""
+        """Return the sizes that the dispatch passes to the kernel and states for its tensors, as values of the host.
+
+        Sizes that must be computed are emitted before the last operation of the group.
+        """
 
         def values(terms: Sequence[Term]) -> list[SSAValue]:
             """Return sizes as values of the host function."""
@@ -237,7 +240,7 @@ class Outline:
         )
 
     def _dispatch(self, function: func.FuncOp, host: _HostValues) -> flow.DispatchOp:
-        """Return the dispatch of the function, with the sizes of `host`."""
+        """Build the dispatch that calls `function`, with the sizes of `host`; it is not inserted yet."""
         workload = host.sizes if self.grid is None else self.grid.workload
         dispatch = flow.DispatchOp(
             operands=[

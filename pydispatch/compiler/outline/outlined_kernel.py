@@ -48,7 +48,7 @@ class OutlinedKernel(KernelBody):
     """
 
     def __init__(self, op: Operation, name: str) -> None:
-        """Begin with an empty kernel, and with the workload that the region states."""
+        """Create a builder with an empty kernel, and with the workload that the region states."""
         super().__init__(Block())
         self.op = op
         self.source = op  # the operation that is being translated, for the locations of new ones

@@ -155,7 +155,10 @@ class RegionKernel(OutlinedKernel):
         return self.memref_of_result[value]
 
     def _scratch(self, value: SSAValue) -> SSAValue:
-        """Allocate memory of the workgroup for a tensor that does not leave the dispatch, and return it."""
+        """Emit an alloca, memory of one workgroup, for a tensor that is no result of the dispatch; return its memref.
+
+        Raises CompileError for a dynamic size.
+        """
         assert isinstance(value.type, TensorType)
         if any(n < 0 for n in value.type.get_shape()):
             raise self.error(
@@ -252,10 +255,11 @@ class RegionKernel(OutlinedKernel):
         return operand_index
 
     def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
-        """Emit the memref of a result that is a new tensor: it overwrites no tensor of the host.
+        """Emit the memref of a result that overwrites no tensor of the host, and record it in `memref_of_result`.
 
         Args:
-            root: The tensor in the body that the result overwrites, empty or created there; it gets the memref.
+            root: The tensor that the result overwrites, an empty one or one that the body creates. Its elements are
+                stored in the memref.
             offset: Index of the result among those that are new tensors.
             dims: Dynamic sizes of the result, values of the host function.
         """

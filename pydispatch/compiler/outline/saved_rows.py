@@ -208,7 +208,7 @@ def _update_at(use: Use) -> Operation | None:
 
 
 def _is_read(use: Use) -> bool:
-    """Return whether a use only reads a tensor: nothing that follows is computed in its memory."""
+    """Return whether a use only reads a tensor: neither the user, nor a user of a view by it, writes its memory."""
     op = use.operation
     if isinstance(op, ShapedCall):
         return op.operands[use.index] not in op.overwritten_arguments()

@@ -51,7 +51,7 @@ class KernelBody(ABC):
     """
 
     def __init__(self, block: Block) -> None:
-        """Begin with no operation of the body translated. block: the block of the kernel to append to."""
+        """Create a translator that appends to `block`, a block of the kernel."""
         self.block = block
         self.mapping: dict[SSAValue, SSAValue] = {}  # scalar of the body → the same scalar in the kernel
         self.source: Operation  # the operation of the body that is being translated

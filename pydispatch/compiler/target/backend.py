@@ -100,7 +100,7 @@ class Backend:
             cpus: Names of CPUs. There is a copy for each one of the target's architecture; empty for the target's own.
             features: LLVM features ("+avx2,-fma") that replace those of the target; "" for its own.
         """
-        return [target]
+        return [target]  # by default a backend's targets name no CPUs
 
     def has_format(self, format: str) -> bool:
         """Return whether a binary format is this backend's."""

@@ -161,7 +161,7 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
 def _stated(
     export: hal.ExecutableExportOp, read: Callable[[hal.ExecutableExportOp], list[Any] | None]
 ) -> list[Any] | None:
-    """Return the value that `read` parses from an attribute of an export. Raises CompileError if it is malformed."""
+    """Return `read(export)`, the value that it parses from an attribute; raise CompileError if that is malformed."""
     try:
         return read(export)
     except VerifyException as error:
@@ -359,7 +359,7 @@ def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:
 
 def inline_bytes(data: Attribute, op: Operation) -> bytes:
     """Return the bytes of an inline `data` entry of the operation `op`; CompileError for an unsupported attribute."""
-    if isinstance(data, StringAttr):  # one character for each byte
+    if isinstance(data, StringAttr):  # one character, U+0000 to U+00FF, for each byte
         return data.data.encode("latin-1", "surrogateescape")
     if isinstance(data, BytesAttr):
         return bytes(data.data)

@@ -18,7 +18,9 @@ ELEMENTWISE = ""
 
 @cache
 def rules_by_name() -> dict[str, TensorOp]:
-    """Return every rule by the name of its operation, also those of extensions; ELEMENTWISE is a name, too.
+    """Return every rule, also those of extensions, by the name of its operation.
+
+    The rule for all elementwise operations without one of their own is under ELEMENTWISE.
 
     Raises ExtensionError for an operation that has two rules.
     """

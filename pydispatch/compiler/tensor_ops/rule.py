@@ -52,14 +52,14 @@ class TensorOp:
         return ()
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the element of a result at `indices`: one for each dimension, in bounds.
+        """Emit the computation of one element of a result, and return the element.
 
         Args:
             elements: Access to operands: `at` emits an element, `dims` sizes, `scalar` and `index` a scalar operand.
             build: Builder of the code.
             op: The operation.
             result: Its result.
-            indices: Index of the element in the result.
+            indices: Index of the element in each dimension of the result, in bounds.
         """
         raise unsupported(op, "no rule computes an element of its result")
 

@@ -34,8 +34,10 @@ class Elementwise(TensorOp):
         return [[Dim(v, axis) for v in values] for axis in range(rank)]
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Compute the element from those of the operands at the same indices; operands of rank 0 and scalars are used
-        for all indices. Elements of the operation's other results are computed, too, and cached for their readers."""
+        """Emit the element from those of the operands at the same indices; one of rank 0 is used for all indices.
+
+        The elements of all results are emitted together. Those of the other results are cached for their readers.
+        """
         operands = [
             e.at(build, v, indices if shape_of(v) else []) if isinstance(v.type, TensorType) else e.scalar(v)
             for v in op.operands

@@ -50,8 +50,9 @@ class Constant(TensorOp):
         return e.table(build, attribute, indices)
 
     def is_fill(self, op: Any) -> bool:
-        """Return whether all readers may compute the constant instead of loading it: a scalar, a splat, or a small
-        one."""
+        """Return whether every kernel may have a copy of the constant instead of loading it: a scalar, a splat, or a
+        tensor of at most SMALL_CONSTANT elements.
+        """
         value = op.properties.get("value")
         if not isinstance(op.results[0].type, TensorType):
             return True

@@ -34,8 +34,8 @@ class TensorGather(TensorOp):
     rereads = True  # slices may overlap
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return a size of the batch, that of a dimension of the source that a slice covers, or 1 for one that is
-        gathered.
+        """Return the size of the result along `axis`: that of a batch dimension of the indices, that of a dimension of
+        the source that slices cover, or 1 along a gathered dimension.
 
         In the example of the class, axis 0 has the size of dimension 0 of i, and axes 1 and 2 have those of dimensions
         0 and 2 of s. Axis 2 of a result of 5x4x?x6 has the size 1.

@@ -45,7 +45,9 @@ class Generic(TensorOp):
         return structured(op).loop_dims
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
-        """Require that sliding windows stay in bounds: indices that are no single loop dimension."""
+        """Yield the requirement that each operand index that is more than a loop dimension, as of a sliding window, is
+        in bounds.
+        """
         generic = structured(op)
         loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in generic.loop_dims]
         for operand_index, (value, map_) in enumerate(zip(generic.operands, generic.maps, strict=True)):
@@ -74,8 +76,8 @@ class Generic(TensorOp):
         )
 
     def repeats_cheaply(self, op: Any) -> bool:
-        """Return whether the operation is a broadcast, whose operands have fewer elements than the result, with little
-        work for each element.
+        """Return whether the operation is a broadcast with little work per element: each operand that it reads has
+        fewer dimensions than the result.
         """
         generic = structured(op)
         if any(kind != "parallel" for kind in generic.iterators) or len(op.results) != 1:
@@ -97,7 +99,10 @@ class Dispatch(TensorOp):
     name = "flow.dispatch"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the stated size of a dynamic dimension: sizes of all results are listed one after the other."""
+        """Return the size that the operation states for a dynamic dimension; None for a static one.
+
+        The operands `result_dims` are the dynamic sizes of all results, one result after the other.
+        """
         dims = iter(op.result_dims)
         for other in op.results:
             for position, n in enumerate(shape_of(other)):

@@ -28,7 +28,7 @@ class Pad(TensorOp):
         return add([Dim(op.source, axis), *(mixed_operands(op, side)[axis] for side in ("low", "high"))])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Read the source at `index - low` where the element is one of its own; else compute the padding value."""
+        """Return the element: that of the source at `index - low` if this is inside of it, else the padding value."""
         low, _ = pad_amounts(elements, op)
         is_inside = is_in_source(elements, build, op, indices)
         source_indices = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
