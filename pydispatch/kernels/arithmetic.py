@@ -210,7 +210,10 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
 
 
 def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return Python's max or min with NaN as the result for NaN operands, like arith.maximumf and arith.minimumf."""
+    """Return a function like `choose`, Python's max or min, that returns NaN if an operand is NaN.
+
+    So literals are folded to what arith.maximumf and arith.minimumf compute.
+    """
 
     def extreme(a: Any, b: Any) -> Any:
         """Return the larger or the smaller number, or NaN."""

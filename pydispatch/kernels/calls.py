@@ -343,7 +343,7 @@ def _float_function(name: str) -> Handler:
 def _refuse_nested_collective(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Raise CompileError for a collective, such as group_sum, within an expression.
 
-    Those that are statements of their own have no handler: they are lowered where the kernel is split into phases.
+    A collective that is a statement of its own never gets here: it is lowered where the kernel is split into phases.
     """
     name = ast.unparse(node.func)
     remedy = "put it between statements"

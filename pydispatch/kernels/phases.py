@@ -82,9 +82,10 @@ class Phases(LoopBounds):
         return COLLECTIVES.get(called, "") if may_be_key(called) else ""
 
     def kind_of(self, statement: ast.stmt) -> str:
-        """Return the kind of a statement, as in `Stretch.kind`.
+        """Return the kind of a statement, one of the values of `Stretch.kind`.
 
-        A control statement that contains a collective is "control".
+        It is "barrier", "shared", "reduction" or "exchange" for a collective, "control" for a control statement that
+        contains one, and "phase" for any other statement.
         """
         kind = self._collective_kind(statement.value) if isinstance(statement, (ast.Assign, ast.Expr)) else ""
         if kind:
@@ -330,7 +331,10 @@ class Phases(LoopBounds):
         types: list[str] = []  # gets the type of the value when the body is emitted
 
         def body() -> None:
-            """Emit the invocation's own value, and how two of them are combined; add its type to `types`."""
+            """Emit `scf.reduce` of this invocation's value, with a region that combines two values by `symbol`.
+
+            The type of the value is appended to `types`.
+            """
             scalar = self._own_value(call)
             if scalar.type == "i1":
                 raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")

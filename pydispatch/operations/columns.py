@@ -75,10 +75,10 @@ class _Columns:
         )
 
     def term(self, scalars: Scalars) -> Scalar:
-        """Return term k of an element of the image: the element of one window, or 0.
+        """Return the k-th summand of an element of the image (col2im): element k of one window, or 0.
 
-        It is element k of the window whose element k is at this position of the image. The loops are n, channel, one
-        for each spatial axis, k.
+        At most one window has its element k at this position of the image; without one the summand is 0. The loops are
+        the image n, its channel, one loop for each spatial axis, and k.
         """
         coords = CoordinateBuilder(scalars.block, [])
         batch, channel, k = coords.loop_index(0), coords.loop_index(1), coords.loop_index(2 + len(self.kernel))

@@ -144,7 +144,10 @@ def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Convert a tensor to another type, as `Reals.convert` does."""
+    """Return x with elements of another type; a small constant is converted at compile time.
+
+    Integers wrap around; floats are rounded to nearest, or truncated to integers; every number but 0 is true.
+    """
     if x.dtype == dtype:
         return x
     if x.is_symbolic and dtype.is_integer:  # its elements are expressions of sizes

@@ -27,7 +27,10 @@ class Enumeration(Data[str]):
 
     @classmethod
     def parse_short(cls, parser: AttrParser) -> Attribute:
-        """Parse the attribute where its kind is known from the context: a keyword, a string, or the full attribute."""
+        """Parse a value that stands where this enumeration is expected: `WORD`, `"WORD"`, or `#dialect.name<WORD>`.
+
+        Any other attribute is returned as it is: the verifier of the operation rejects it.
+        """
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word is None:

@@ -71,12 +71,14 @@ class AttrDict(AttrDictDirective):
     short_forms: dict[str, type[Enumeration]]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a dictionary of attributes; an entry with the name of a property becomes this property."""
+        """Parse a dictionary: an entry with the name of a property sets it, and any other entry is an attribute.
+        Raise a parse error for a property that the text before the dictionary has set.
+        """
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
         start = parser.pos
         for key, value in self._parse_entries(parser).items():
-            name = FORMER_ATTRIBUTES.get(key, key)  # of an attribute that is now a property of another name
+            name = FORMER_ATTRIBUTES.get(key, key)  # older releases: an attribute that is a renamed property today
             if name not in self.expected_properties:  # not a property of the operation
                 state.attributes[key] = value
             elif name in state.properties:  # the syntax before the dictionary has set it
@@ -205,7 +207,7 @@ class AnyOrder(FormatDirective):
     attributes: AttrDict
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the clauses in any order, each at most once, by the word that begins them."""
+        """Parse the clauses of `oilist` in any order, each at most once; the first word of a clause identifies it."""
         by_word = {_word(clause): clause for clause in self.clauses}
         seen: set[str] = set()
         while (word := parser._current_token.text) in by_word or word == "attributes":

@@ -99,10 +99,10 @@ def read_program(path: str | os.PathLike[str]) -> str:
 
 
 def read_small_program(path: str | os.PathLike[str], most: int) -> str | None:
-    """Read a program as `read_program`.
+    """Return the program in a file like `read_program`; None if it is too large, or not a text file.
 
-    Return None if it has more than `most` bytes without the digits of long literals, and if it is no regular file or
-    begins with control characters. Such a file is not read to its end.
+    Too large is a program of more than `most` bytes without the digits of its long literals. A file that is no regular
+    file, such as a pipe, or that begins with control characters, is no text file. Neither is read to its end.
     """
     if not Path(path).is_file():  # reading a pipe would consume it
         return None
@@ -202,7 +202,10 @@ class _Reader:
         return self._has_resources
 
     def _decode(self, blob: io.BytesIO, *, is_end: bool) -> bool:
-        """Decode digits of a long literal; return False if more may follow."""
+        """Move the digits at the start of `_text`, which continue a long literal, into `blob` as bytes.
+
+        Return False if the next bytes of the text may continue the literal; True if it is complete, or malformed.
+        """
         data = _unhex(self._text)
         blob.write(data)
         del self._text[: 2 * len(data)]
@@ -217,10 +220,7 @@ class _Reader:
         return True
 
     def _take(self, size: int) -> None:
-        """Decode the first `size` bytes of `_text`, up to digits that are taken out, and move them to `_before`.
-
-        Line ends of a file become \\n.
-        """
+        """Move the first `size` bytes of `_text`, decoded from UTF-8, to `_before`; line ends of a file become \\n."""
         self._has_resources = self._has_resources or self._text.find(_RESOURCES, 0, size) >= 0
         text = self._text[:size].decode("utf-8", "strict" if self._is_file else "surrogatepass")
         if self._is_file and "\r" in text:

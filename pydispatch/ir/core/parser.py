@@ -193,7 +193,10 @@ class ProgramParser(FastParser):
     # --- locations: operations have those in this text; of `loc(...)` in the text only names are used ---
 
     def parse_optional_location(self) -> LocationAttr | None:
-        """Parse `loc(...)`. Return the location of `loc("name")`, an unknown one for others, None without `loc`."""
+        """Parse an optional `loc(...)`: return a NamedLoc for `loc("name")`, `_UNKNOWN_LOC` for any other content.
+
+        Return None, with nothing consumed, if no `loc(` is next.
+        """
         if self._current_token.text != "loc":
             return None
         content = self.lexer.input.content
@@ -406,7 +409,10 @@ class ProgramParser(FastParser):
     # --- the whole ---
 
     def parse_program(self) -> ModuleOp:
-        """Parse the module; operations outside of a module are put into one."""
+        """Parse the whole text and return its module; top-level operations without a module are put into a new one.
+
+        Raise CompileError with the location of the error for an invalid text.
+        """
         try:
             return self.parse_module()
         except ParseError as e:

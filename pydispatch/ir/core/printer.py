@@ -27,7 +27,10 @@ class ProgramPrinter(Printer):
         self._elide_bytes = elide_bytes
 
     def print_op(self, op: Operation) -> None:
-        """Print an operation by its refined format, if it has one and the generic format is not requested."""
+        """Print an operation, by the function that `refine` registered for its class if there is one.
+
+        Other operations, and all of them if the generic format is requested, are printed by xDSL.
+        """
         refined = refinement(type(op))
         if refined is None or refined.print is None or self.print_generic_format:
             super().print_op(op)

@@ -68,9 +68,9 @@ class _Verification:
         return tuple(trait for trait in self._definition.traits if type(trait).verify is not OpTrait.verify)
 
     def __call__(self, op: Operation, seen: Seen) -> None:
-        """Verify an operation: its types and properties unless its key is in `seen`, its traits, and its own check.
+        """Verify an operation: its types and properties, its traits, and its own check; raise VerifyException.
 
-        The key is added to `seen`.
+        The check of types and properties is skipped if `seen` has the operation's `_key`, which is added otherwise.
         """
         key = _key(op) if self._is_cacheable else None
         if key is None:

@@ -159,7 +159,7 @@ class BindingSubspanOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check the number of dynamic sizes."""
+        """Check that there is one operand for each dynamic dimension of the result."""
         expected = syntax.dynamic_dims(self.result.type)
         if len(self.dynamic_dims) != expected:
             raise VerifyException(

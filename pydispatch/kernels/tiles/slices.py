@@ -88,7 +88,7 @@ class ViewSlice:
     def shape(self) -> Shape:
         """Shape of the tile that the slice loads: an axis for each range, none for a single index.
 
-        Tiles among the indices have the axes `index_shape` together, from axis `index_axis` on.
+        All tiles among the indices, which are broadcast together, contribute the axes `index_shape` at `index_axis`.
         """
         sizes = tuple(range_.size for range_ in self.ranges if range_.size is not None)
         return sizes[: self.index_axis] + self.index_shape + sizes[self.index_axis :]
@@ -406,7 +406,8 @@ class Slices(Scans):
             message = f"a tile of {tile.shape_text} is stored into {sizes} elements"
             raise self.error(node, message, "store a tile of the same shape")
         self.check_type(node, tile, memory.dtype, f"{what} is {memory.dtype}")
-        # A tile that reads other elements of the memory than it is stored to is computed before the first store.
+        # A tile that reads other elements of the memory than it is stored to is computed before the first store. Equal
+        # origins and shapes: each element reads only the element of the memory that it is stored to.
         read_origin = tile.reads.get(memory.name, part.origin)
         if read_origin != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
             return self.materialized(node, tile, is_temporary=True)

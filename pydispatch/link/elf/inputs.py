@@ -187,7 +187,7 @@ class Object:
                 part.relocations += self._relocations(section, part)
 
     def _part(self, name: str, section: ElfSection) -> InputSection:
-        """Convert the section `name`; raise LinkError if its alignment or size is invalid."""
+        """Return `section`, named `name`, as an InputSection; raise LinkError if its alignment or size is invalid."""
         if section.alignment & (section.alignment - 1):
             raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
         if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:

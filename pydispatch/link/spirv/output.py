@@ -191,7 +191,11 @@ class SpirvOutput:
         self, op: int, operands: Sequence[int], type_: int = 0, decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:  # fmt: skip
-        """Add a global even if an equal one exists, and return its id. The arguments are those of share()."""
+        """Add a global, such as a variable, even if an equal one exists, and return its new id.
+
+        `type_` is the id of the result type, 0 for none. The operands follow the result id. For `decorations` and
+        `members`, see share().
+        """
         new_id = self.id()
         self._append_global(op, instruction(op, [*([type_] if type_ else []), new_id, *operands]), new_id)
         if decorations:

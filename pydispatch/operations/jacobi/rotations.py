@@ -103,7 +103,10 @@ def sweep_until_converged(
         return carried[0]
 
     def sweep(carried: list[Tensor]) -> list[Tensor]:
-        """Do every round of a sweep, and return the new carried tensors."""
+        """Do every round of a sweep, and return the new carried tensors.
+
+        They are [whether another sweep follows, number of sweeps so far, *the state that `rotate` changes].
+        """
         _, sweeps, *now = carried
         if reset_index is not None:  # a tensor that accumulates over one sweep, such as its largest residual
             now[reset_index] = shapes.full(builder, 0.0, now[reset_index].shape, dtype)
@@ -164,7 +167,8 @@ def rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor
 def next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:
     """Permute the rows of x [batch, 2 half, k] to their positions in the next round of the tournament.
 
-    Row 0 stays. The other rows of the first half move down, those of the second half up, and two change halves.
+    Row 0 stays. The other rows of the first half move down, those of the second half up, and two change halves. `half`
+    is at least 2.
     """
     # Ranges of rows (begin, end), in the order of the next round.
     blocks = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]

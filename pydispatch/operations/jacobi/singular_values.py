@@ -205,7 +205,8 @@ def _squared_cosine(p: Element, q: Element, r: Element) -> Element:
 def _sorted_lengths(builder: Builder, rows: Tensor, vectors: Tensor, n: Size) -> tuple[Tensor, Tensor]:
     """Return the lengths of the rows in descending order [batch, even], and the indices of the n longest [batch, n].
 
-    The rows that pad n columns to an even count come last; `with_padding_last` recognizes them by their `vectors`.
+    The rows that pad n columns to an even count come last, with the length -1; `with_padding_last` recognizes them by
+    their `vectors`.
     """
     directions, sizes = scaled_to_one(builder, rows, axes=[2])
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])

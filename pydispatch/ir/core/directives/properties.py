@@ -67,8 +67,8 @@ class TypedConstant(CustomDirective):
     type: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a constant with its type, as `dense<0> : tensor<4xi32>`; `-> type` states the type of a result that
-        differs."""
+        """Parse a typed constant, such as `dense<0> : tensor<4xi32>`; its type is also the result's, unless `-> type`
+        follows."""
         start = parser.pos
         value = parser.parse_attribute()
         type = getattr(value, "type", None)

@@ -122,7 +122,7 @@ class ShapedResults(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `-> (T{%d}, ...)`, result types with the sizes of their dynamic dimensions."""
+        """Parse `-> (T{%d}, ...)`: result types, each with the sizes of its dynamic dimensions. No `->`: no results."""
         types: list[Attribute] = []
         dims: list[UnresolvedOperand] = []
         if parser.parse_optional_punctuation("->") is not None:

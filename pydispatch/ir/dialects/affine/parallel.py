@@ -42,7 +42,7 @@ class _Bounds:
     """
 
     def __init__(self, parser: Parser, extremum: str) -> None:
-        """Parse the bounds, which are next in `parser`, with their parentheses."""
+        """Parse the bounds of all loops, in parentheses; `extremum` is "max" for lower bounds, "min" for upper ones."""
         self._p = parser
         self._affine = SemiAffineParser(parser._parser_state)  # reads the same tokens
         self._dims: dict[str, SSAValue] = {}  # name of a dimension operand -> value

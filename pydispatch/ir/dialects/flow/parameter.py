@@ -44,7 +44,7 @@ class ParameterAttr(ParametrizedAttribute):
         return [StringAttr(scope), StringAttr(key), config, type]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<"scope"::"key", config> : type`, without an empty scope and an empty configuration."""
         with printer.in_angle_brackets():
             if self.scope.data:
                 printer.print_string_literal(self.scope.data)

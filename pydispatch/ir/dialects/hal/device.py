@@ -52,7 +52,7 @@ class ExecutableTargetAttr(ParametrizedAttribute):
         return [StringAttr(backend), StringAttr(format), configuration]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<"backend", "format", {configuration}>`, without an empty configuration."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.backend)
             printer.print_string(", ")
@@ -107,7 +107,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
         return [StringAttr(device_id), DictionaryAttr(configuration), targets]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<"id", {configuration}, [targets]> : !hal.device`, without an empty dictionary or list."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.device_id)
             if self.configuration.data:
@@ -157,7 +157,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<"id"[ordinal], {configuration}>`; ordinal and configuration may be omitted."""
+        """Parse `<"id"[ordinal], {configuration}>`; an omitted ordinal is -1, an omitted configuration {}."""
         configuration: Attribute = EMPTY_DICT
         ordinal = -1
         with parser.in_angle_brackets():
@@ -170,7 +170,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
         return [StringAttr(device_id), IntAttr(ordinal), configuration]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<"id"[ordinal], {configuration}> : !hal.device`, without the ordinal -1 and without an empty {}."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.device_id)
             if self.ordinal.data >= 0:
@@ -191,7 +191,7 @@ class DeviceAffinityAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<@device, [queues]>`."""
+        """Parse `<@device, [queues]>`; an omitted list of queues is []."""
         queues: Attribute = ArrayAttr([])
         with parser.in_angle_brackets():
             device = parser.parse_attribute()

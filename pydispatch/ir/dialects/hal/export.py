@@ -88,7 +88,7 @@ class Sizes(PropertyList):
         return any(variable.is_present(op) for variable in (self.workgroup, self.subgroup, self.memory))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the properties that are stated in angle brackets."""
+        """Print the sizes that the operation has as `<name = value, ...>`: of workgroup, subgroup and local memory."""
 
         def print_entry(variable: AttributeVariable) -> None:
             """Print `name = value` of a property."""

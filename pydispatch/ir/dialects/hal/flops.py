@@ -35,7 +35,7 @@ def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attrib
     """Return the attribute that states a number of floating-point operations in the compiler's form.
 
     Args:
-        type_: Type of the operations, such as "f32"; "" for several.
+        type_: Element type that all the operations have, such as "f32"; "" if they have several.
         terms: Terms `[factor, size, ...]`, as in `Stated`.
     """
     arrays = [ArrayAttr([IntegerAttr(integer, i64) for integer in term]) for term in terms]

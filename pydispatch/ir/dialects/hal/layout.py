@@ -146,7 +146,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
         return [IntAttr(constants), ArrayAttr(bindings), strings(flags)]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<constants = n, bindings = [...], flags = ...>`, without 0 constants and without empty flags."""
         with printer.in_angle_brackets():
             if self.constants.data:
                 printer.print_string(f"constants = {self.constants.data}, ")

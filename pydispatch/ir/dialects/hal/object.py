@@ -99,7 +99,7 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         return [ArrayAttr(targets), ArrayAttr(objects)]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<{#target = [objects], ...}>`."""
 
         def print_entry(pair: tuple[Attribute, Attribute]) -> None:
             """Print `#target = [objects]`."""

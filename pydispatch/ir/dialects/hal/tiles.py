@@ -17,10 +17,10 @@ _TILE_BYTES_LIMIT = 1 << 31
 
 
 def tiles_of(export: Operation) -> tuple[int, ...]:
-    """Return the bytes of each binding that a workgroup accesses; () if the export does not state them.
+    """Return for each binding the number of bytes that one workgroup accesses; () if the export does not state them.
 
-    The number 0 states that a workgroup may access any bytes of the binding. An element that is no integer is returned
-    as -1, which `check_tiles` rejects.
+    The number 0 states that a workgroup may access any bytes of the binding. An element of the attribute that is no
+    integer is returned as -1, which `check_tiles` rejects.
     """
     stated = export.attributes.get(TILES)
     if not isinstance(stated, ArrayAttr):

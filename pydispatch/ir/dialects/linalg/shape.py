@@ -135,7 +135,7 @@ class SoftmaxOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check that result and output have the shape of the input, which has the dimension."""
+        """Check that result and output have the shape of the input, and that `dimension` is one of its dimensions."""
         check_results([self.output], [r.type for r in self.res])
         rank = len(shape_of(self.input.type))
         if shape_of(self.input.type) != shape_of(self.output.type):

@@ -26,7 +26,7 @@ class CopyAsyncOp(IRDLOperation):
     assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
-        """Check that both are rows of equal static length and of one element type, each of 4, 8 or 16 bytes in all."""
+        """Check that source and target have one type 1xN, with a static N, and that a row has 4, 8 or 16 bytes."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
         shape = tuple(source.get_shape())

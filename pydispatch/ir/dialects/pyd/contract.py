@@ -55,9 +55,9 @@ class ContractOp(IRDLOperation):
 
     @property
     def has_packed_weights(self) -> bool:
-        """Return whether B is unsigned weights that are unpacked in registers.
+        """Return whether B contains quantized weights, unsigned integers that the kernel unpacks in registers.
 
-        The element types state it: i4, or i8 with an A of floats, are always unsigned weights here.
+        The element types imply it: a B of i4, or a B of i8 with an A of f32, is always such weights.
         """
         assert isinstance(self.a.type, MemRefType) and isinstance(self.b.type, MemRefType)
         element = self.b.type.element_type
@@ -134,7 +134,7 @@ class ContractOp(IRDLOperation):
         a, b, c = types
         (m, n), a_shape, b_shape = c.get_shape(), a.get_shape(), b.get_shape()
         group_count = b_shape[0]  # of steps of K
-        group = 4 if b.element_type == i8 else 8
+        group = 4 if b.element_type == i8 else 8  # steps of K whose weights, of 8 or 4 bits, fill 32 bits
         if (a.element_type, c.element_type) not in ((f32, f32), (i8, i32)) or self.unsigned_b is None:
             raise VerifyException("pyd.contract multiplies f32 into f32, or i8 into i32, by weights that `unsigned_b` "
                                   f"states; got {a}, {b}, {c}")  # fmt: skip

@@ -39,7 +39,7 @@ class ReadTileOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check that both are matrices of one element type, and that the tile is static."""
+        """Check that the view and the tile are matrices of one element type, and that the tile's sizes are static."""
         view, tile = self.view.type, self.tile.type
         assert isinstance(view, MemRefType) and isinstance(tile, MemRefType)
         if view.get_num_dims() != 2 or tile.get_num_dims() != 2 or any(n < 1 for n in tile.get_shape()):

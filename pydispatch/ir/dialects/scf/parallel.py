@@ -125,7 +125,7 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
 
 
 def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
-    """Print an scf.reduce in the syntax that _parse_reduce() parses."""
+    """Print `scf.reduce(%a, %b : T, U) {...}, {...}`, one region for each operand; without operands `scf.reduce`."""
     if op.args:
         printer.print_string("(")
         printer.print_list(op.args, printer.print_ssa_value)

@@ -38,7 +38,7 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
-        """Parse one of WORDS."""
+        """Parse and return one of the keywords `WORDS`; any other token is a parse error."""
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word not in cls.WORDS:
@@ -344,7 +344,7 @@ def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
 
 
 def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
-    """Print convolution dimension numbers in the syntax that `parse_convolution` parses."""
+    """Print the dimension numbers of image, kernel and result, such as `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
 
     def layout_text(layout: Layout, first: str, second: str) -> str:
         """Return a layout such as `[b, 0, 1, f]`, with the letters `first` and `second` of its named dimensions."""

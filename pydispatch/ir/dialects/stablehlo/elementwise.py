@@ -98,7 +98,7 @@ class Format(Clause):
         return {"exponent_bits": IntegerAttr, "mantissa_bits": IntegerAttr}
 
     def parse(self, parser: Parser, properties: Properties) -> None:
-        """Parse `format = e5m10` into both properties."""
+        """Parse `format = e5m10` into the properties `exponent_bits` (5) and `mantissa_bits` (10)."""
         parser.parse_keyword(self.word)
         parser.parse_punctuation("=")
         start = parser.pos

@@ -64,12 +64,12 @@ class DimensionPairs(Clause):
     constraint = Dot
 
     def __init__(self, word: str, lhs: str, rhs: str, optional: bool = False) -> None:
-        """Set the fields of `DotNumbers` with the dimensions of the left and of the right operand.
+        """Create a clause that sets two fields of `DotNumbers`, one for each operand.
 
         Args:
             word: Keyword of the clause, see `Clause`.
-            lhs: Field with the dimensions of the left operand, such as "lhs_contracting_dimensions".
-            rhs: Field with those of the right operand.
+            lhs: Name of the field for the left operand, such as "lhs_contracting_dimensions".
+            rhs: Name of the field for the right operand.
             optional: Whether the text may omit the clause.
         """
         super().__init__(word, "dot_dimension_numbers", optional)

@@ -47,7 +47,7 @@ class GenerateOp(IRDLOperation):
     assembly_format = "$dynamic_extents $body attr-dict `:` type($result)"
 
     def verify_(self) -> None:
-        """Check the number of dynamic sizes, and that the body yields an element."""
+        """Check that each dynamic dimension of the result has an extent, and that the body yields an element."""
         expected = syntax.dynamic_dims(self.result.type)
         if len(self.dynamic_extents) != expected:
             raise VerifyException(
@@ -116,7 +116,7 @@ class ExpandedType(CustomDirective):
     `OutputShape`, which is parsed before, sets it if the text has `output_shape`."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the result type, which states the output shape where no `output_shape` did."""
+        """Parse the result type; if the text has no `output_shape`, its static sizes become the output shape."""
         start = parser.pos
         type = parser.parse_type()
         self.type.set(state, (type,))

@@ -92,7 +92,7 @@ class TosaOp(IRDLOperation):
     assembly_format = "$inputs custom<PropertyClauses>() attr-dict `:` functional-type($inputs, $outputs)"
 
     def verify_(self) -> None:
-        """Check the numbers of operands and results."""
+        """Check that the numbers of operands and results are those of `COUNTS` and `RESULTS`."""
         least, most = self.COUNTS
         if not least <= len(self.inputs) <= most:
             wanted = str(least) if least == most else f"at least {least}" if most == MANY else f"{least} to {most}"
