@@ -72,7 +72,7 @@ class Location:
         return str(replace(self, file=Path(self.file).name))
 
     def caret(self) -> str:
-        """Return the source line, and a line with carets under the location; "" if the text is not known."""
+        """Return the source line, and a line with carets under the location, indented; "" if the text is not known."""
         if not self.text:
             return ""
         # Of a very long line, as generated programs have them, only the part around the location is shown.

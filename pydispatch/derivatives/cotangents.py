@@ -121,8 +121,10 @@ class Cotangents:
             self.add(value, with_shape(self.trace, gradient, like.shape, f"a result of the derivative '{rule}'"))
 
     def program_tensor(self, value: SSAValue) -> Tensor:
-        """Return an SSA value of the program, a tensor, as a `Tensor`. Its dynamic sizes are those that the trace has
-        recorded, else new symbols."""
+        """Return a tensor of the program, an SSA value, as a `Tensor`; the same one for each call.
+
+        Its dynamic sizes are those that the trace has recorded for the value, else new symbols.
+        """
         known = self._tensors.get(value)
         if known is None:
             assert isinstance(value.type, TensorType)
@@ -157,7 +159,7 @@ def fits(of: Tensor, like: Tensor) -> bool:
 
 
 def with_shape(trace: Trace, of: Tensor, shape: Sequence[Size], what: str) -> Tensor:
-    """Return a tensor with the sizes of `shape`, which are checked at run time where they may differ from its own.
+    """Return the tensor `of` with the shape `shape`; sizes that may differ from its own are compared at run time.
 
     what: name of the tensor in messages.
     """

@@ -77,7 +77,7 @@ class Extensions:
 
         Args:
             name: The prefix of its operations, before the dot.
-            place: A reference to an `xdsl.ir.Dialect`.
+            place: Reference "module:object" to an `xdsl.ir.Dialect`.
         """
         self._add("dialect", name, place)
 
@@ -85,8 +85,8 @@ class Extensions:
         """Register rewrites of operations into others, which run before dispatches are formed.
 
         Args:
-            place: A reference to a mapping from operation names to `function(op, build)`
-                (`pydispatch.compiler.normalize.build`).
+            place: Reference "module:object" to a mapping from operation names to `function(op, build)`, which replaces
+                `op` by operations that `build` inserts (`pydispatch.compiler.normalize.build`).
             dialects: The dialects of these operations. The reference is imported only for programs that use one of
                 them; if empty, for every program.
         """
@@ -96,7 +96,7 @@ class Extensions:
         """Register operations on tensors that generated kernels compute.
 
         Args:
-            place: A reference to a sequence of subclasses of `TensorOp`, one for each operation
+            place: Reference "module:object" to a sequence of subclasses of `TensorOp`, one for each operation
                 (`pydispatch.compiler.tensor_ops.rule`).
         """
         self._add("tensor operations", "", place)
@@ -132,7 +132,7 @@ class Extensions:
 
         Args:
             scheme: The prefix of its device names.
-            place: A reference to a module with `open` and `available` (`pydispatch.runtime.device.Scheme`).
+            place: Name of a module with the functions `open` and `available` (`pydispatch.runtime.device.Scheme`).
         """
         self._add("device", scheme, place)
 
@@ -160,7 +160,7 @@ class Extensions:
 
         Args:
             name: The name of the subcommand.
-            place: A reference to a module with a docstring, `add_arguments` and `run`.
+            place: Name of a module with a docstring and the functions `add_arguments` and `run`.
         """
         self._add("subcommand", name, place)
 

@@ -26,7 +26,7 @@ def parts(kind: str) -> list[Part]:
 def part(kind: str, name: str) -> Part | None:
     """Return the part of a kind with this name, None if there is none.
 
-    Installed packages are only loaded if no built-in part has the name, since loading them takes time.
+    Extensions of installed packages are loaded only if no built-in part has the name, since that takes time.
     """
     for known in (_built_in, _everything):
         for candidate in known().get(kind, []):

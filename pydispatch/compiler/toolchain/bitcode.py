@@ -50,7 +50,10 @@ class _Bits:
         return value
 
     def vbr(self, width: int) -> int:
-        """Read a number in groups of `width` bits, lowest first, whose highest bit says that another group follows."""
+        """Read a variable bit rate number, and return it: groups of `width` bits, lowest first.
+
+        The highest bit of a group is set if another group follows; the other bits are of the number.
+        """
         high = 1 << (width - 1)
         value = shift = 0
         while True:

@@ -108,7 +108,11 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
     common_features = frozenset.intersection(*groups) if groups else frozenset()  # those of the whole file
 
     def adapt(group: re.Match[str]) -> str:
-        """Return an attribute group without its target features, unless they go beyond those of file and machine."""
+        """Return the text of an attribute group as `adapted` changes it.
+
+        It keeps its target features only if they add instructions that the machine lacks, or if the machine lacks one
+        that not all groups of the file have.
+        """
         features = used_features(group[0])
         own_features = features - common_features
         needs_more_instructions = bool(missing_features(features, known, machine))

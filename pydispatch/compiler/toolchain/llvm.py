@@ -89,7 +89,7 @@ def warm_up(loop: str) -> None:
 
 
 def _tuning(llvm: Any, effort: Effort) -> Any:
-    """Return the options of LLVM's optimization pipeline for an effort.
+    """Return the options of LLVM's optimization pipeline (`PipelineTuningOptions`) for an effort.
 
     Loops are vectorized at every effort: nothing else vectorizes elementwise loops and sums. Efforts that save
     compilation time leave out the transformations that make the code longer.
@@ -188,6 +188,7 @@ class LlvmModule:
         self._effort = FULL
         self._variables: dict[str, str] = {}  # writable variable of a linked file → name of the file
         head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
+        # The functions in `text` refer to this group.
         attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
         try:
             self._module = self._llvm.parse_assembly(head + text + attributes, self._context)

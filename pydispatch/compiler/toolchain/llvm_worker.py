@@ -67,7 +67,10 @@ def _hello() -> tuple[object, ...]:
 
 
 def _warm_up() -> None:
-    """Compile a small loop, so that the operating system loads the pages of LLVM's code before the first job."""
+    """Compile a small loop, so that the operating system loads the pages of LLVM's code before the first job.
+
+    Any error is ignored.
+    """
     try:
         from pydispatch.compiler.toolchain import llvm
 

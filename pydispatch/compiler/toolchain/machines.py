@@ -121,7 +121,7 @@ def function_attributes(machine: LlvmMachine) -> str:
     it inlines no function with this attribute into one without it.
     """
     attributes = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
-    # Gathers and scatters are slower than the loads and stores that they replace on most processors.
+    # On most x86 CPUs, gathers and scatters are slower than the loads and stores that they replace.
     tuning = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
     if features := ",".join([*filter(None, [machine.llvm_features]), *tuning]):
         attributes.append(f'"target-features"="{features}"')

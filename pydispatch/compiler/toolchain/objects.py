@@ -75,6 +75,8 @@ class Checked:
 def check_object(file: ObjectFile, arch: str) -> Checked:
     """Check a relocatable object or an archive of them for the architecture `arch`, and return its symbols.
 
+    A member of an archive may have constructors: the linker may not take it. `check_constructors` checks the result.
+
     Raises CompileError for an object that is broken, for another architecture, or uses what kernels cannot have.
     """
     if archive.is_archive(file.data):
@@ -397,7 +399,7 @@ def check_bitcode(file: ObjectFile) -> None:
 def _parse_error(data: bytes) -> str:
     """Return "" if LLVM can read the bitcode, else the last line of its error.
 
-    A new process reads it, because broken bitcode may end the process. Only success is cached.
+    A new process reads it, because broken bitcode may end the process. Only success is cached across processes.
     """
     key = cache.digest("bitcode", _PARSE_BITCODE, llvm_process.version(), data)
     if cache.load(key) is not None:

@@ -112,7 +112,7 @@ def clangs() -> list[Tool]:
 
 
 def llds() -> list[Tool]:
-    """Return the available ld.lld linkers, preferred ones first.
+    """Return the available ld.lld linkers, preferred ones first: those on PATH or configured, then ziglang's.
 
     Raises ToolchainError if a configured linker cannot be used.
     """

@@ -44,7 +44,10 @@ def bitcode_parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, .
 
 
 def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | None:
-    """Return the parameters of a function in bitcode; runs in the LLVM process for `bitcode_parameters`."""
+    """Return the parameters of a function in bitcode; None if LLVM cannot read it, or it does not define the function.
+
+    `bitcode_parameters` calls it in an LLVM process.
+    """
     llvm = library()
     with llvm.create_context() as context:
         try:
@@ -68,7 +71,7 @@ def _parameter(argument: Any, name: str) -> BitcodeParameter:
 
 
 def _names(function: str, module: str) -> dict[int, str]:
-    """Return the names of parameters in debug information, by the index of the parameter, from 1; {} without it.
+    """Return the names that debug information has for the parameters, by their index from 1; {} without it.
 
     function: LLVM IR of the function. module: LLVM IR of its module, which has the metadata.
     """

@@ -50,9 +50,13 @@ class Died(CompileError):
     """
 
     def __init__(self, how: str, said: str) -> None:
-        """Describe the death by the reason `how`, such as "SIGKILL", and the line `said` of standard error.
+        """Create the error for an LLVM process that ended with a signal or exit code.
 
-        The note is a remedy if memory was short, else that this is a defect.
+        Its note is a remedy if memory seems to have run out, else that this is a defect.
+
+        Args:
+            how: Name of the signal, such as "SIGKILL", or text such as "code 1".
+            said: Line of the process's standard error that states the reason; "" for none.
         """
         self.said = said
         starved = how == "SIGKILL" or any(word in said for word in _MEMORY_WORDS)
@@ -60,7 +64,7 @@ class Died(CompileError):
         super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
 
     def error_for(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
-        """Return the error for the variant that was compiled.
+        """Return the error to report for the variant that was being compiled when the process ended.
 
         Args:
             variant: The variant.

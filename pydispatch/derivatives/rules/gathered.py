@@ -108,7 +108,7 @@ def _whole_axes(nest: LoopNest, read: tensor.ExtractOp, source: Tensor) -> dict[
 
 
 def _loops_of(nest: LoopNest, value: SSAValue) -> set[int]:
-    """Return the loops that a value of the body depends on; none for a value from outside."""
+    """Return the indices of the loops that a value of the body depends on; none for a value from outside."""
     if value in nest.arguments:
         map = [*nest.input_maps, *nest.result_maps][nest.arguments.index(value)]
         return {expr.position for expr in map.results if isinstance(expr, AffineDimExpr)}

@@ -75,7 +75,10 @@ def _called(cotangents: Cotangents, op: func.CallOp) -> tuple[KernelSource, Lowe
 
 
 def _of_results(cotangents: Cotangents, kernel: KernelSource, lowered: Lowered, op: func.CallOp) -> dict[str, Array]:
-    """Return the views that the kernel has written, by name, and their gradients, by the name with "d" before it."""
+    """Return the results of a kernel call, by the names of its written parameters, and their gradients.
+
+    The gradient of a result `y` is under the name `dy`, and is zero if the result has no cotangent.
+    """
     values = {}
     for position, result in zip(lowered.written, op.results, strict=True):
         name, gradient = kernel.passed[position].name, cotangents.of(result)

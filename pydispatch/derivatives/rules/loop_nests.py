@@ -168,8 +168,9 @@ class LoopNest:
         operands = [operand for seed in seeds for operand in seed.operands]
 
         def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
-            """Emit the derivatives for one iteration, and return the sum of the cotangents of `targets`; None if they
-            have none.
+            """Emit the derivatives for one iteration, and return the sum of the cotangents of `targets`.
+
+            Return None if no target has one.
 
             elements: copies of the values of the differentiated body. extra: elements of the operands of all seeds, in
             order.
@@ -225,10 +226,11 @@ class LoopNest:
                 _add(by_value, operand, partial)
 
     def _residuals(self) -> dict[SSAValue, Operand]:
-        """Return values of the body that are read from the results of the operation instead of computed again, and
-        these results: the values of functions such as exp, which take longer than a read.
+        """Return a map from values of the body to the results that hold them, which derivatives read instead.
+
+        It has the yielded values of functions such as exp, which take longer to compute again than to read.
         """
-        if self.is_reduction:  # its results are combinations of values
+        if self.is_reduction:  # its results are combinations of many values
             return {}
         return {
             value: Operand(self.cotangents.program_tensor(result), map)
@@ -342,7 +344,10 @@ class LoopNest:
 
 
 def extents(operands: Sequence[Operand], rank: int) -> list[Size]:
-    """Return the number of iterations of each of `rank` loops: the size of the first operand's axis that it indexes."""
+    """Return the number of iterations of each of `rank` loops: the size of an axis that the loop alone indexes.
+
+    Of several such axes, the one of the first operand counts. Each loop must index one.
+    """
     sizes: dict[int, Size] = {}
     for of, map in operands:
         for expr, size in zip(map.results, of.shape, strict=True):

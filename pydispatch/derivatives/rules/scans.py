@@ -54,9 +54,9 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
         return x
 
     def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the sum of a factor, and the carried value for the factor before it.
+        """Emit one step of the backwards recurrence; return the value to carry to factor i - 1, and sum_i.
 
-        elements: factor i, and the cotangent of product i. carried: x_(i+1) * sum_(i+1) for inclusive products, sum_i
+        elements: factor x_i, and the cotangent of product i. carried: x_(i+1) * sum_(i+1) for inclusive products, sum_i
         for exclusive ones; 0 for the last factor.
         """
         factor, of_product = elements

@@ -60,9 +60,10 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
-    """Return for each slice whether its position is within x.
+    """Return a tensor of booleans: for each slice, whether its position is within x.
 
-    indices: positions of the slices along the leading axes of x, which are its last axis.
+    indices: positions of the slices; the last axis has one index for each leading axis of x, the other axes count the
+        slices.
     """
     inside = shapes.full(trace, value=True, shape=indices.shape[:-1], dtype=BOOL)
     for axis, positions in enumerate(gathers.index_columns(trace, indices)):
@@ -72,8 +73,10 @@ def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
 
 
 def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
-    """Return for each slice whether its position is within x and no later slice has the same one, so that the result
-    has its elements."""
+    """Return a tensor of booleans: for each slice, whether the result of the scatter has its elements.
+
+    That is the case if its position is within x and no later slice has the same one. indices: see `_is_inside`.
+    """
     lead, depth = indices.shape[:-1], indices.shape[-1]
     assert isinstance(depth, int)
     numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), axis=0, dtype=I64), lead)

@@ -14,8 +14,9 @@ from pydispatch.operations.formulas import formula
 
 
 def seeds_of(nest: LoopNest) -> list[Seed]:
-    """Return the seeds of a loop nest: for each result with a cotangent, the cotangent of the element that the body
-    computes for it. Also add the cotangents of the initial values of sums.
+    """Return the seeds of a loop nest: for each result with a cotangent, that of the element that the body computes.
+
+    As a side effect, add the cotangents of the initial values of sums to `nest.cotangents`.
     """
     seeds = []
     for index, result in enumerate(nest.op.results):

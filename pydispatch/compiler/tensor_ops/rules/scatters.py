@@ -81,7 +81,7 @@ class Scatter(Update):
         return build.linear_index(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether the coordinates of the element's slice are in bounds; other elements are not written.
+        """Return whether the position of an element is inside the destination; an element outside is not written.
 
         `indices` are those of the element in the tensor of slices. The dimensions that are not indexed need no test:
         slices cover them from end to end.
@@ -101,10 +101,10 @@ class Scatter(Update):
         return target
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
-        """Emit the body, which combines an element of the slices and the old element of the destination, and return the
-        result.
+        """Emit the body for one element of the slices, and return the new element of the destination.
 
-        `indices` are the indices of the element in the tensor of slices.
+        The body combines the element of the slices and the old element of the destination. `indices` are those of the
+        element in the tensor of slices.
         """
         block = op.body.block
         new_element, old_element = block.args

@@ -147,9 +147,10 @@ class Insert(Update):
 
 
 def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
-    """Yield the requirement, for each axis, that a slice is inside of `whole`, the tensor that it is a slice of.
+    """Yield, for each axis, the requirement that the slice `op` is inside of the tensor `whole`.
 
-    The slice extends from `offset` to offset + (size - 1) * stride."""
+    It has the elements offset, offset + stride, ..., offset + (size - 1) * stride of the axis.
+    """
     part = slice_of(op)
     for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
         known = _known(stride)

@@ -42,7 +42,7 @@ class Cast(View):
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
-        """Require that sizes of the source which the result states as constants have these values."""
+        """Yield, for each axis that is dynamic in the source and static in the result, that both sizes are equal."""
         source, result = op.operands[0], op.results[0]
         for axis, (size, result_size) in enumerate(zip(shape_of(source), shape_of(result), strict=True)):
             is_only_known_of_result = size < 0 <= result_size  # negative: dynamic
@@ -121,8 +121,10 @@ class CollapseShape(View):
         return multiply([Dim(op.operands[0], d) for d in reassociation(op)[axis]])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Read the source at the indices that each index of the result is split into: i of sizes [m, n] is
-        [i / n, i mod n]."""
+        """Return the element of the source at the indices that the result's indices are split into.
+
+        The index i of an axis that joins axes of the sizes [m, n] is split into [i / n, i mod n].
+        """
         sizes = elements.dims(op.operands[0])
         source_indices: list[Index] = [0] * len(sizes)
         for index, group in zip(indices, reassociation(op), strict=True):
@@ -273,7 +275,10 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
 
 
 def _joined_bits(build: Builder, element_of: Callable[[int], SSAValue], from_bits: int, to_bits: int) -> SSAValue:
-    """Emit an integer of `to_bits` bits from the elements 0, 1, ... of `from_bits` bits, the first one lowest."""
+    """Emit an integer of `to_bits` bits from consecutive integers of `from_bits` bits, and return it.
+
+    element_of: emits integer number 0, 1, ...; number 0 has the lowest bits of the result.
+    """
     whole = IntegerType(to_bits)
     bits = build.pure(arith.ExtUIOp(element_of(0), whole))
     for part in range(1, to_bits // from_bits):
