@@ -222,6 +222,33 @@ def test_slices_at_sizes_of_calls(
         np.testing.assert_array_equal(program.main(x, np.zeros(n, np.float32)), expected, err_msg=f"{n}, {m}")
 
 
+@pytest.mark.parametrize("size", ["m", "n", 6])
+def test_pads_by_sizes_of_calls(size: int | str, tmp_path: Path) -> None:
+    """Pads [2 - n, 8 - n] of x [size], where n is the size of w, crop in calls in which they are negative."""
+    nodes = [
+        wire.node("Shape", ["w"], ["n"]),
+        wire.node("Sub", ["least", "n"], ["pads"]),
+        wire.node("Pad", ["x", "pads", "seven"], ["y"]),
+    ]
+    weights = [
+        wire.tensor("least", [2], I64, (9, np.int64([2, 8]).tobytes())),
+        wire.tensor("seven", [], 1, (9, np.float32(7).tobytes())),
+    ]
+    inputs = [wire.value("x", size), wire.value("w", "n")]
+    program = loaded(wire.model(nodes, inputs, [wire.value("y", "k")], weights, 18), tmp_path)
+    for n, m in product((0, 1, 2, 6, 9), (0, 1, 6, 9)):
+        if (size == "n" and m != n) or (isinstance(size, int) and m != size):
+            continue
+        x, w, (low, high) = np.arange(m, dtype=np.float32), np.zeros(n, np.float32), (2 - n, 8 - n)
+        if min(low, 0) + min(high, 0) + m < 0:
+            with pytest.raises(pd.Error, match="its operand 'pads' crops more of axis 0"):
+                program.main(x, w)
+            continue
+        kept = x[max(-low, 0) : m - max(-high, 0)]
+        expected = np.pad(kept, [(max(low, 0), max(high, 0))], constant_values=7)
+        np.testing.assert_array_equal(program.main(x, w), expected, err_msg=f"{n}, {m}")
+
+
 def ranged(folder: Path, step: int | str) -> Any:
     """y = Range(0, n - 5, step) for x [n]; a step "n - 5" is Range(0, 7, n - 5)."""
     nodes = [wire.node("Size", ["x"], ["n"]), wire.node("Sub", ["n", "five"], ["left"])]

@@ -173,21 +173,34 @@ def _pad(
     if mode != "constant":
         before, after = ([n.size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
         return padding.pad_with(call.b, x, before, after, mode)
-    # Computed pads that turn out negative crop here, and count as 0 in `slicing.pad`, which crops by negative pads that
-    # are known at compile time.
+    # Dynamic pads crop here in calls in which they are negative, and count as 0 in `slicing.pad`. It crops by
+    # negative pads that are known at compile time.
+    cropped = x
     for axis in range(x.rank):
-        x = _crop_computed(call, x, axis, low, high)
-    before, after = ([n.max(0).size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
-    return slicing.pad(call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
+        cropped = _crop_dynamic(call, cropped, axis, low, high)
+    before, after = ([n if isinstance(n, int) else _at_least_0(n) for n in pair] for pair in (low, high))
+    padded = slicing.pad(call.b, cropped, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
+    # n + max(5 - n, 0) - max(n - 5, 0), the size of an axis that is padded to 5, is stated as 5.
+    sizes = zip(padded.shape, x.shape, low, high, strict=True)
+    return call.b.as_shape(
+        padded,
+        [
+            stated if isinstance(a, HostInteger) or isinstance(b, HostInteger) else size + a + b
+            for stated, size, a, b in sizes
+        ],
+    )
 
 
-def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
-    """Crop an axis by those of its two pads that are computed in each call, where they are negative. Pads that are
-    known at compile time are left to `slicing.pad`."""
-    cropped = [(-n).max(0).size() if isinstance(n, HostInteger) else 0 for n in (low[axis], high[axis])]
-    if cropped == [0, 0]:
+def _at_least_0(n: Integer) -> Size:
+    """Return n as a size; 0 in calls in which it is negative."""
+    return n.max(0).size() if isinstance(n, HostInteger) else maximum(n, 0)
+
+
+def _crop_dynamic(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
+    """Crop an axis by its dynamic pads in calls in which they are negative. Constant pads are left to `slicing.pad`."""
+    before, after = (0 if isinstance(n, int) else _at_least_0(-n) for n in (low[axis], high[axis]))
+    if before == after == 0:
         return x
-    before, after = cropped
     left = HostInteger.of(call.b, x.shape[axis] - before - after)
     (left >= 0).require(f"Pad: its operand 'pads' crops more of axis {axis} of {x} than the axis has")
     return slicing.slice_axis(call.b, x, axis, before, x.shape[axis] - after)
