@@ -30,7 +30,10 @@ from pydispatch.ir.op_info import info_of
 
 
 def lower_branches(region: Region) -> None:
-    """Lower the control flow of a host function's body in place."""
+    """Lower the structured control flow in `region`, the body of a host function, to branches between blocks, in place.
+
+    An `scf.if` that yields only scalars becomes selects instead, if its operations may run unconditionally.
+    """
     # Inner scf.ifs come first: one that contains an scf.if can be converted when that has become selects.
     for choice in [o for o in region.walk(reverse=True) if isinstance(o, scf.IfOp)]:
         _convert_to_selects(choice)

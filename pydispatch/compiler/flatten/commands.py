@@ -133,7 +133,10 @@ def _inherit_ties(call: Operation, declaration: Operation) -> None:
 
 
 def _dynamic_sizes(call: Operation, value: SSAValue, type: Attribute) -> list[SSAValue]:
-    """Insert before a call the sizes of the dynamic dimensions of `type`, read from the tensor `value`."""
+    """Insert before a call operations that read the sizes of the dynamic dimensions of `type` from the tensor `value`.
+
+    Return the sizes in order; none if `type` is no tensor.
+    """
     block = call.parent
     assert block is not None
     sizes: list[SSAValue] = []

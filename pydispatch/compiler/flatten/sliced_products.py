@@ -111,7 +111,10 @@ class _SlicedProduct:
     def _product(
         self, source: SSAValue, maps: Sequence[AffineMap], iterators: Sequence[str], shape: Sequence[int]
     ) -> SSAValue:
-        """Insert the product with another source, maps and loops before the loop. shape: shape of its result."""
+        """Insert the product before the loop with other maps and loops, and return its result, of shape `shape`.
+
+        source: the factor that takes the place of the slice.
+        """
         output = _like(self.generic.outputs[0], list(shape))
         start = self._insert(tensor.SplatOp(self.start, [], output))
         inputs = [source if n == self.position else value for n, value in enumerate(self.generic.inputs)]

@@ -80,7 +80,7 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
 
 
 def _violation_of_copy(groups: FusionGroups, op: Operation, group: int) -> str | None:
-    """Return why a group with a copy of `op` cannot be one dispatch; None if it can."""
+    """Return why a group with a copy of `op`, a duplicable operation, cannot be one dispatch; None if it can."""
     # When two groups were merged, legality was checked together with the duplicable operations between their members
     # (`intermediates`): these need no second check.
     intermediates = groups.intermediates.get(group, ())

@@ -308,9 +308,9 @@ def _rewrite_to_product(convolution: Convolution) -> None:
 def _patches(
     convolution: Convolution, patch_dims: tuple[tuple[int, ...], tuple[int, ...]], dynamic_dims: Sequence[SSAValue]
 ) -> SSAValue:
-    """Copy the elements of the image into a tensor with one dimension per loop: batches, then the loops `patch_dims`.
+    """Insert a copy of the image's elements with one dimension per loop, and return the copy (the im2col tensor).
 
-    dynamic_dims: the dynamic sizes of batches.
+    The dimensions are the batches, then the loops `patch_dims`. dynamic_dims: the dynamic sizes of batches.
     """
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]

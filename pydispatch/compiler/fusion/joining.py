@@ -28,7 +28,10 @@ def join_siblings(groups: FusionGroups) -> None:
 
 
 def _readers_of_tensors(groups: FusionGroups) -> dict[SSAValue, dict[int, None]]:
-    """Return, for each tensor, the groups that read it from outside, as a set with an order."""
+    """Return, for each tensor, the groups that read it but do not compute it; a dict serves as an ordered set.
+
+    Scalars and fills are left out.
+    """
     readers: dict[SSAValue, dict[int, None]] = {}
     for group, ops in groups.members.items():
         for op in groups.in_order(ops):

@@ -202,7 +202,10 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
-    """Return a slice of the first elements of a tensor along some axes. sizes: axis → number of elements."""
+    """Return a slice, inserted before `op`, of the first elements of a static tensor along some axes.
+
+    Return `value` itself if it has no more elements there. sizes: axis → number of elements.
+    """
     shape = shape_of(value)
     if all(shape[axis] == n for axis, n in sizes.items()):
         return value

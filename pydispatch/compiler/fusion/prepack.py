@@ -25,9 +25,9 @@ from pydispatch.ir.values import shape_of
 
 
 def prepack_columns(function: Operation) -> None:
-    """Prepack the right-hand factors of the products of a host function, in place, where that pays.
+    """Let the products of a host function read a copy of factor B with adjacent columns, in place, where that pays.
 
-    Values are unchanged.
+    The results of the products are unchanged.
     """
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == "linalg.generic" and op.parent is not None:

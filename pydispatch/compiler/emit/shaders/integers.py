@@ -108,7 +108,7 @@ class Integers(Registers[E, V]):
     # Lowerings
 
     def constant(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.constant`; integers are known while compiling."""
+        """Lower `arith.constant`. An integer becomes a Python int, which gets a register only where one is needed."""
         value, (result,) = attribute(op, "value"), op.results
         type_ = result.type
         if type(type_) is IndexType and type(value) is IntegerAttr:  # the most frequent constants
@@ -146,7 +146,7 @@ class Integers(Registers[E, V]):
         fold = FOLDS[kind]
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the instruction, or the constant for two constants."""
+            """Define the result: the instruction, an operand (x + 0, x * 1), or a number for two known numbers."""
             (first, second), (result,) = operands_of(op), op.results
             type_ = result.type
             a, b = emitter.int_or_value(first), emitter.int_or_value(second)
@@ -173,7 +173,7 @@ class Integers(Registers[E, V]):
         """
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit a division, or the constant for two constants that are not negative."""
+            """Define the result: the division, or a number for two known numbers that are not negative."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
             a, b = emitter.int_or_value(first), emitter.int_or_value(second)
@@ -217,7 +217,7 @@ class Integers(Registers[E, V]):
         fold = max if extreme.is_larger else min
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the smaller or larger one, or the constant for two constants."""
+            """Define the result as the smaller or larger operand, or as a number for two known signed numbers."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
             a, b = emitter.int_or_value(first), emitter.int_or_value(second)
@@ -230,7 +230,7 @@ class Integers(Registers[E, V]):
         return lower
 
     def wide_product(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a product to two results, its low and its high half."""
+        """Return the lowering of a product with two results, its low and its high half, each as wide as a factor."""
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit the two words of a product of 32-bit integers; other widths are expanded to their definition."""
@@ -248,7 +248,7 @@ class Integers(Registers[E, V]):
         return lower
 
     def sum_with_carry(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.addui_extended`."""
+        """Lower `arith.addui_extended` of 32 or 64 bits; passes of kernel IR have expanded other widths."""
         type_ = op.results[0].type
         width = width_of(emitter, type_)
         lhs, rhs = self.operands(emitter, operands_of(op))

@@ -44,7 +44,7 @@ class IntegerMath(Registers[E, V]):
         return lower
 
     def absolute(self, emitter: E, op: Operation) -> None:
-        """Lower `math.absi`; the absolute value of the smallest integer wraps to itself."""
+        """Lower `math.absi` of 32 or 64 bits; the absolute value of the smallest integer wraps to itself."""
         (operand,), (result,) = operands_of(op), op.results
         width = width_of(emitter, result.type)
         (value,) = self.operands(emitter, [operand])

@@ -106,7 +106,7 @@ class FunctionEmitter(BlockArithmetic):
     # Invocations
 
     def invocation(self) -> Id:
-        """Return the index of the invocation in its workgroup."""
+        """Return the linear index of the invocation in its workgroup, with x fastest, in the width of indices."""
 
         def load_index() -> Id:
             """Load the number of the invocation, in the width of indices."""
@@ -117,7 +117,7 @@ class FunctionEmitter(BlockArithmetic):
         return self.at_entry("invocation", load_index)
 
     def component(self, built_in: str, dimension: int) -> Id:
-        """Return one component of a built-in vector as an index."""
+        """Return component `dimension` (0: x) of a built-in vector, such as "WorkgroupId", in the width of indices."""
         vector = self.m.type("TypeVector", self.m.int(32), 3)
 
         def load_component() -> Id:

@@ -108,7 +108,7 @@ class Real:
 
     @property
     def unclamped_range(self) -> tuple[float, float]:
-        """The least and the greatest value of sum(factor * source) + offset."""
+        """The least and the greatest value of sum(factor * source) + offset, without the bounds of a clamped number."""
 
         low, high = float(self.offset.min()), float(self.offset.max())
         for source, factor in self.terms:

@@ -167,7 +167,7 @@ class GenericBody:
         return [*size_ops, empty, self.build_generic(value, empty.results[0], index, ["parallel"] * index.num_dims)]
 
     def build_generic(self, value: SSAValue, start: SSAValue, index: AffineMap, iterators: Sequence[str]) -> GenericOp:
-        """Build the generic with this body.
+        """Build the generic with this body, which gets the yield of `value`. Call it once per body.
 
         Args:
             value: The value of the body to yield.

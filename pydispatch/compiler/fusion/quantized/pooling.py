@@ -66,7 +66,7 @@ class Stored:
 
 
 def pool_integers(function: Operation) -> None:
-    """Rewrite the maxima and sums of dequantized numbers in a host function, in place."""
+    """Rewrite maxima and sums of dequantized numbers to compute on the stored integers, in a host function in place."""
     changed = False
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
         if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and element_of(op.results[0]) == f32:
@@ -326,10 +326,10 @@ def _points(generic: Structured, dims: Sequence[int]) -> range:
 def _index_at(
     expr: AffineExpr, generic: Structured, outer: Sequence[int], position: int, inner: Sequence[int], step: int
 ) -> int:
-    """Return the value of an index at a position of the result and a step of the window.
+    """Return the value of the index `expr` at index `position` along the result and at step `step` of the window.
 
-    outer, inner: the number of the result's loop, and of the window's loop, that the index depends on; each is empty if
-    it depends on none.
+    outer, inner: the number of the result's loop, and of the window's loop, that `expr` depends on; each is empty if it
+    depends on none.
     """
     values = [0] * len(generic.iterators)
     for dims, value in ((outer, position), (inner, step)):

@@ -328,7 +328,10 @@ def _add_single_steps(product: _ProductAlongK, low: Index, high: Index, totals: 
 
 
 def _store_totals(emitter: FunctionEmitter, accumulator: MemRef, totals: list[str], starts_at_zero: bool) -> None:
-    """Emit the stores of the scalars `totals`, [row][column], into C; without `starts_at_zero`, add the values of C."""
+    """Emit the stores of the scalars `totals`, [row][column], into `accumulator`, the block C.
+
+    Without `starts_at_zero`, the values that C has are added to them.
+    """
     columns = accumulator.sizes[1]
     assert isinstance(columns, int)
     element = scalar(accumulator.element)

@@ -32,7 +32,7 @@ def _index_cast(extension: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit an extension or truncation, or the constant for a constant."""
+        """Emit an extension or truncation; a constant is converted here, and equal widths need no instruction."""
         source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
         from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
         operand = emitter.get(op.operands[0])
@@ -154,7 +154,7 @@ def _int_to_float(instruction: str) -> Lowering:
     """Return the lowering of a conversion from an integer to a float, `instruction` "sitofp" or "uitofp"."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a conversion to a float that the platform computes with; others are expanded."""
+        """Emit the instruction for a float type that the platform computes with, else expand the definition."""
         source, target = int_type(emitter, op.operands[0].type), op.results[0].type
         if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":
             raise emitter.error(

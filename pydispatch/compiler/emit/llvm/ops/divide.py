@@ -18,7 +18,7 @@ def _division(instruction: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a division: of 32 bits for narrow indices, else of the type's width."""
+        """Emit a division of the type's width, or of 32 bits for indices below 2^31 (`emitter.narrow_indices`)."""
         (result,), let = op.results, emitter.body.let
         type_, operands = int_type(emitter, result.type), [emitter.get(operand) for operand in op.operands]
         parts = [as_index(operand) for operand in operands]  # an int if it is known

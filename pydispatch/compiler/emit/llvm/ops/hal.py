@@ -86,7 +86,7 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
-    """Return how many 32-bit words a constant takes.
+    """Return how many 32-bit words, 1 or 2, the layout constant that `op` loads takes; it begins at word `ordinal`.
 
     An index in a hand-written kernel (the load names its layout) is one word. In a kernel that was lowered from
     arguments (the load has no layout) it is two words, low first, unless another operation loads the next ordinal, or

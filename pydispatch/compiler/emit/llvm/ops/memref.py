@@ -32,7 +32,7 @@ from pydispatch.compiler.kernel_ir.types import (
 
 
 def _offset(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
-    """Return the linear offset of the element at `indices`, in elements."""
+    """Return the offset of the element at `indices` from the memref's aligned pointer, in elements."""
     if len(indices) != len(memref.strides):
         raise emitter.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
     offset: Index = memref.offset

@@ -10,7 +10,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def _prefetch(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.prefetch` of a static block of rows to prefetches of all its cache lines into the L2 cache."""
+    """Lower `pyd.prefetch` of a static block of rows to prefetches into the L2 cache, one per LINE_BYTES of a row."""
     block = emitter.memref(op.operands[0])
     if bit_width(block.element) % 8:
         raise emitter.error(f"pyd.prefetch takes elements of whole bytes, got {block.element}")

@@ -14,7 +14,10 @@ from pydispatch.ir.dialects.pyd.splice import SpliceOp
 
 
 def _splice(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.splice`: two loads of all elements, a shuffle and a store."""
+    """Lower `pyd.splice`, which stores elements `first`, `first` + 1, ... of `low` followed by `high` into `into`.
+
+    All three are lines of one size. The code is two loads of whole lines, a shuffle and a store.
+    """
     splice = cast(SpliceOp, op)
     low, high, into = map(emitter.memref, (splice.low, splice.high, splice.into))
     if any(line.strides[0] != 1 for line in (low, high, into)):

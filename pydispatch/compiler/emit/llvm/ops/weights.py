@@ -64,9 +64,9 @@ def multiply_weights(
 
 
 def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
-    """Return a view of weights of 4 bits as i8, two in each; groups of them begin at whole bytes.
+    """Return a view of weights of 4 bits as bytes (i8) of two weights each; groups of them begin at whole bytes.
 
-    Offset and strides are halved; the sizes remain those in weights.
+    Offset and strides count bytes, so that they are halved. The sizes are those of `weights`: they count weights.
     """
     offset, strides = weights.offset, list[Index]()
     for stride in weights.strides[:-1]:
