@@ -67,7 +67,7 @@ def modified(path: Path) -> float:
 
 
 def digest() -> str:
-    """Of all that the library is made of."""
+    """Return the SHA-256 digest, in hexadecimal, of the sources and build rules of the library."""
     found = hashlib.sha256()
     for path in sorted([*(ROOT / "csrc").rglob("*.[chp]*"), *(ROOT / "_core").glob("*.p*"), ROOT / "setup.py"]):
         if path.suffix in (".c", ".h", ".py", ".pyx", ".pxd"):
@@ -76,7 +76,7 @@ def digest() -> str:
 
 
 def prebuilt() -> bytes | None:
-    """The library of the same sources, out of a wheel or from another checkout."""
+    """Return the built library of equal sources, from the checkout PYDISPATCH_BUILT or a wheel in dist/; else None."""
     checkout = os.environ.get("PYDISPATCH_BUILT", "")
     kept = Path(checkout, *KEPT, SANITIZER or "plain", f"{LIBRARY.rpartition('.')[2]}{SUFFIX}")
     stamp = kept.with_name(DIGEST)
@@ -171,7 +171,10 @@ class Progress:
 
 
 def replace_by_copy(source: Path | bytes, target: Path) -> None:
-    """Never writes into a file that a process may have mapped."""
+    """Replace `target` by a copy of a file, or by bytes, in one step.
+
+    The old file is not written to, because a process may have mapped it.
+    """
     fresh = target.with_name(f"{target.name}.{os.getpid()}")
     if isinstance(source, Path):
         shutil.copy(source, fresh)
@@ -181,7 +184,7 @@ def replace_by_copy(source: Path | bytes, target: Path) -> None:
 
 
 def cython_view() -> str:
-    """A tree in which pydispatch._core is where Cython looks for it (the sources live in the top-level _core/)."""
+    """Return the path of a folder in which Cython finds pydispatch/_core, a link to the top-level _core/; create it."""
     view = ROOT / "build" / "cyview" / "pydispatch"
     view.mkdir(parents=True, exist_ok=True)
     (view / "__init__.pxd").touch()

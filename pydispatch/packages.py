@@ -14,7 +14,7 @@ _OUT_OF_MEMORY_TEXTS = ("annot allocate memory", "failed to map segment", "ut of
 
 @contextmanager
 def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Run a `with` block of imports.
+    """Run a `with` block of imports; raise `error`, with the remedy, if one of them fails.
 
     Args:
         what: Feature that needs the packages, for messages, such as "Vulkan".
@@ -33,7 +33,9 @@ def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[Non
 
 @contextmanager
 def running(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Run a `with` block that may import lazily. ImportError becomes `error`, and MemoryError OutOfMemoryError.
+    """Run a `with` block that may import lazily, and translate its exceptions.
+
+    ImportError becomes `error` with the remedy, and MemoryError becomes OutOfMemoryError.
 
     Arguments are those of `importing`.
     """

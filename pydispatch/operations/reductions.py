@@ -49,7 +49,10 @@ def reduce_with(
     outputs = [(builder.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(builder, t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Combine one element of each tensor with the running values."""
+        """Combine an element of each tensor with the running values, and return the parts of the new running values.
+
+        args: the elements, then the running values; a complex number is two arguments.
+        """
         elements = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
         try:
             results = combine(Scalars(block), elements[len(tensors) :], elements[: len(tensors)])
@@ -109,7 +112,10 @@ def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int])
 
 
 def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor | None:
-    """Return the reduction of a small constant of integers, computed at compile time; None for other operands."""
+    """Return the reduction of a small constant of integers, computed at compile time.
+
+    Return None for other operands, for functions that are not folded, and for constants without elements.
+    """
     import numpy as np
 
     if x.known is None or x.known.size > ew.MOST_FOLDED_ELEMENTS or not x.dtype.is_integer:
@@ -193,8 +199,10 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
     extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the smaller (with `last`, the larger) of the running index and that of an element; the latter counts
-        only if the element equals the extreme.
+        """Return the smaller (with `last`, the larger) of the running index and the index of an element.
+
+        elements: an element, and the extreme along the axis. An element that is not the extreme has the index
+        `no_index`, which never replaces the running index.
         """
         value, extreme = elements
         is_extreme = scalars.compare("eq", value, extreme)

@@ -38,7 +38,7 @@ def best_boxes(
     sets, count = good.shape
 
     def hides(*operands: Element) -> Element:
-        """Return whether a box is kept and overlaps the visited box too much.
+        """Return whether a box is kept and its intersection over union with the visited box exceeds the limit.
 
         The operands are the corners of the box, then those of the visited box (each lower y, x, upper y, x), the limit,
         and whether the box is kept.
@@ -110,9 +110,10 @@ def box_taps(
         sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
 
         def position(s: Element, lo: Element, hi: Element, samples: int = samples) -> Element:
-            """Return the position of sample s of a box from `lo` to `hi`, in elements of the image.
+            """Return the position of sample s of a box along the axis, in elements of the image.
 
-            Without half pixels, a box extends over at least 1, as in the first version of RoiAlign.
+            The box is from `lo` to `hi` in box coordinates, and has `samples` equidistant samples. Without half pixels,
+            it extends over at least one element, as in the first version of RoiAlign.
             """
             first, last = (v.to(F32) * scale - (0.5 if is_half_pixel else 0.0) for v in (lo, hi))
             extent = last - first if is_half_pixel else (last - first).max(1.0)
@@ -255,8 +256,8 @@ def moved_windows(
 def _positions_along(builder: Builder, offset: Tensor, in_first_window: np.ndarray, stride: int, axis: int) -> Tensor:
     """Return the positions of displaced elements along a spatial axis, f32 [n, 1, elements of the kernel, out...].
 
-    A position is the offset (of this shape), plus that of the element in the first window, plus the start of its
-    window, which is the window's index times the stride.
+    A position is the sum of `offset`, which has the shape of the result, of the element's position in the first window
+    (`in_first_window`, one per element of the kernel), and of the window's index along `axis` times the stride.
     """
     out = offset.shape[3:]
     base = builder.constant(in_first_window.reshape(1, 1, -1, *[1] * len(out)), F32)

@@ -73,7 +73,7 @@ def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Arr
 
     `axis` is not negative, and its size is static.
     """
-    if taken.shape[1] > _MAX_GATHERED_TAPS:  # a product with a matrix of weights
+    if taken.shape[1] > _MAX_GATHERED_TAPS:  # one product with a matrix of weights replaces many gathers
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
         product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), batch=[], contracted=[(axis, 1)])

@@ -58,10 +58,10 @@ def sampled(
     for combination in itertools.product(*taps):
 
         def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-            """Return the position in x of one combination of taps: image, channel, and the index along each spatial
-            axis.
+            """Return the index in x that a combination of one tap per spatial axis reads: image, channel, spatial
+            indices.
 
-            The elements are those of the taps' indices, followed by the image if there is a batch.
+            `coords.elements` are the indices of the taps, followed by the image if `batch` states it.
             """
             at = [coords.index_of(t) for t in coords.elements]
             image = at.pop() if batch is not None else coords.loop_index(0)
@@ -197,6 +197,7 @@ def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, sl
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
         raise builder.fail(f"an image {x} is sampled at a grid {grid}")
+    # The last axis of the grid has the coordinate along the last axis of x first.
     positions = [_coordinate(builder, grid, rank - 1 - d) for d in range(rank)]
     return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(positions)]
 
@@ -247,8 +248,9 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
         def tap_weight(
             value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight
         ) -> Element:
-            """Return the weight of the tap `offset` elements after `low`; 0 outside of the axis if values there are
-            zeros.
+            """Return the weight, for the position `value`, of the tap `offset` elements after `low`.
+
+            It is 0 for a tap outside of the axis of n elements if values there are zeros.
             """
             result = weight(value - low)
             return _where_inside(low + offset, n.to(value.dtype), result) if how.beyond == "zeros" else result

@@ -278,7 +278,10 @@ def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: i
 
 
 def _dependencies(value: SSAValue, block: Block) -> set[SSAValue]:
-    """Return the values that a value of a block is computed from, itself included."""
+    """Return the values that a value of a block is computed from, itself included.
+
+    Values that are defined outside of the block are included, but not the values that they are computed from.
+    """
     needed: set[SSAValue] = set()
     pending = [value]
     while pending:

@@ -68,9 +68,9 @@ def _rotate_rows(a: View, i: int, row: int, first_column: int, cos: Any, sin: An
 
 
 def _rotate_columns(a: View, i: int, column: int, row_count: int, cos: Any, sin: Any) -> None:
-    """Multiply columns `column` and `column + 1` of a[i] by the transpose of the rotation of `_rotate_rows`.
+    """Multiply columns `column` and `column + 1` of a[i] from the right by [[cos, -sin], [sin, cos]].
 
-    Only the first `row_count` rows are changed.
+    This is the transpose of the rotation of `_rotate_rows`. Only the first `row_count` rows are changed.
     """
     for k in range(row_count):
         u, v = a[i, k, column], a[i, k, column + 1]

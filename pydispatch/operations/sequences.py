@@ -44,7 +44,10 @@ def over_steps(
     b, steps = builder, inputs.shape[0]
 
     def run(step_index: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Do a step from the states `old`. Return the new states, and a list with the output alone: the first state."""
+        """Do a step from the states `old`. Return the new states, and a list with the output alone: the first state.
+
+        Sequences that are not longer than `step_index` keep their old states, and their output is 0.
+        """
         new = step(row(b, inputs, step_index), old)
         if lengths is None:
             return new, new[:1]

@@ -125,7 +125,11 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def _without_groups_of_ones(groups: list[Group]) -> list[Group]:
-    """Return groups of which each has axes in both shapes: others, of sizes of 1, are merged with a neighbour."""
+    """Merge each group that has no axes in one of the two shapes with a neighbouring group, and return the groups.
+
+    A group is a pair of lists: axes of the old shape, and the axes of the new shape that have as many elements. Axes
+    without a counterpart in the other shape have size 1. Only a group without neighbours can remain one-sided.
+    """
     merged: list[Group] = []
     for old, new in groups:
         if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):

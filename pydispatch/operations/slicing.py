@@ -154,7 +154,7 @@ def _padded(
 ) -> SSAValue:
     """Emit the padding of one SSA tensor by the scalar `fill`; `shape` is the shape of the result.
 
-    `low` and `high` are the elements before and after each axis.
+    `low` and `high` are the numbers of padding elements before and after the elements of each axis.
     """
     block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
     static_low, static_high = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))

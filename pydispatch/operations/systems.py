@@ -128,7 +128,8 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
     def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Eliminate row `index`, of which `carried` has the diagonal, the band above it and the right-hand sides.
 
-        Return the same of row `index` + 1, and the finished row: three bands and the right-hand sides.
+        Return the same of row `index` + 1, which is read from `following`, and the finished row: three bands and the
+        right-hand sides.
         """
         pivot, above, side = carried
         low, middle, high, next_side = (row(builder, v, index + 1) for v in following)

@@ -73,8 +73,10 @@ def reduce_windows(
     dtypes = [x.dtype for x in tensors]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Apply `combine`. `args` are the elements of the operands, the running values, and between them an unused
-        element of `window_extent`, the operand that only states the sizes of the window loops.
+        """Apply `combine`, and return the parts of the new running values.
+
+        `args` are the elements of the operands, the running values, and between them an unused element of
+        `window_extent`, the operand that only states the sizes of the window loops.
         """
         count = len(inputs) - 1
         elements = scalars_of(dtypes, args[:count])
@@ -162,6 +164,7 @@ def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window:
         """Combine the running value with an element by the function of the pooling."""
         return [scalars.binary(name, running[0], elements[0])]
 
+    # The neutral element of the function is also the value of the padding.
     return reduce_image_windows(builder, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]
 
 

@@ -184,7 +184,9 @@ def pattern(function: Callable[..., Any], /) -> Pattern: ...
 @overload
 def pattern(*, benefit: int = 1, phase: str = "preprocessing") -> Callable[[Callable[..., Any]], Pattern]: ...
 def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
-    """Trace a function over typed parameters into the computation to find.
+    """Return a pattern: the computation to find in programs, traced from a function over typed parameters.
+
+    Without `function`, return a decorator with these options.
 
     Args:
         function: The function, or a program: `@pydispatch.pattern` over `@pydispatch.program`.
@@ -275,7 +277,7 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def matcher(function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
-    """Create a pattern from a function over one operation.
+    """Create a pattern from a function over one operation. Without `function`, return a decorator with these options.
 
     Its argument is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It returns None
     or a string (why it does not match), or the (inputs, outputs) to replace, each a list of values.

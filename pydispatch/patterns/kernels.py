@@ -188,7 +188,7 @@ def _check_source(what: str, source: object) -> None:
 
 
 def _checked_strings(what: str, values: object) -> tuple[str, ...]:
-    """Return a checked list of strings. `what` begins error messages."""
+    """Return strings as a tuple. Raise InvalidArgumentError, which begins with `what`, for other values."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidArgumentError(f"{what}: expected a list of strings, got {values!r}")
     texts = tuple(values)

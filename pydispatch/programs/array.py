@@ -211,7 +211,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return result
 
     def _recompute_view(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
-        """Compute a view again after its owner was assigned to. Raise CompileError for views that NumPy may copy."""
+        """Compute a view again after its owner was assigned to: call `handler`, the handler of the function `name`.
+
+        Raise CompileError for `reshape` and `ravel`, whose result NumPy makes a view or a copy by the memory layout.
+        """
         if name in ("reshape", "ravel"):
             raise self.fail(
                 "a reshaped array is used after the array was assigned to; NumPy shares elements in some orders only",

@@ -23,17 +23,19 @@ def marker_after(trace: Trace, operands: Sequence[Tensor], results: Sequence[Ten
     operands: arguments of the function. results: its results. The results of the marker are copies of them; the
     arguments are operands of the marker only for its rule, which may read them.
     """
-    values = [trace.value(of) for of in (*operands, *results)]
+    values = [trace.value(tensor) for tensor in (*operands, *results)]
     return trace.add(UnrealizedConversionCastOp.get(values, [value.type for value in values[len(operands) :]]))
 
 
 def with_rule(trace: Trace, rule: str, operands: Sequence[Tensor], results: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results of a function, with a marker for the derivative `rule` while they are differentiated.
+    """Return the results of a function, with a marker for the derivative `rule` while the program is differentiated.
 
     The rules are for real numbers: complex ones get no marker. rule: a name in `derivatives.rules.table`.
     """
-    if not trace.differentiations or any(of.dtype.is_complex for of in (*operands, *results)):
+    if not trace.differentiations or any(tensor.dtype.is_complex for tensor in (*operands, *results)):
         return list(results)
     marker = marker_after(trace, operands, results)
     marker.attributes[RULE] = StringAttr(rule)
-    return [trace.wrap(of.dtype, of.shape, value) for of, value in zip(results, marker.results, strict=True)]
+    return [
+        trace.wrap(tensor.dtype, tensor.shape, value) for tensor, value in zip(results, marker.results, strict=True)
+    ]

@@ -185,7 +185,10 @@ class ProgramSource:
         return self.function(*args, **{**self.statics, **named})
 
     def named(self, trace: Trace, returned: Any) -> dict[str, Any]:
-        """Return what the function has returned as results by name: "result", "result0", ... or the keys of a dict."""
+        """Return the results of the program by name.
+
+        The names are the keys of a dict, "result0", "result1", ... for a tuple or list, and "result" for one array.
+        """
         if returned is None:
             raise trace.fail(f"program '{self.name}' returns nothing", "return an array, a tuple or a dict of arrays")
         if isinstance(returned, dict):

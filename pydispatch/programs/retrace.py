@@ -23,7 +23,7 @@ _NOTE = (
 def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
     """Raise CompileError, at the first operation that differs, unless two traces of a program are equal.
 
-    name: name of the program.
+    Operations are compared by name, attributes and result types, in order. name: name of the program.
     """
     # Traces of different lengths may begin with equal operations: the lengths are compared after that.
     for index, (op, other) in enumerate(zip(walk(module), walk(again), strict=False)):

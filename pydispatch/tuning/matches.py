@@ -28,8 +28,10 @@ class MatchTunable(Tunable):
     """
 
     def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
-        """Create the tunable of `candidate` in `program`. A run of the tuned program computes it `calls` times or
-        more.
+        """Create the tunable of `candidate`.
+
+        program: module that computes only the match, for measurements. calls: how often, at least, a run of the tuned
+        program computes the match.
         """
         self.candidate, self.program, self.calls = candidate, program, calls
         self.subject = f"{describe_location(candidate.match.root)}, matched by {candidate.pattern.name}"

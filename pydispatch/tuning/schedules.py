@@ -100,9 +100,9 @@ def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Sched
 
 
 def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tuple[int, int]]:
-    """Yield register blocks, (rows, columns), of whole vectors that use most registers.
+    """Yield register blocks, (rows, columns), of 1 to 4 whole vectors per row and as many rows as registers allow.
 
-    For the current width, slightly smaller heights follow: they leave registers for operands.
+    For the width of `schedule`, heights of one and two rows less follow: they leave registers for operands.
     """
     lanes = level.vector // problem.sum_bytes
     for vectors in (1, 2, 3, 4):

@@ -179,7 +179,9 @@ class Search:
         return states
 
     def _resume(self, state: SearchState, entry: Measurement) -> None:
-        """Continue from the best configuration of an earlier search that ran out of time, if it still runs.
+        """Make the best configuration of an earlier search, which ran out of time, the best one of `state`.
+
+        Leave `state` as it is if the configuration cannot be compiled or loaded any more.
 
         state: the search for the tunable, whose best configuration is the default so far. entry: the stored result.
         """

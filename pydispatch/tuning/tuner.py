@@ -126,7 +126,7 @@ def summary(entries: Mapping[Tunable, Measurement], count: int) -> str:
 
 
 def _machine(compilation: Pipeline) -> Machine:
-    """Return the machine that the program is compiled for. CompileError where it is not one CPU like this one."""
+    """Return the machine that the program is compiled for. Raise CompileError unless it is one CPU like this one."""
     targets = compilation.targets()
     machine = require_backend(targets[0]).cpu_machine(targets[0]) if len(targets) == 1 else None
     if machine is None or machine.arch != host_machine():

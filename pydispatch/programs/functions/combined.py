@@ -61,7 +61,7 @@ def heaviside(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
-    """Return differences of neighbours along an axis, n times."""
+    """Return the n-th differences along an axis: n times, element i + 1 minus element i, which removes an element."""
     if a.dtype == np.bool_:
         raise trace.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
     for _ in range(n):
@@ -180,7 +180,7 @@ def count_nonzero(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False
 
 
 def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
-    """Return the mean along axes, weighted by `weights`: an array of a's shape, or a vector for one axis."""
+    """Return the mean along axes, weighted by `weights`: an array of a's shape, or a vector along the one `axis`."""
     if weights is None:
         return np.mean(a, axis=axis)
     w: Any = Array(trace, trace.tensor_of(weights))

@@ -22,7 +22,7 @@ WEAKLY_TYPED = (bool, int, float, complex, Expr)
 
 
 def dtype_from(dtype: Any) -> DType:
-    """Convert an element type of NumPy, of pydispatch, or of Python to a DType."""
+    """Convert an element type to a DType: `numpy.float32`, `pydispatch.f32`, `float` or a name that NumPy accepts."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, PatternType):

@@ -115,7 +115,10 @@ def _is_whole(key: slice) -> bool:
 
 
 def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
-    """Return the start and the exclusive end of a slice of an axis. If both are ints, end >= start."""
+    """Return the start and the exclusive end of a slice of an axis of `size` elements, counted from its first element.
+
+    If both are ints, end >= start: a slice whose stop is before its start is empty. Symbolic ends are not compared.
+    """
     if any(map(_is_array, (key.start, key.stop))):
         raise trace.fail(
             "the ends of a slice are values of arrays, so that its size is not known",

@@ -69,7 +69,10 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
     """
 
     def call(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
-        """Record the call `of` for the matrices in `a`, and return its result as an array, or several in a tuple."""
+        """Record the call of(trace, matrices, ...) for the matrices in `a`, and return its result as an array.
+
+        Several results are a tuple, of the type `result` unless that is None.
+        """
         (x,) = _matrices(trace, a)
         results = of(trace, x, *options, **named)
         if isinstance(results, Tensor):
@@ -100,7 +103,7 @@ def _svd(trace: Trace, x: Tensor, full_matrices: bool = True) -> tuple[Tensor, T
 def svd(
     trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> SVDResult | Array:
-    """Return the singular values and, with `compute_uv`, the factors U and V adjoint."""
+    """Return (U, singular values, V adjoint) of matrices; without `compute_uv`, only the singular values."""
     if hermitian:
         raise trace.fail("numpy.linalg.svd of Hermitian matrices is not a part of programs", "leave hermitian= out")
     values: SVDResult = _function(_svd, SVDResult)(trace, a, full_matrices)

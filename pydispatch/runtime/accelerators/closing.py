@@ -79,7 +79,7 @@ class Closing:
 
     def destroy_if_unused(self) -> None:
         """Destroy the closed device unless one of its blocks is in use."""
-        if self.is_forked:
+        if self.is_forked:  # the objects of the driver belong to the parent process
             return
         self._may_be_unused = True
         # `release` must not wait. A thread that has the lock runs this function again: in this loop, at the end of

@@ -80,7 +80,7 @@ class Context(Protocol):
     buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
 
     def acquire(self, size: int) -> Any:
-        """Return a block of at least `size` bytes with undefined content.
+        """Return a block of at least `size` bytes with undefined content, or filled with POISON_BYTE if `is_poisoned`.
 
         Raise OutOfMemoryError, which names the size.
         """

@@ -37,7 +37,7 @@ class Derivations:
     """
 
     def __init__(self, module: Module) -> None:
-        """Read the derivations of a loaded program from its module."""
+        """Read the derivations of a loaded program, which compute its derived constants, from its module."""
         self.shared: Shared = module.derived
         self.entries: list[Derivation] = []
         self.entry_of_constant: dict[int, int] = {}

@@ -87,7 +87,7 @@ class Executor(ABC):
     """
 
     def __init__(self, context: Context) -> None:
-        """Create an executor without executables and constants on an open device."""
+        """Create an executor without executables and constants on an open device. For the attributes, see the class."""
         self.context: Any = context
         self.constants: list[memoryview] = []
         self.derivations: Derivations | None = None

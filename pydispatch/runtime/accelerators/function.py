@@ -80,7 +80,7 @@ class AcceleratorFunction(Submitted, Callee):
         """Run a call and return its value. args: all arguments in the order of the signature. out: see `__call__`."""
         plan, inputs, scalars = self._bind(args)
         record = plan.device
-        if record is None:
+        if record is None:  # a new plan: it is converted for the device once
             record = plan.device = self._executor.keep(data_of(plan))
         if out is None:
             results = self._run(plan, record, inputs, scalars, None)

@@ -55,7 +55,10 @@ class BlockPool(ABC, Generic[BlockT]):
         """Return the memory of all free blocks to the driver."""
 
     def acquire(self, size: int) -> BlockT:
-        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        """Return a block of `size` bytes, rounded up to whole granules, with undefined content.
+
+        A free block of exactly the rounded size is reused. OutOfMemoryError names the bytes.
+        """
         size = -(-max(size, 1) // self.granule) * self.granule  # at least one granule: drivers allocate no 0 bytes
         with self.lock:
             if self.released:
@@ -104,7 +107,7 @@ class BlockPool(ABC, Generic[BlockT]):
         return self.last_number
 
     def _take_back_released(self) -> None:
-        """Move released blocks to the free blocks of their size."""
+        """Move released blocks to the free blocks of their size. The caller holds the lock."""
         while self.released:
             block = self.released.popleft()
             self.free.setdefault(block.size, []).append(block)

@@ -130,7 +130,7 @@ class Prepared:
         """Run the call, on new arguments if `args` has any, and return its value."""
         if args:
             self._rebind(args)
-        elif self._packed_args is not None:
+        elif self._packed_args is not None:  # their packed copies are made again, since the arrays may have changed
             self._rebind(self._packed_args)
         if self._run is None:  # with outputs of the caller, each run is an ordinary call
             inputs, scalars = self._inputs

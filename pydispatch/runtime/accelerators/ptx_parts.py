@@ -195,6 +195,9 @@ class PtxParts:
     def kernel_entries(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[KernelEntry]:
         """Return the kernel of each export. modules: code of each module, with imports resolved.
 
+        The program states the module and the symbol of each kernel in `entries`; without it, the modules are searched
+        for the names of the exports.
+
         Raises:
             ArtifactError: A kernel is missing or its parameters do not match the program.
         """

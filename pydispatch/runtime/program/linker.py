@@ -64,6 +64,10 @@ class CpuLinker:
     def link_directly(self, module: Module, file: ArtifactFile, listed: Manifest) -> list[tuple[int, ...]] | None:
         """Link all executables of a program in the C core; see `loader.DirectLink`.
 
+        Returns:
+            For each executable the index of its variant followed by its constants. None, with nothing linked, for a
+            program that only `link` can link, and for a linker without a machine.
+
         Raises:
             ArtifactError: The code of an executable is invalid.
             MissingImportError: The code of an executable has imports that the manifest does not state.

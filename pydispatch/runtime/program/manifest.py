@@ -43,6 +43,8 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
 def details(file: ArtifactFile, keys: Sequence[tuple[int, ...]]) -> Details:
     """Return what only profiles and descriptions of functions need of a manifest; see `Module.flops`, `.interfaces`.
 
+    It is (index of an executable → operations of each of its exports, name of a function → its entry).
+
     keys: for each executable a tuple that begins with the index of its variant.
     """
     executables, functions = read(file)

@@ -30,8 +30,11 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CudaDevice:
-    """See `Scheme.open`. Options: check=1 runs one dispatch after the other and waits for each, so that an error of the
-    hardware names the dispatch that it comes from."""
+    """Open a device such as "cuda" or "cuda:1"; see `Scheme.open`.
+
+    options: "check": "1" to wait after each dispatch, so that an error of the hardware names the dispatch that caused
+    it.
+    """
     scheme = name.partition(":")[0]  # for messages
     check_options(scheme, options, OPTIONS)
     checks_each_dispatch = flag(scheme, options, "check")

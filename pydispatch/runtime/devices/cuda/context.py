@@ -144,7 +144,7 @@ class Context(Closing, base.Context):
         Device 0 stays current afterwards if there was no context, as with the CUDA runtime.
         """
         status, previous = self.driver.cuCtxGetCurrent()
-        if self.index == 0 and not status and int(previous) == 0:
+        if self.index == 0 and not status and int(previous) == 0:  # no context is current
             self.driver.cuCtxPushCurrent(self.handle)
             return work()
         with self.current:

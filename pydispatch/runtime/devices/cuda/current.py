@@ -17,7 +17,7 @@ class Current:
     __slots__ = ("_handle", "_pop", "_push", "_raise_failure")
 
     def __init__(self, driver: Any, handle: Any, raise_failure: Callable[[Any, str], object]) -> None:
-        """Prepare calls of a driver.
+        """Create the context manager; the driver is called when it is entered.
 
         handle: the CUcontext of the device. raise_failure: raise_failure(status, name) raises the error for a driver
         call `name` that returned the failure `status`.

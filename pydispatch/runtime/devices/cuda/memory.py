@@ -147,7 +147,10 @@ class StreamOrderedPool(BlockPool[Block]):
         self._free_to(0)
 
     def _free_to(self, max_bytes: int) -> None:
-        """Return free blocks to the driver until `max_bytes` are left, least recently released sizes first."""
+        """Return free blocks to the driver until at most `max_bytes` are left.
+
+        All blocks of one size are returned together, the least recently released size first.
+        """
         context = self.context
         with context.current:
             while self.free and self.free_bytes > max_bytes:

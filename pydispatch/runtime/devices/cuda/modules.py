@@ -222,11 +222,11 @@ class Modules:
     def check_grid(self, kernel: CudaKernel, grid: Sequence[int]) -> None:
         """Raise InvalidArgumentError for a grid (workgroups in x, y and z) that the device cannot launch."""
         facts = self.context.attributes
-        limit = facts["grid_x"], facts["grid_y"], facts["grid_z"]
-        if any(have > limit for have, limit in zip(grid, limit, strict=True)):
+        limits = facts["grid_x"], facts["grid_y"], facts["grid_z"]
+        if any(size > limit for size, limit in zip(grid, limits, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, {self.context.name} starts "
-                f"at most {' x '.join(map(str, limit))}"
+                f"at most {' x '.join(map(str, limits))}"
             )
 
     def destroy(self) -> None:

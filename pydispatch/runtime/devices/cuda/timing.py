@@ -17,8 +17,8 @@ class Stopwatch:
     def __init__(self, context: Context, count: int) -> None:
         """Create the events for at most `count` calls of `mark`."""
         self.context = context
-        self.marks: list[Any] = []
-        self.free: list[Any] = []
+        self.marks: list[Any] = []  # events that `mark` has recorded, in order
+        self.free: list[Any] = []  # events for later marks
         try:
             for _ in range(count):
                 self.free.append(context.check(context.driver.cuEventCreate(0), "cuEventCreate"))

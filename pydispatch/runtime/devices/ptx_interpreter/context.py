@@ -51,7 +51,11 @@ class Context(base.Context):
     """
 
     def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
-        """Create a device without allocations and modules. name: for messages, such as "ptx-interpreter"."""
+        """Create a device without allocations and modules.
+
+        name: for messages, such as "ptx-interpreter". capability: compute capability, (major, minor). races: whether to
+        report data races between threads of a kernel.
+        """
         self.name, self.capability = name, capability
         self.races = races
         self.machine = Machine(capability, races=races)

@@ -50,7 +50,7 @@ class DispatchBindings:
     def __init__(
         self, recorded: RecordedBuffer, blocks: Sequence[Block | None], constants: bytes, executables: Executables
     ) -> None:
-        """Begin without sets. For the parameters, see the class."""
+        """Begin without descriptor sets. For the parameters, see the class."""
         self.sets: dict[int, Any] = {}
         self.moved: dict[int, list[MovedOperand]] = {}
         self._context, self._recorded = recorded.context, recorded

@@ -70,7 +70,7 @@ class CommandBufferRecorder:
 
         Without commands since the last barrier it records nothing.
         """
-        if not self.stages:
+        if not self.stages:  # the pipeline stages of the commands since the last barrier
             return
         target, reads = (_HOST, _HOST_READ) if host else (_COMPUTE | _TRANSFER, _READS | _WRITES)
         memory = self.arena.new(

@@ -373,7 +373,7 @@ def _memory_bytes(adapter: Adapter) -> int:
     """
     if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 1 << 40
+    return 1 << 40  # 1 TiB, more than any GPU has
 
 
 def _number(pointer: Any) -> int:

@@ -107,7 +107,10 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     shared = resolver.space == "shared"  # else local
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
-        """Resolve register plus offset. Loads and stores call this, so plus_offset() is inlined to save a call."""
+        """Return the one access, in a list, of the frame's threads to the addresses in the base register plus offset.
+
+        Each load and store calls this: plus_offset() is inlined to save a call.
+        """
         frame = regs[FRAME_SLOT]
         bases = regs[base]
         addresses = bases.astype(np.int64)

@@ -100,6 +100,7 @@ class Batch(ThreadBatch):
         self.make_ready(
             ThreadGroup(
                 self._append_activation(
+                    # A kernel has no caller to return to.
                     Activation(frame, caller=None, caller_positions=None, return_block=-1, copy_results=None, serial=0)
                 ),
                 block=0,

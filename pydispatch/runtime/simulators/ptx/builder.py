@@ -176,7 +176,7 @@ class FunctionBuilder:
     def require_modifiers(
         self, instruction: Instruction, allowed: Container[str], words: Iterable[str] | None = None
     ) -> None:
-        """Refuse an instruction with a modifier that would have no effect here: one that is not in `allowed`.
+        """Raise ArtifactError if an instruction has a modifier that would have no effect here: one not in `allowed`.
 
         words: the modifiers that are checked; None for all.
         """
@@ -313,9 +313,9 @@ class FunctionBuilder:
         return None if storage is None else self.storages[storage].dtype.itemsize
 
     def operands(self, instruction: Instruction, count: int, *, most: int | None = None) -> tuple[Operand | None, ...]:
-        """Return the operands of an instruction, after checking that it has `count`, or from `count` to `most`.
+        """Return the operands of an instruction. An unused result, `_`, is None.
 
-        An unused result, `_`, is None.
+        Raise ArtifactError unless it has `count` operands, or from `count` to `most`.
         """
         if not count <= len(instruction.operands) <= (most or count):
             self.fail(

@@ -25,9 +25,10 @@ class RegisterStores:
     """
 
     def __init__(self, blocks: list[CodeBlock], builder: FunctionBuilder) -> None:
-        """Assign a store to each register that the blocks access, according to `CodeBlock.accesses`.
+        """Assign a store, an array over the threads, to each register that the blocks of code access.
 
-        Registers with a store of their own come first, and then those that are local to a block and share stores.
+        Registers whose values outlive a block have stores of their own, which come first. Registers whose values begin
+        and end within one block share stores. `CodeBlock.accesses` states which registers a block reads and writes.
         """
         self._blocks, self._builder = blocks, builder
         blocks_of, exposed = self._find_uses()

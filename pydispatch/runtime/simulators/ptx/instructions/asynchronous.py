@@ -49,6 +49,7 @@ def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) ->
 
     Without .noinc the instruction raises the pending count by one and the arrival lowers it again, which has no effect.
     """
+    # The first three modifiers are those of the name: async.mbarrier.arrive.
     builder.require_modifiers(instruction, ("noinc", "shared", "shared::cta", "b64"), instruction.modifiers[3:])
     arrive: Step = nothing
     if "noinc" in instruction.modifiers:

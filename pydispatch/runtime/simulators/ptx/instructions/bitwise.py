@@ -96,7 +96,7 @@ def _shift_by_constant(dtype: np.dtype[Any], d: int, a: int, count: int, left: b
     if count >= bits:  # for NumPy such shifts are undefined
         if dtype.kind == "u" or left:
             return into(d, lambda v: dtype.type(0), a)
-        count = bits - 1
+        count = bits - 1  # gives the sign in all bits, as longer arithmetic shifts do
     ufunc, constant = np.left_shift if left else np.right_shift, dtype.type(count)
     return lambda regs: ufunc(regs[a], constant, regs[d])
 
@@ -208,7 +208,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Reverse the bits: exchange neighbours, then pairs, and so on."""
         width = 1
         while width < bits:
-            # Ones in the lower of each two groups of `width` bits, which are exchanged.
+            # Ones in every second group of `width` bits, from bit 0 on. Each is exchanged with the group above it.
             mask = dtype.type(sum(((1 << width) - 1) << k for k in range(0, bits, 2 * width)))
             distance = dtype.type(width)
             value = ((value >> distance) & mask) | ((value & mask) << distance)

@@ -249,7 +249,7 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
     relu, finite = "relu" in words, "satfinite" in words
 
     def half(v: Any) -> Any:
-        """Round a number to 16 bits with the modifiers satfinite and relu."""
+        """Round numbers to the 16-bit format `kind`, apply satfinite and relu if stated, and return their bits."""
         value = narrowed(np.asarray(v, np.float64), kind, mode)
         if finite:
             value = _finite(value, kind)

@@ -43,7 +43,7 @@ class FloatModifiers(NamedTuple):
 def float_modifiers(builder: FunctionBuilder, instruction: Instruction, allowed: Container[str]) -> FloatModifiers:
     """Return the modifiers of an instruction; the rounding mode is "rn" if it states none.
 
-    Refuse the instruction if one of them is not in `allowed`, or if two of them say how it rounds.
+    Raise ArtifactError if one of them is not in `allowed`, or if two of them state how the instruction rounds.
     """
     words = set(instruction.modifiers[:-1])
     builder.require_modifiers(instruction, allowed, words)
@@ -118,7 +118,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of mul."""
+    """Build the closure of mul. The product of two f32 is exact in f64, so that it is rounded once."""
     mode, words, type_ = float_modifiers(builder, instruction, _ROUNDED)
     if mode == "rn":
         return step_with_modifiers(builder, instruction, np.multiply, words, type_, count=2)

@@ -30,7 +30,7 @@ def is_integer(type_: str) -> bool:
 def integer_type(builder: FunctionBuilder, instruction: Instruction, *, allowed: Sequence[str] = ()) -> str:
     """Return the integer type of an instruction, which is its last modifier: add.sat.s32 -> "s32".
 
-    Refuse the instruction if that is no type of integers, or if any of the other modifiers is not in `allowed`.
+    Raise ArtifactError if that is no type of integers, or if any of the other modifiers is not in `allowed`.
     """
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     if not is_integer(type_) or any(m not in allowed for m in instruction.modifiers[:-1]):
@@ -198,7 +198,7 @@ def _product(
 def _part_of_product(builder: FunctionBuilder, instruction: Instruction, modes: Sequence[str]) -> str:
     """Return which part of a product an instruction computes: the one of its modifiers that is in `modes`.
 
-    Refuse an instruction with none of them, or with several.
+    Raise ArtifactError for an instruction with none of them, or with several.
     """
     stated = [m for m in instruction.modifiers if m in modes]
     if len(stated) != 1:

@@ -108,7 +108,7 @@ def _load_scalar(resolve: MemoryOperand, dtype: np.dtype[Any], slot: int) -> Ste
             if target.dtype == dtype:
                 # "wrap": bounds are already checked, and this mode skips NumPy's check.
                 memory.views[dtype].take(index, out=target, mode="wrap")
-            else:
+            else:  # a wider register: the element is extended
                 target[...] = memory.views[dtype][index]
             return
         for access in accesses:

@@ -38,6 +38,9 @@ _MODIFIERS = {
 def _arrive(old: Any, operands: list[Any]) -> Any:
     """Return the words of barriers after arrivals, of which the last one ends the phase and begins the next.
 
+    A word has the number of the phase (from bit 40), expected arrivals (bits 20 to 39) and pending arrivals (bits 0 to
+    19). The next phase begins with as many pending arrivals as it expects.
+
     old: the words, u64. operands: one array with the number of arrivals at each, u64.
     """
     count = operands[0]
