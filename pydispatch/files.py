@@ -198,9 +198,10 @@ _recorders: list[Reads] = []  # the records of the `recording()` blocks that are
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """Yield a record of the paths that any thread reads within the `with` block, or passes to `record_accesses`.
+    """Yield a record to which `files` adds the paths that any thread reads or does not find within the `with` block.
 
-    The cache of compiled programs thus knows the files on which an artifact depends.
+    It also receives the paths that are passed to `record_accesses`. The cache of compiled programs thus knows the files
+    on which an artifact depends.
     """
     reads = Reads()
     _recorders.append(reads)

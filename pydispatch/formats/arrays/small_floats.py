@@ -153,7 +153,10 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
 
 
 def _encode_exponents(wide: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Convert numbers to codes of EXPONENT_ONLY: the biased exponents of their magnitudes; 0 for zero."""
+    """Convert numbers to codes of EXPONENT_ONLY: the biased exponents of their magnitudes, rounded down; 0 for zero.
+
+    The sign is dropped. Infinities and NaN become NaN.
+    """
     import numpy as np
 
     magnitude = np.abs(wide)
@@ -165,7 +168,10 @@ def _encode_exponents(wide: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def _encode_magnitudes(magnitude: NDArray[np.float64], name: str) -> NDArray[np.int64]:
-    """Convert magnitudes to codes without a sign of a format in FORMATS; a NaN becomes the code of an overflow."""
+    """Return the codes, without the sign bit, of the numbers of a format nearest to magnitudes; ties go to even codes.
+
+    name: key of the format in FORMATS. A NaN, or a magnitude that is too large, becomes the format's overflow code.
+    """
     import numpy as np
 
     boundaries, overflow_code = _boundaries(name)

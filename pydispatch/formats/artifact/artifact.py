@@ -208,7 +208,7 @@ class Artifact:
         return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     def _content_of(self, member: str) -> tuple[memoryview, ...]:
-        """Return the bytes of a member in one or more chunks, without a copy."""
+        """Return the bytes of a member as one or more consecutive chunks, without a copy; ArtifactError without it."""
         members = self._content
         if isinstance(members, ArtifactFile):
             return (members.find(member),)
@@ -247,7 +247,10 @@ class Artifact:
             content.verify()
 
     def _chunks(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes of the .pdx file in chunks. The checksums are computed first: headers precede their data."""
+        """Yield the bytes of the .pdx file, a ZIP archive, in chunks.
+
+        The checksums of all members are computed before the first chunk: a member's header states it before the data.
+        """
         entries, members = [], []
         for name in self.members:
             parts = self._content_of(name)

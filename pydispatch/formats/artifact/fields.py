@@ -34,7 +34,9 @@ class ManifestFault(Exception):
         self.got = got
 
     def error(self, member: str) -> ArtifactError:
-        """Return the ArtifactError with the JSON path to the value in the artifact's member `member`."""
+        """Return the ArtifactError to raise: it names the file `member`, the JSON path to the faulty value, and both
+        the expected and the actual value.
+        """
         where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the file"
         if self.got is MISSING:
             return ArtifactError(f"{member}: {where}: missing; expected {self.expected}")

@@ -70,9 +70,9 @@ class ParamsLayout:
 
 
 def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int, str]:
-    """Return the (size in bytes, C type) that `table` has for a type; raise ValueError if it has none.
+    """Return `table[type_]`, the (size in bytes, C type) of a type of the program; raise ValueError if it has none.
 
-    `what` describes the member in the error, such as "the result type".
+    `what` is the subject of the error message, such as "the result type".
     """
     if type_ not in table:
         raise ValueError(f"{what} '{type_}' cannot be a member of a C structure; known are: {', '.join(table)}")

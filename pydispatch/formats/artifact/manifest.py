@@ -90,7 +90,7 @@ class ValueEntry:
     @classmethod
     def from_json(cls, value: object) -> ValueEntry:
         """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
-        rest = json_object(value)
+        rest = json_object(value)  # a copy, from which the known fields are removed
         name = rest.pop("name", MISSING)
         if type(name) is not str:
             raise ManifestFault("name", "a string", name)

@@ -103,7 +103,10 @@ def _translated_errors(data: bytes | memoryview, name: str) -> Iterator[None]:
 
 
 def _functions(elf: ElfFile, kernels: bool) -> list[str]:
-    """Return the names of the defined global kernels, or else of other device functions, in the order of the file."""
+    """Return the names of the defined global functions, in the order of the file.
+
+    kernels: True for the kernels alone, False for the device functions, which are no kernels.
+    """
     return [
         symbol.name
         for symbol in elf.symbols()

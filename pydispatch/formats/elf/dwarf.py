@@ -182,7 +182,7 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
 
 
 def _scalar_name(entry: _Entry) -> str:
-    """Return the name of a scalar type; "" for other types."""
+    """Return the name of a scalar type, such as "i32" or "f64"; "" for other types. Enumerations are integers."""
     bits = 8 * int(entry.values.get(_BYTES, 0))
     encoding = entry.values.get(_ENCODING)
     if entry.tag == _ENUMERATION or (entry.tag == _BASE and encoding in _INTEGERS):

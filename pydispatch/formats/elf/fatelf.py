@@ -220,7 +220,7 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
 
 
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
-    """Return pairs (target name, ELF file) in record order; repeated target names get a number as suffix."""
+    """Return pairs (target name, ELF file) in record order; the second record of a target gets the suffix `_2`, ..."""
     view = memoryview(data)
     files: list[tuple[str, memoryview]] = []
     counts: dict[str, int] = {}  # of records so far, by target

@@ -68,7 +68,7 @@ class _Image:
     """
 
     def __init__(self, data: bytes) -> None:
-        """Read the pointers of a library from its relocations; raise ElfError for a broken file."""
+        """Record the pointers that R_*_RELATIVE relocations of a library state; raise ElfError for a broken file."""
         self.file = ElfFile(data)
         self.pointers: dict[int, int] = {}
         table, size = self.file.tag(DT_RELA), self.file.tag(DT_RELASZ)

@@ -183,7 +183,8 @@ class Custom:
 
         rN are registers: of scalar arguments in parentheses, of the tensors' dynamic sizes in brackets.
         """
-        # A scalar has two entries, low and high word; the low one is the number of its register, without HIGH_WORD.
+        # A scalar has two entries, for its low and its high word. Both have the number of its register; the second also
+        # has the flag HIGH_WORD.
         scalars = ", ".join(f"r{k}" for k in self.constants[::2])
         sizes = f" of sizes [{', '.join(f'r{k}' for k in self.sizes)}]" if self.sizes else ""
         return f"host command {self.command}({scalars}) over ({', '.join(map(str, self.bindings))}){sizes}"

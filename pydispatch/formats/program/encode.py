@@ -150,7 +150,7 @@ class Encoder:
         ])  # fmt: skip
 
     def operands(self, command: HostCommand) -> list[int]:
-        """Return the operand records of a host command, and append their sizes."""
+        """Return the words of the operand records of a host command, and append the operands' sizes to the program."""
         return _flat(
             OperandRecord(
                 is_scalar=int(o.sizes is None),

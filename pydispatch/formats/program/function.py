@@ -186,7 +186,10 @@ class ProgramFunction:
         return self.emit(op, lhs, rhs, modifier=width + (predicate << 8))
 
     def multiply(self, factors: Iterable[int]) -> int:
-        """Return a register with the 64-bit product of the given registers; constant factors are folded."""
+        """Return a register with the 64-bit product of the registers `factors`, 1 if there are none.
+
+        Factors whose values are known are multiplied at once; instructions are emitted for the others.
+        """
         constant_product, product = 1, None  # product: register with the product of the other factors
         for factor in factors:
             value = self.constant_value(factor)

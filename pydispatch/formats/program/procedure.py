@@ -129,7 +129,7 @@ class Procedure:
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
-        """Create a procedure without slots and steps. For the parameters, see the class."""
+        """Create a procedure without slots and steps. For the parameters, see the attributes of the class."""
         self.program = program
         self.name, self.signature, self.public = name, signature, public
         self.arguments: list[Port] = []

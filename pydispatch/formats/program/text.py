@@ -114,7 +114,10 @@ class ProgramText(Records):
         return lines
 
     def deriving_functions(self) -> dict[int, int]:
-        """Return the index of each derived constant (computed from other constants) → that of the function for it."""
+        """Return a map from the index of each derived constant to the index of the function that computes it.
+
+        A derived constant is computed from other constants. An invalid program gets a map as well, for its listing.
+        """
         functions = self.table(Table.FUNCTIONS, FunctionRecord)
         constant_count = self.count(Table.CONSTANTS)
         computed_by: dict[int, int] = {}
@@ -150,7 +153,7 @@ class ProgramText(Records):
         return shape_text(self.sizes(offset, rank))
 
     def parameters(self) -> list[dict[str, Any]]:
-        """Return scope, key, type and shape of the constants that are supplied at load, as in the manifest."""
+        """Return a dict of scope, key, type and shape for each constant supplied at load, as in the manifest."""
         return [
             {
                 "scope": self.string(p.scope, p.scope_length),

@@ -122,7 +122,7 @@ class FunctionReader(Operands):
         return tuple(targets)
 
     def _skip_call_prototype(self) -> str:
-        """Skip a `.callprototype` directive, and return its text, which linking copies."""
+        """Skip a `.callprototype` directive, and return its text without the ';'; linking copies it as it is."""
         cursor, starts = self.cursor, self.cursor.source.starts
         begin = starts[cursor.at]
         while self.words[cursor.at] not in (";", "", "{", "}"):
@@ -196,7 +196,7 @@ class FunctionReader(Operands):
     # Instructions
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction: guard, opcode with modifiers, operands."""
+        """Parse an instruction, such as `@!%p add.s32 %r1, %r2, 3;`, and append it to `items`."""
         cursor, words = self.cursor, self.words
         guard: Register | Not | None = None
         if words[cursor.at] == "@":

@@ -88,9 +88,9 @@ class Cursor:
         self.at += 1
 
     def end_statement(self, what: str) -> None:
-        """Consume the ';' at the end of a statement; raise an error if it is missing. `what` describes the statement.
+        """Consume the ';' at the end of a statement; raise ArtifactError if it is missing. `what` names the statement.
 
-        If the next token is on another line, the error is reported at the end of the statement.
+        If the next token is on another line, the error is located at the end of the previous token instead of there.
         """
         if self.words[self.at] == ";":
             self.at += 1

@@ -141,7 +141,7 @@ class NameScopes:
 
     def _unique_name(self, name: str) -> str:
         """Return `name`, with a suffix such as `$2` if the function or module has it already, and mark it as taken."""
-        unique_name, suffix = name, 1
+        unique_name, suffix = name, 1  # the second symbol of a name gets `$2`
         while unique_name in self.taken or unique_name in self.reserved or self.known(unique_name):
             suffix += 1
             unique_name = f"{name}${suffix}"
@@ -229,9 +229,12 @@ class NameScopes:
         return Vector(tuple(map(Register, components)))
 
     def _component(self, name: str, at: int) -> Operand:
-        """Return a component: `v.x` of a vector register, byte `a.b0` or half `a.h1` of a 32-bit register."""
+        """Return the operand `name`, a component: `v.x` of a vector register, byte `a.b0` or half `a.h1` of a register.
+
+        Raises ArtifactError, at token `at`, for any other name with a dot.
+        """
         base, _, component = name.partition(".")
-        whole = self.resolve(base, at) if base != "_" else None
+        whole = self.resolve(base, at) if base != "_" else None  # `_` is an unused operand, without components
         lane = _LANES.get(component)
         if isinstance(whole, Vector) and lane is not None and lane < len(whole.items):
             operand = whole.items[lane]

@@ -154,7 +154,7 @@ class Operands(NameScopes):
         return tuple(items)
 
     def _parse_element(self, base: PtxSymbol) -> Operand:
-        """Parse the index in `a[3]` and return the address of the element; `base` is the symbol of `a`."""
+        """Parse `[3]` of the operand `a[3]`, and return the address of the element; `base` is the symbol of `a`."""
         cursor = self.cursor
         cursor.expect("[")
         index = cursor.parse_integer("a number of an element")

@@ -239,7 +239,7 @@ class _PtxReader(HeadCursor):
         self.at += 1
 
     def _add_alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
-        """Add a copy of a defined function under the name of its alias.
+        """Append to `functions` a copy of a defined function under the name of its alias; ArtifactError without one.
 
         Args:
             alias: Name of the alias.

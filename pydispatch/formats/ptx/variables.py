@@ -64,7 +64,7 @@ class DeclarationCursor(Cursor):
         return sizes
 
     def skip_attribute(self) -> None:
-        """Skip an attribute such as `(.managed)` or `(.unified(0x1, 0x2))`, which has no effect here."""
+        """Skip the operand of `.attribute`, such as `(.managed)` or `(.unified(0x1, 0x2))`; it has no effect here."""
         self.expect("(")
         depth = 1
         while depth:

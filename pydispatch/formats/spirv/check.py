@@ -54,7 +54,7 @@ def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
     """Check a SPIR-V module; raise ArtifactError with the index of the faulty word. `what` names the module in
     messages.
 
-    A module whose bytes were valid before, in this process, is not checked again.
+    A module whose bytes this process has found valid before is not checked again, unless its digest was evicted.
     """
     digest = hashlib.sha256(data).digest()
     if digest in _valid_digests:
@@ -142,7 +142,10 @@ class _ModuleChecker:
             self._check_decoration(inst)
 
     def _locate_ids(self, inst: SpirvInstruction) -> None:
-        """Find the ids of an instruction, and check them: in bounds, result defined once, type declared before."""
+        """Set the positions of ids in an instruction, and check these ids.
+
+        They must be below the module's bound, a result defined only once, and its type declared before.
+        """
         locate_ids(inst, self.tables.bound, self.fail, self._case_words)
         if inst.type_word and inst.type_id not in self.declared.types:
             raise self.fail(inst.at + inst.type_word, f"id {inst.type_id} is no type that was declared before")

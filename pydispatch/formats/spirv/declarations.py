@@ -16,7 +16,7 @@ _BOOLEAN_CONSTANTS = (Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.SPEC_CONSTANT_TRUE
 
 
 def check_type(declared: SpirvDeclarations, inst: SpirvInstruction, forward: Container[int]) -> None:
-    """Check the operands of a type declaration: those that are ids, and then all of them as a type.
+    """Raise ArtifactError unless the operands of a type declaration are declared ids and literals that form a type.
 
     `forward` has the ids that OpTypeForwardPointer declares: members of structs may use them before their definition.
     """
@@ -82,7 +82,7 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
 
 
 def _fits_type(declared: SpirvDeclarations, inst: SpirvInstruction) -> bool:
-    """Return whether a constant has the form that its type demands."""
+    """Return whether the opcode and the operands of a constant fit its type, such as a number of words for a width."""
     op = inst.op
     shape = declared.shape(inst.type_id)
     if op in _BOOLEAN_CONSTANTS:

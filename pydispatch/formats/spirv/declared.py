@@ -127,7 +127,10 @@ class SpirvDeclarations:
         return Pointer(storage=words[0], type=words[1]) if op == Op.TYPE_POINTER else None
 
     def number(self, id: int) -> int | None:
-        """Return the bits of an integer constant, unsigned; None for specialization constants and other ids."""
+        """Return the bits of an integer constant as an unsigned number.
+
+        Return None for specialization constants, whose values only the driver knows, and for other ids.
+        """
         inst = self.constants.get(id)
         if inst is None or not self.is_integer(inst.type_id):
             return None
@@ -136,7 +139,11 @@ class SpirvDeclarations:
         return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
 
     def parts(self, type_: int) -> Parts:
-        """Return the element count and the element types of a composite type; 0 and none for other types."""
+        """Return the number of elements and their types for a composite type; 0 and () for other types.
+
+        A struct has a type for each member, any other composite one for all elements. The number is None if it is known
+        only at run time, or a specialization constant.
+        """
         op, words = self.type(type_)
         if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):
             return Parts(words[1], words[:1])

@@ -263,7 +263,9 @@ class _TablesReader:
             tables.decorations.setdefault(target, {})[words[2]] = tuple(words[3:])
 
     def finish(self) -> None:
-        """Check that the module is complete."""
+        """Raise ArtifactError unless the module is complete: its last function ends, it has a memory model, and its
+        entry points name functions.
+        """
         tables = self.tables
         if self.function is not None:
             raise ArtifactError(f"{tables.what}: its last function does not end")

@@ -110,7 +110,7 @@ _IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
 
 @functools.cache
 def patterns() -> dict[int, str]:
-    """Return the operand pattern of each opcode."""
+    """Return the operand pattern of each opcode: PATTERNS, with each range of opcodes expanded."""
     by_opcode: dict[int, str] = {}
     for pattern, text in PATTERNS.items():
         for part in text.split():
@@ -130,7 +130,10 @@ Positions = tuple[int, int, tuple[int, ...]]
 
 @functools.lru_cache(maxsize=4096)
 def _positions_by_length(opcode: int, count: int) -> Positions | None:
-    """Return the positions of ids if the opcode and the number of words determine them; else None."""
+    """Return the positions of ids in an instruction of `count` words; None if they depend on the values of its words.
+
+    Such an instruction has strings, masks or other operands that determine which words follow.
+    """
     pattern = patterns().get(opcode)
     if pattern is None or count > _MAX_CACHED_WORDS or not _PLAIN_OPERANDS.issuperset(pattern):
         return None
@@ -267,7 +270,7 @@ class _Walk:
             consume()
 
     def _consume_memory_operands(self) -> None:
-        """Consume memory operands: a mask, then literals or ids for its bits."""
+        """Consume memory operands: a mask, an alignment if the mask has that bit, then an id for each further bit."""
         mask = self.word()
         if mask & ~_KNOWN_MEMORY_BITS:
             raise self.fail(self.first, f"memory access 0x{mask:X}, which the linker does not know")

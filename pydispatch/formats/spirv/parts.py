@@ -147,7 +147,7 @@ class _PartsReader:
             self.types[inst.id] = inst.type_id
 
     def _add_global(self, inst: SpirvInstruction) -> None:
-        """Add a type, constant or variable whose operands are defined before it."""
+        """Add a type, constant or variable to `globals`; raise an error if an id it uses is not defined before it."""
         parts = self.parts
         if not inst.result_word:
             raise self.fail(inst.at, f"opcode {inst.op} outside a function")

@@ -236,7 +236,7 @@ class _Walker:
         return operands[1]
 
     def size(self, type_: int, laid_out: bool, depth: int = 0) -> int:
-        """Return the size of a type in bytes, from the cache if possible.
+        """Return the size of a type in bytes; sizes are cached in `sizes`.
 
         laid_out: whether its layout decorations (Offset, ArrayStride, MatrixStride) decide the size, as in buffers;
         otherwise it is the sum of its elements, without padding. depth: number of types around this one.

@@ -40,7 +40,7 @@ def directory() -> Path | None:
 
 
 def first_writable(candidates: Iterable[Path]) -> Path | None:
-    """Return the first directory that is writable, after creating it if necessary; None if there is none."""
+    """Return the absolute path of the first candidate that is or can be made a writable directory; None without one."""
     for candidate in candidates:
         with contextlib.suppress(OSError, ValueError):
             candidate.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,10 @@ def read(path: Path, limit: int) -> bytes | None:
 
 
 def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
-    """Write an unnamed file (O_TMPFILE) and link it at the end; return False if the system does not support that."""
+    """Write an unnamed file (O_TMPFILE) and then give it the name `target`; return whether the system supports that.
+
+    If it does not, `target` is unchanged.
+    """
     flag = getattr(os, "O_TMPFILE", 0)
     if not flag or not Path("/proc/self/fd").is_dir():
         return False
@@ -63,7 +66,9 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
 
 
 def _publish(handle: int, target: Path) -> bool:
-    """Link an unnamed file at a temporary name and rename it to the target; return False if it cannot be linked.
+    """Link an unnamed file at a temporary name and rename it to `target`; return False if it cannot be linked.
+
+    handle: file descriptor of the unnamed file.
 
     The temporary name is needed because linking cannot replace an existing file.
     """

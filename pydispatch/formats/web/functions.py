@@ -117,7 +117,7 @@ class WebProgram(ProgramText):
         ]
 
     def queries(self) -> list[Json]:
-        """Return the queries of the device as JSON."""
+        """Return the queries of device properties as JSON: category, key, and the value for devices without the key."""
         return [
             {
                 "category": self.string(q.category, q.category_length), "key": self.string(q.key, q.key_length),
@@ -127,7 +127,7 @@ class WebProgram(ProgramText):
         ]  # fmt: skip
 
     def _function(self, record: FunctionRecord) -> Json:
-        """Return a function's record as JSON."""
+        """Return a function as JSON: its signature, arguments, results, buffers, and its instructions as `code`."""
         name = self.string(record.name, record.name_length)
         pool = self.words_at(record.pool, record.pool_count)  # words that the records of the function refer to
         arguments = self.records(record.arguments, record.argument_count, ValueRecord)

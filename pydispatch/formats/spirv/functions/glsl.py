@@ -120,7 +120,7 @@ def _is_float(shape: Shape | None) -> bool:
 
 
 def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: int) -> bool:
-    """Return whether the types of a Length (`count` is 1 operand) or a Distance (2 operands) are valid.
+    """Return whether the types of a Length, with `count` = 1 operand, or a Distance, with 2 operands, are valid.
 
     The operands are floats or float vectors of one type, and the result is a scalar of their element type.
     """
