@@ -67,7 +67,10 @@ class QuickExit:
         atexit.register(self._exit)
 
     def _exit(self) -> None:
-        """Write buffered output and end the process. Return if that fails, so that Python reports it."""
+        """Write buffered output and end the process with `status`; return if that is None.
+
+        Return also if the output cannot be written, so that Python reports it.
+        """
         gc.freeze()  # if Python ends the process, its last collection traverses nothing
         if self.status is None:
             return

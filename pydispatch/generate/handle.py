@@ -65,7 +65,7 @@ class Handle(Generic[Piece]):
         """Wait for the end of the request and return its completion.
 
         Args:
-            timeout: Seconds to wait, at most.
+            timeout: Seconds to wait, at most; None for no limit.
 
         Raises:
             TimeoutError: The request has not ended after `timeout` seconds. It goes on.

@@ -140,8 +140,10 @@ def _signature() -> str:
 
 
 def _cache_shape(value: Any) -> tuple[int, int]:
-    """Return (number of pages, tokens of a page) from the result of `cache_shape`. Raise InvalidArgumentError unless
-    these are two integers in their ranges.
+    """Return (number of pages, tokens of a page) from the result of `cache_shape`.
+
+    The pages include the scrap page, to which padding tokens are written. Raise InvalidArgumentError unless the result
+    has two integers, at least 2 and at least 1.
     """
     shape = np.asarray(value)
     if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer) or shape[0] < 2 or shape[1] < 1:

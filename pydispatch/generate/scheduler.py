@@ -167,7 +167,7 @@ class Scheduler:
         return total - len(shared_keys) + self.pool.count_unreferenced(shared_keys)
 
     def _suspend(self, sequence: TokenSequence) -> None:
-        """Take the row and the pages from a running sequence, which is then in none of the three lists."""
+        """Take the row and the pages from a running sequence, which then neither waits, prefills nor decodes."""
         row, batch = sequence.row, self._decode
         (self._decoding if sequence.is_decoding else self._prefilling).remove(sequence)
         batch.counts[row] = batch.starts[row] = batch.tokens[row, 0] = 0

@@ -267,7 +267,10 @@ _ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
 
 
 def _read_input(value: JsonValue) -> GraphInput:
-    """Read what an input of the main graph is, from the signature. Raise ProgramFault for an unsupported kind."""
+    """Read an input of the main graph from the signature: its kind, its name, and the weight or constant behind it.
+
+    Raise ProgramFault for an unsupported kind.
+    """
     kind, spec = value.tagged()
     if kind == "user_input":
         return GraphInput(kind, read_argument(spec.get("arg")))
@@ -285,7 +288,10 @@ _WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_cons
 
 
 def _read_output(value: JsonValue) -> GraphOutput:
-    """Read what an output of the main graph is, from the signature. Raise ProgramFault for an unsupported kind."""
+    """Read an output of the main graph from the signature: its kind, its value, and the input that it updates, if any.
+
+    Raise ProgramFault for an unsupported kind.
+    """
     kind, spec = value.tagged()
     if kind in ("user_output", "loss_output"):  # a loss is a tensor, so its argument has no tag
         argument = spec.get("arg")

@@ -332,7 +332,8 @@ class Tracer:
     def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:
         """Return a tensor whose dynamic sizes are replaced by those that PyTorch has inferred, where these are known.
 
-        A size of the file that is a single unknown symbol is recorded in `symbols`.
+        A size of the file that is a single unknown symbol is recorded in `symbols`. `meta` is the tensor's type in the
+        file: in the loop, `here` is a size of the tensor, and `there` that of the file.
         """
         if is_static(tensor.shape):
             return tensor
@@ -368,7 +369,7 @@ class _NotConverted:
 
 
 def writes(operator: str) -> bool:
-    """Return whether an operator writes to its first argument: its name ends with exactly one underscore."""
+    """Return whether an operator writes to its first argument: its name ends with exactly one underscore (`add_`)."""
     name = _without_overload(operator)
     return name.endswith("_") and not name.endswith("__")
 

@@ -79,7 +79,7 @@ def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
         """Return log(exp(running) + exp(element)) without overflow."""
         running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.min(element), running.max(element)
-        # Two infinities of one sign are the result; low - high would be NaN.
+        # Of two infinities of one sign that infinity is the result; low - high would be NaN.
         is_infinite = low.is_equal(high) & ~low.unary("is_finite")
         return is_infinite.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 

@@ -44,7 +44,10 @@ def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
 def _slice_bounds(
     builder: Builder, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
 ) -> tuple[int, Size, Size]:
-    """Return the axis, the start and the exclusive end of a slice, all non-negative; start <= end <= size."""
+    """Return the axis, the start and the exclusive end of a slice, all non-negative; start <= end <= size.
+
+    Raise CompileError for a step below 1, which PyTorch does not have.
+    """
     axis = axis_of(builder, dim, x.rank)
     if step < 1:
         raise builder.fail(f"a slice has the step {step}")

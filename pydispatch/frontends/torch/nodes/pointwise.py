@@ -337,7 +337,7 @@ def isclose(
     inner = x.dtype if category(x.dtype) >= Category.FLOAT else F32
 
     def are_close(e: Element, n: Element) -> Element:
-        """Return whether two elements are close."""
+        """Return whether element e of `self` is close to element n of `other`, by the rules of `isclose`."""
         is_near, e, n = e.is_equal(n), e.to(inner), n.to(inner)
         if rtol or atol:
             # An infinite n would make the bound infinite, so that every e were close.

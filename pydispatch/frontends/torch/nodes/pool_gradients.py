@@ -27,7 +27,7 @@ def _max_pool(
     indices: row-major index, in its image, of the maximum of each window.
     """
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-    inner = normalization.wide(self.dtype)
+    inner = normalization.wide(self.dtype)  # f32 for smaller floats: gradients of overlapping windows are added
     grad, positions = ew.convert(builder, p.batched(grad_output), inner), p.batched(indices)
     gradient = windows.sum_over_windows(builder, grad, p.x.shape[2:], p.kernel, p.window, positions)
     return p.without_batch(ew.convert(builder, gradient, self.dtype))

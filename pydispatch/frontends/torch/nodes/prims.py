@@ -47,8 +47,9 @@ def broadcast_in_dim(builder: Builder, a: Tensor, shape: Sizes, broadcast_dimens
 def slice_(
     builder: Builder, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
 ) -> Tensor:
-    """Return the elements from `start_indices` to `limit_indices` (exclusive) along each axis, every `strides`-th one;
-    all of them for None.
+    """Return every `strides[d]`-th element from `start_indices[d]` to `limit_indices[d]` (exclusive) along each axis d.
+
+    `strides` is 1 for all axes if it is None.
     """
     return slicing.slice_(builder, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
 

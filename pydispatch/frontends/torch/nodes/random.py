@@ -208,9 +208,10 @@ def log_normal(builder: Builder, self: Tensor, mean: float = 1.0, std: float = 2
 
 @converts("aten.cauchy")
 def cauchy(builder: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    """Return floats of the Cauchy distribution of a median and a scale `sigma`, of the type and shape of a tensor.
+    """Return floats of the Cauchy distribution with the median `median` and the scale `sigma`.
 
-    They are the inverse of its distribution function at uniform numbers.
+    They have the type and shape of `self`, whose elements are not read. They are the inverse of the distribution
+    function at uniform numbers.
     """
     unit = _unit(builder, self.shape)
     return _floats_of(builder, self, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, unit)

@@ -90,8 +90,10 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
     def next_hidden(
         r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element
     ) -> list[Element]:
-        """Return the new state of one element, from its gates for the input (r, z, n) and for the state h (hr, hz,
-        hn).
+        """Return the new state of one element: (1 - update) * new + update * h.
+
+        r, z, n: what the input contributes to the reset gate, to the update gate and to the candidate. hr, hz, hn: what
+        the old state h contributes to them; the reset gate scales hn.
         """
         new = (n + (r + hr).unary("logistic") * hn).unary("tanh")
         update = (z + hz).unary("logistic")

@@ -325,7 +325,7 @@ def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
         align_corners: bool,
         scale_factors: Floats | None = None,
     ) -> Tensor:
-        """Resize the last `spatial_axes` axes by interpolation, to sizes or by a list of factors."""
+        """Resize the last `spatial_axes` axes by interpolation, to the sizes `output_size` or by `scale_factors`."""
         scales = _scales(builder, scale_factors, spatial_axes)
         return _resize_axes(builder, self, output_size, scales, align_corners, method)
 

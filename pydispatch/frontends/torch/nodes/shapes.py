@@ -65,7 +65,7 @@ def flatten(builder: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -
 
 @converts("aten.unflatten")
 def unflatten(builder: Builder, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
-    """Split an axis into several; a size of -1 is inferred."""
+    """Split the axis `dim` into axes of the sizes `sizes`; a size of -1 is inferred from the size of the axis."""
     axis = axis_of(builder, dim, self.rank)
     if -1 in sizes:
         stated_product = product(n for n in sizes if n != -1)

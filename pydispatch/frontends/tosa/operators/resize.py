@@ -120,7 +120,10 @@ def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
     """Return the index of the nearer source element for each element of the result along an axis: i32[axis.size]."""
 
     def nearer(low: Element, high: Element, distance: Element) -> Element:
-        """Return the index of the nearer one of two source elements; of equally near ones the second."""
+        """Return the index of the nearer one of two source elements; of equally near ones the second.
+
+        distance: distance from the first in parts, of which `axis.scale` are the distance of the two.
+        """
         return (distance * 2 >= axis.scale).where(high, low)
 
     return formula(builder, nearer, axis.lower, axis.upper, axis.distance)
