@@ -333,7 +333,7 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
     element = shape.type.element_type
 
     def entry(axis: int) -> SSAValue:
-        """Emit the read of a size from the shape tensor, as an index."""
+        """Emit the read of the size of axis `axis` from the shape tensor `shape`, and return it as an index."""
         index = insert_before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
         extracted = insert_before(tensor.ExtractOp(shape, [index], element), op)
         return (

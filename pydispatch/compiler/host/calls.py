@@ -69,7 +69,7 @@ class _CallLowering:
     sizes: list[int] = field(default_factory=list)
 
     def add_scalar(self, index: int, declared: Attribute) -> None:
-        """Add argument `index`, a scalar of the type `declared`."""
+        """Add argument `index`, a scalar of the type `declared`, to the command: its operand and its two words."""
         bits = bit_width(declared)
         if bits is None or bits > 64:  # None: no scalar
             raise CompileError(
@@ -107,7 +107,9 @@ class _CallLowering:
         straight.put(op.results_[index], tensor)
 
     def _add(self, tensor: HostTensor, declared: TensorType[Attribute], access: Access, what: str) -> None:
-        """Add a tensor operand. Pass its dynamic sizes to the command, and check those that `declared` states.
+        """Add a tensor operand to the command.
+
+        Pass the sizes to the command that are dynamic in `declared`, and emit checks of those that `declared` states.
 
         what: name of the operand in messages.
         """

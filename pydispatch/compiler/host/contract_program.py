@@ -58,7 +58,9 @@ def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
 
 
 def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
-    """Add a contract to the program unless it has an equal one, and return the index of its function.
+    """Lower a contract to a function of the program, unless an equal one exists; return the function's index.
+
+    A contract checks the sizes that a kernel relies on, and returns its grid.
 
     known: code of a contract → index of its function; the new one is added.
     """

@@ -220,7 +220,8 @@ class Segmentation:
     def _level_of_operands(self, op: Operation, block: Block) -> int:
         """Return the earliest level at which the operands of an operation are available.
 
-        A level is at most one segment, and the stops that run after it. Level -1 has only stops, which run before
+        A level is at most one segment (operations of one straight-line function), and the stops that run after it:
+        operations of the host between two segments, such as a read-back. Level -1 has only stops, which run before
         segment 0.
         """
         stop = is_stop(op)

@@ -107,7 +107,8 @@ def combined(emitter: Any, table: Table, update: Operation, element: Attribute, 
 def _chosen(emitter: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
     """Emit the choice of a compare-exchange: the new element if the old one is as expected, else the old one.
 
-    Arguments and result are those of `combined`.
+    The operands of `update` are the new element, the memref and indices, and the expected element. Arguments and result
+    are those of `combined`: registers of the target's emitter.
     """
     new, expected = update.operands[0], update.operands[-1]
     old_value = Block(arg_types=[element]).args[0]  # a value whose register is `old`

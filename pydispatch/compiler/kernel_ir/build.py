@@ -206,7 +206,7 @@ class Build(IndexArithmetic[SSAValue]):
     ) -> SSAValue:
         """Create and insert an operation without regions and with one result, of `type_`; return the result.
 
-        `properties` are as in `create`.
+        The operation owns the dictionary `properties` from then on.
         """
         op = create(kind, self.origin.location, operands, (type_,), properties)
         self.insert(op)

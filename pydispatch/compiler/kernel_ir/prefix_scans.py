@@ -211,7 +211,7 @@ def _are_independent(store: Access, load: Access, read_only: frozenset[SSAValue]
     """
     if load.memref in read_only:
         return True
-    if load.memref is store.memref:
+    if load.memref is store.memref:  # accesses are contiguous: with equal indices, no two iterations share an element
         return list(load.indices) == list(store.indices)
     owners = load.memref.owner, store.memref.owner
     origins = {owner.name if isinstance(owner, Operation) else "argument" for owner in owners}

@@ -153,7 +153,10 @@ def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequen
 
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
-    """Build the operations that scale the integer sums to the f32 result, and add its initial value."""
+    """Build the operations that scale the integer sums to the f32 result, and add its initial value.
+
+    total: the i32 sums. factors: the two factors, whose scales are multiplied.
+    """
     generic, loops_of_result, body = contraction.generic, _loops_of_result(contraction), GenericBody()
     identity = AffineMap.identity(loops_of_result.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, identity), f32))

@@ -255,6 +255,8 @@ class CorrectionTerms:
 def _corrected_zero_point(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
     """Add the computation of the zero point of a factor that is corrected after the product, and return it: the i32
     `known_offset + runtime_offset`.
+
+    loops: map from the loops of `body` to those of the contraction, which the runtime offset is a function of.
     """
     constant = body.add(arith.ConstantOp(IntegerAttr(shifted.known_offset, i32)))
     if shifted.runtime_offset is None:

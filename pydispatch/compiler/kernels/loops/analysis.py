@@ -97,6 +97,7 @@ class LoopNest:
         `indices` has the index of the row in each outer dimension.
         """
         # `nest_dims`: for each axis of the reduction's result, the dimension that indexes it; -1 for an axis of size 1.
+        # `elements.at` emits the reduction and caches the value, which later calls for the same indices return.
         for value, nest_dims in self.row_reductions:
             elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 

@@ -282,7 +282,10 @@ class _BlockProducts(PanelWorkgroup):
             build.parallel(0, count, add)
 
     def _block_of_row(self, build: Builder, position: _Position, row: Index) -> _BlockOfRow:
-        """Emit the loads of the values that a block of one row of A has in common for all columns."""
+        """Emit the loads of the values that a block of one row of A has in common for all columns.
+
+        The unit is the f32 value of the integer 1, by which integer sums of digits are multiplied; None if A is f32.
+        """
         rows = self.conversion.buffers
         row_of_a = build.plus(position.row, row)
         index = build.plus(position.block_of_chunk, build.times(row_of_a, self.sizes.blocks))
