@@ -396,7 +396,7 @@ class Loops(Statements):
         self.environment.pop(BREAK, None)  # it was for this loop only; RETURN guards the statements after the loop, too
 
     def _unless_exited(self, condition: Scalar | Literal, flags: Sequence[str]) -> Scalar | Literal:
-        """Emit the condition that a loop goes on: its own condition, and no flag of an early exit is set."""
+        """Emit the condition of the next iteration: the loop's own `condition`, and no exit flag of `flags` is set."""
         for name in flags:
             flag = self.environment[name]
             assert isinstance(flag, Scalar)

@@ -40,10 +40,12 @@ class Subgroups(Coverage):
         self._published: dict[ast.AST, MemoryRef] = {}
 
     def publish(self, node: ast.Call, value: Scalar, has_changing_lane: bool) -> None:
-        """Emit the stores that this invocation makes for a call before all invocations meet.
+        """Store this invocation's operand of a subgroup operation in workgroup memory, for the others to read.
+
+        The next phase of the kernel reads the values: all invocations have stored theirs before it begins.
 
         Args:
-            node: The call of an operation on a subgroup.
+            node: The call of the operation.
             value: This invocation's value.
             has_changing_lane: Whether the call is a shuffle whose lane depends on memory. The lane is then stored, too,
                 since other invocations may write that memory after they have met.

@@ -299,9 +299,9 @@ def _types(forms: Sequence[Form]) -> list[Attribute]:
 
 
 def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
-    """Wrap SSA values, one for each tensor or two for a complex one, as tensors of these types.
+    """Wrap SSA values, one for each tensor or two for a complex one, as tensors.
 
-    Dynamic sizes are read from the values at run time.
+    `forms` has the type and shape of each tensor; a size of None is dynamic, and is read from the value at run time.
     """
     remaining = iter(values)
     tensors = []

@@ -40,7 +40,7 @@ def triangle(builder: Builder, x: Tensor, order: str, k: Tensor) -> Tensor:
     row, column = x.rank - 2, x.rank - 1
 
     def kept(value: Element, k: Element) -> Element:
-        """Return an element of the kept triangle, and 0 outside."""
+        """Return the element if it is in the triangle, else 0."""
         return (value.position(column, I64) - value.position(row, I64)).compare(order, k).where(value, value.const(0))
 
     return formula(builder, kept, x, shapes.reshape(builder, k, []))

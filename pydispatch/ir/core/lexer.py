@@ -328,7 +328,7 @@ class FastParser(Parser):
         return splat(type, element.to_type(self, type.element_type))
 
     def parse_affine_map(self) -> AffineMap:
-        """Parse an affine map. The text of one that was parsed before is looked up."""
+        """Parse an affine map; a text that was parsed before is looked up in the cache `_known_maps` instead."""
         state = self._parser_state
         text = _AFFINE_MAP.match(state.lexer.input.content, self.pos)
         known = None if text is None else self._known_maps.get(text[0])

@@ -12,7 +12,10 @@ class HexElement(AttrParser._TensorLiteralElement):
     """Hexadecimal element of a tensor literal: the bits of a float, the value of an integer."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
-        """Return the number of the element type `type`; for a float, the one with these bits."""
+        """Return the literal as a number of the element type `type`; of a float type it states the bits, not the value.
+
+        Raise a parse error for more bits than the float type has.
+        """
         if not isinstance(type, AnyFloat):
             return super().to_type(parser, type)
         assert isinstance(self.value, int)

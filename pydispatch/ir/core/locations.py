@@ -49,8 +49,8 @@ class Source:
         self.blobs = text.blobs if isinstance(text, ElidedText) else {}
         self.filename = filename
         self.is_generated = isinstance(text, GeneratedText)
-        self._starts: list[int] | None = None  # offset of each line, once one is asked for
-        self._origins: dict[str, int] | None = None  # location alias → offset of its value, once one is asked for
+        self._starts: list[int] | None = None  # offset of each line; set by the first call of line_column()
+        self._origins: dict[str, int] | None = None  # location alias → offset of its value; set by layer_at()
 
     def layer_at(self, start: int) -> str:
         """Return the model's layer at a location `loc(...)`, given the offset of its parenthesis; "" if it has none.

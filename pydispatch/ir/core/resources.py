@@ -45,17 +45,16 @@ class Resources:
         return None if span is None else blob_of(self._text, self._blobs, span[0] + ALIGNMENT_DIGITS, span[1])
 
     def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr[Any]:
-        """Return a blob as a dense constant of `type`, which `dense<...>` would accept.
+        """Return the bytes `data` of a blob as a dense constant of the shaped type `type`.
 
-        An element of less than 8 bits takes one byte of the blob.
-
-        Raise a parse error, for the text from the offset `start` to the current token, unless the blob has the size of
-        all elements, or of one element, which then stands for all.
+        A blob of the size of one element gives a splat. An element of less than 8 bits takes one byte. Raise a parse
+        error, for the text from the offset `start` to the current token, if the blob has any other size than that of
+        all elements.
         """
         size = element_bytes(type.element_type)
         expected = math.prod(type.get_shape()) * size
         if expected != len(data) and len(data) != size:
             parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
-        if len(data) == size:  # one element, which stands for all
+        if len(data) == size:
             return splat_of_bytes(type, data)
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))

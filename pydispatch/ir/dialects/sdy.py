@@ -21,7 +21,7 @@ class MeshOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MeshOp:
-        """Parse `@name = <...>`; the text in brackets is kept as it is."""
+        """Parse `@name = <...>`; the text in brackets is stored verbatim, without parsing it."""
         name = parser.parse_symbol_name()
         parser.parse_punctuation("=")
         mesh = _parse_bracketed_text(parser)
@@ -52,7 +52,7 @@ class ShardingConstraintOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ShardingConstraintOp:
-        """Parse `%x <...> : type`; the text in brackets is kept as it is."""
+        """Parse `%x <...> : type`; the text in brackets is stored verbatim, without parsing it."""
         operand = parser.parse_unresolved_operand()
         sharding = _parse_bracketed_text(parser)
         attributes = parser.parse_optional_attr_dict()

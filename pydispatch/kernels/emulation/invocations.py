@@ -72,7 +72,7 @@ class Invocation(TileFunctions):
     def shared(self, shape: Any, dtype: DType) -> ArrayView:
         """Return the workgroup memory of the next `shared` call in program order.
 
-        The first invocation that makes this call allocates the memory, and the others get the same.
+        The first invocation that reaches the call allocates the memory; later ones return the same memory.
         """
         self._allocations += 1
         if self._allocations > len(self.shared_memory):

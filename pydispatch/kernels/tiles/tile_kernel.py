@@ -307,8 +307,8 @@ class TileKernel(TileVariables):
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         """Lower a call of a function of kernels, whose code `handler` emits.
 
-        A handler of `TAKES_TILES` gets tiles as a whole. An atomic operation updates one element of memory for each
-        element of its tiles. Any other function is applied element by element.
+        A handler of `TAKES_TILES` is passed whole tiles. An atomic operation updates one element of memory for each
+        element of its tiles. Any other function is applied element by element, to a lazy tile.
         """
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
