@@ -26,9 +26,9 @@ def compiled(text: str, *flags: str, environment: str = "vulkan1.1") -> bytes:
 
 
 @functools.cache
-def assembled(text: str) -> bytes:
+def assembled(text: str, version: str = "spv1.3") -> bytes:
     """SPIR-V assembly as a module."""
-    command = ["spirv-as", "--target-env", "spv1.3", "-", "-o", "-"]
+    command = ["spirv-as", "--target-env", version, "-", "-o", "-"]
     done = subprocess.run(command, input=text.encode(), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout

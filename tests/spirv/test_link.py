@@ -157,6 +157,46 @@ def test_the_invocations_of_a_workgroup_together() -> None:
     np.testing.assert_array_equal(result, [32 * 31 // 2 + 32 * 32] * 3 + [0] * 13)
 
 
+def test_the_interface_has_variables_whose_addresses_others_begin_with() -> None:
+    """SPIR-V 1.4 and later: entry points list all variables that they use, also through a pointer in another one."""
+    library = open_library(
+        assembled(
+            """
+        OpCapability Shader
+        OpCapability Linkage
+        OpCapability VariablePointers
+        OpExtension "SPV_KHR_variable_pointers"
+        OpMemoryModel Logical GLSL450
+        OpName %shared "shared"
+        OpName %pointer "pointer"
+        OpDecorate %f LinkageAttributes "f" Export
+        %float = OpTypeFloat 32
+        %to_shared = OpTypePointer Workgroup %float
+        %to_pointer = OpTypePointer Private %to_shared
+        %shared = OpVariable %to_shared Workgroup
+        %pointer = OpVariable %to_pointer Private %shared
+        %type = OpTypeFunction %float %float
+        %f = OpFunction %float None %type
+        %x = OpFunctionParameter %float
+        %l = OpLabel
+        %p = OpLoad %to_shared %pointer
+        OpStore %p %x
+        %y = OpLoad %float %p
+        %z = OpFAdd %float %y %x
+        OpReturnValue %z
+        OpFunctionEnd
+        """,
+            version="spv1.5",
+        ),
+        "pointers.spv",
+    )
+    code = linked(kernel(scalars("f32", "f32"), ONE), library)
+    validate(code, "vulkan1.2")
+    listing = subprocess.run(["spirv-dis", "-"], input=code, capture_output=True).stdout.decode()
+    (entry_point,) = (line for line in listing.splitlines() if "OpEntryPoint" in line)
+    assert {"%shared", "%pointer"} <= set(entry_point.split())
+
+
 def test_exports_by_linkage_take_buffers_as_parameters() -> None:
     """Hand-written SPIR-V: pointers to blocks are parameters, and are passed on; each pair of buffers makes a copy."""
     library = open_library(assembled(HAND), "hand.spv")

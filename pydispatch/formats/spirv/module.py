@@ -62,6 +62,7 @@ class SpirvTables:
         types: Type → (opcode, operands).
         constants: Constant → (opcode, type, operands).
         variables: Variable → (type, storage class).
+        initializers: Variable that has an initializer → this constant, or variable whose address it is.
         functions: Function → its instructions, without OpFunction and OpFunctionEnd.
         instructions: All instructions in order.
     """
@@ -80,6 +81,7 @@ class SpirvTables:
     types: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     constants: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
     variables: dict[int, tuple[int, int]] = field(default_factory=dict)
+    initializers: dict[int, int] = field(default_factory=dict)
     functions: dict[int, list[SpirvInstruction]] = field(default_factory=dict)
     instructions: list[SpirvInstruction] = field(default_factory=list)
 
@@ -228,6 +230,8 @@ class _TablesReader:
             tables.constants[self.id(inst, 2)] = (op, self.id(inst, 1), tuple(words[3:]))
         elif op == Op.VARIABLE:
             tables.variables[self.id(inst, 2)] = (self.id(inst, 1), words[3])
+            if len(words) > 4:
+                tables.initializers[self.id(inst, 2)] = self.id(inst, 4)
         elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
             self.decorate(inst)
         elif op == Op.NAME:

@@ -51,6 +51,14 @@ def use_of(tables: SpirvTables, function: int) -> VariableUse:
             if callee not in seen:
                 seen.add(callee)
                 pending.append(callee)
+    # A variable that begins with the address of another one passes its pointer on.
+    untraced = list(use.variables)
+    while untraced:
+        initializer = tables.initializers.get(untraced.pop())
+        if initializer in tables.variables and initializer not in use.written:
+            use.variables.add(initializer)
+            use.written.add(initializer)
+            untraced.append(initializer)
     return use
 
 

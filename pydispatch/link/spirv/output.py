@@ -53,10 +53,14 @@ def instruction(op: int, operands: Sequence[int]) -> list[int]:
 
 
 class GlobalVariable(NamedTuple):
-    """Pointer type (an id) and storage class of a global variable."""
+    """Pointer type (an id), storage class and initializer of a global variable.
+
+    The initializer is the id of a constant, or of a variable whose address it is; 0 without one.
+    """
 
     type_id: int
     storage: int
+    initializer: int
 
 
 class SpirvOutput:
@@ -77,7 +81,7 @@ class SpirvOutput:
         member_names: Id of a struct type → words of its members' names.
         globals: Types, constants and variables in order, each as the words of its instruction.
         types: Id of a type → (opcode, operands after the result id).
-        variables: Id of a global variable → its type and storage class.
+        variables: Id of a global variable → its type, storage class and initializer.
         functions: Id of a function → its instructions, each as its words.
         calls: Id of a function → the functions that it calls.
         used_variables: Id of a function → the global variables that it uses.
@@ -164,7 +168,8 @@ class SpirvOutput:
         if Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:  # the opcodes of types are consecutive
             self.types[id] = op, words[2:]
         elif op == Op.VARIABLE:
-            self.variables[id] = GlobalVariable(type_id=words[1], storage=words[3])
+            initializer = words[4] if len(words) > 4 else 0
+            self.variables[id] = GlobalVariable(words[1], storage=words[3], initializer=initializer)
 
     def share(
         self, op: int, operands: Sequence[int], type_: int = 0, decorations: Sequence[tuple[int, ...]] = (),
@@ -303,7 +308,7 @@ class SpirvOutput:
         variables, pending, seen = dict.fromkeys(named), [entry], {entry}
         while pending:
             at = pending.pop()
-            for id in sorted(self.used_variables.get(at, ())):
+            for id in self._with_initializers(self.used_variables.get(at, ())):
                 if self.version >= (1, 4) or self.variables[id].storage in (Storage.INPUT, Storage.OUTPUT):
                     variables[id] = None
             for callee in self.calls.get(at, ()):
@@ -311,6 +316,16 @@ class SpirvOutput:
                     seen.add(callee)
                     pending.append(callee)
         return list(variables)
+
+    def _with_initializers(self, used: Iterable[int]) -> list[int]:
+        """Return ids of variables, and of those whose addresses these variables begin with, in ascending order."""
+        pending, reached = list(used), set[int]()
+        while pending:
+            id = pending.pop()
+            if id in self.variables and id not in reached:
+                reached.add(id)
+                pending.append(self.variables[id].initializer)
+        return sorted(reached)
 
     def add_requirements(self, parts: SpirvParts) -> None:
         """Add the version, extensions and capabilities that a library requires.

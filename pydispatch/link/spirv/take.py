@@ -220,9 +220,9 @@ class FunctionCopier:
 
     def _input_of(self, built_in: int, type_: int) -> int | None:
         """Return the input variable of the output for a built-in, with the pointer type `type_`; None without one."""
-        for id, (type_id, storage) in self.out.variables.items():
+        for id, variable in self.out.variables.items():
             is_same = self.out.decorated(id, Decoration.BUILT_IN) == built_in
-            if storage == Storage.INPUT and is_same and self.out.representative(type_id) == type_:
+            if variable.storage == Storage.INPUT and is_same and self.out.representative(variable.type_id) == type_:
                 return id
         return None
 
