@@ -49,7 +49,7 @@ def get_cython_include() -> str:
 
 
 def _linked(folder: Path, sources: Path) -> str:
-    """Create a package `pydispatch` in `folder` whose `_core` is a link to `sources`, and return `folder`.
+    """Create a folder `pydispatch` in `folder` whose `_core` is a link to `sources`, and return `folder`.
 
     Cython finds `pydispatch._core` in that folder if an editable install has its sources outside of the package.
 

@@ -242,9 +242,9 @@ class OperationWriter:
     # -- sizes
 
     def index(self, size: Size) -> SSAValue:
-        """Return a size as an SSA value of type index. Values are reused within the blocks that can see them.
+        """Return a size as an SSA value of type index: that of an earlier call, if the current block can use it.
 
-        Numbers are emitted in the outermost block, expressions in the current one.
+        A new value is emitted in the outermost block for a number, and in the current block for an expression.
         """
         for scope in reversed(self._scopes):
             if size in scope.sizes:

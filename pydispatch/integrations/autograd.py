@@ -50,7 +50,7 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
     single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
 
     def kernel(*args: Any) -> Any:
-        """Call the operator, with a backward pass where a gradient is needed."""
+        """Call the operator, and record its backward pass if an argument requires a gradient."""
         if any(_has_tangent(torch, arg) for arg in args):
             raise InvalidArgumentError(
                 f"the operator {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, "

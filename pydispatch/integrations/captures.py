@@ -40,7 +40,7 @@ class Captures:
     """
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
-        """Take the snapshot."""
+        """Take the snapshot of the values that the function and its statics reach now."""
         # `_Search` fills these lists. A path is the name of a value in messages, such as `layers[0].weight`.
         self._mappings: list[tuple[Mapping[str, Any], str, Any, str]] = []  # (mapping, key, value at snapshot, path)
         self._attributes: list[tuple[Any, str, Any, str]] = []  # (owner, attribute, value at the snapshot, path)

@@ -32,9 +32,10 @@ def code(kernel: KernelSource, target: str, **options: Any) -> str:
 
 
 def texts_of(source: KernelSource | str, target: str, endings: Sequence[str], **options: Any) -> list[str]:
-    """Compile a kernel, or the text of its program, for a target, and return the texts of dumped files.
+    """Compile a kernel, or the MLIR text of a program, for a target, and return texts that the compiler dumps.
 
-    For each of `endings`, such as ".ptx", that is the first file by name with this ending; "" without such a file.
+    For each of `endings`, such as ".ptx", return the first dumped file by name with this ending; "" without such a
+    file.
     """
     from pydispatch.tuning.compile import compile as compile_
 

@@ -200,7 +200,9 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
 
 
 def _derivative_of(function: Rule) -> tuple[Rule, Sequence[str]]:
-    """Return the derivative of a function that has one, and the names of the arguments whose gradients it returns.
+    """Return the rule of the derivative of a function that has one: the kernel or program that computes gradients.
+
+    The second result has the names of the arguments whose gradients the rule computes.
 
     The derivative of a program is specialized to the values that the program has for static parameters of the same
     names.

@@ -74,7 +74,7 @@ def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
 
 
 def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> str:
-    """Return the function, traced for arguments like `examples`, as StableHLO.
+    """Return the text of a module in StableHLO: the function, traced for arguments of the shapes of `examples`.
 
     Functions with symbolic sizes are exported, since `lower` does not support these.
     """

@@ -26,7 +26,7 @@ class KernelBatches:
     """
 
     def __init__(self, kernel: Kernel, allocated: Sequence[str]) -> None:
-        """Create an empty set of operators.
+        """Create a set of operators for batches of `kernel`, which is empty until `operator` creates one.
 
         `allocated`: names of the views that the kernel writes and that operators do not take: each call allocates and
         returns them.

@@ -49,7 +49,7 @@ class Listing:
         self.source, self.code, self.notes = source, code, notes
 
     def __repr__(self) -> str:
-        """Return each source line, and below it the code of each form."""
+        """Return each source line, and below it the note of the vectorizer and the code of each form, such as PTX."""
         number_width = 5
         indent = number_width + len("  ")  # where source lines begin
         width = indent + max(map(len, self.code))  # of the column with the names of forms

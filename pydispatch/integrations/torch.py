@@ -300,7 +300,10 @@ def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
 
 
 def _layout(traced: Any) -> _Layout:
-    """Return the layout of a traced tensor; a symbolic size counts as its value during tracing."""
+    """Return the layout of a traced tensor: for one that is not contiguous, the order of its axes by their strides.
+
+    A symbolic size counts as its value during tracing.
+    """
     sizes, strides = ([n if isinstance(n, int) else n.node.hint for n in values] for values in
                       (traced.shape, traced.stride()))  # fmt: skip
     # A size that depends on data has no value during tracing: None.

@@ -161,7 +161,10 @@ class TunedKernel(Kernel):
         return self.kernels[names.index(entry.chosen)]
 
     def _measure(self, names: Sequence[str], args: tuple[Any, ...]) -> Measurement:
-        """Measure all configurations, whose names are `names`, on copies of arguments, and return the fastest."""
+        """Measure all configurations on copies of the arguments, and return the fastest one and its time.
+
+        `names` has the names of the configurations in the order of `self.kernels`; the first is the default.
+        """
         calls = {
             name: functools.partial(kernel, *map(_copied, args))
             for name, kernel in zip(names, self.kernels, strict=True)
