@@ -78,9 +78,9 @@ def create_modes(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[
 
 
 def _generated_loader(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
-    """Return a mode's constructor for code that the compiler generates.
+    """Return the constructor (`Mode.make`) of the mode that runs code generated for `target` on the device `device`.
 
-    It returns (device, function) of the mode, as all constructors do, and writes no files into the folder.
+    The constructor takes a folder and returns (device, function), as those of all modes do; it needs no files.
     """
 
     def make(folder: Path) -> tuple[Any, Any]:

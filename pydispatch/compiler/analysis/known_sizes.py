@@ -99,8 +99,8 @@ class Sizes:
     def _replace_dim(self, op: Operation, before: Operation) -> None:
         """Replace a `tensor.dim` by the representative of its size, as a value that is defined before `before`.
 
-        A `tensor.dim` that is itself the representative stays where it is `before`, and other uses of the size in the
-        block take its result. Inside the body of `before`, it is replaced by one before the body.
+        If `op` is `before` and reads the representative dimension, it stays, and other uses of the size in the block
+        take its result. A `tensor.dim` in the body of `before` is always replaced by a value before the body.
         """
         term = self.resolve(term_of(op.results[0]))
         if term is op.results[0]:

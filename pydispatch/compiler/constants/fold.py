@@ -187,7 +187,13 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
-    """Compute an elementwise or scalar operation on arrays. Raises Unknown for other operations."""
+    """Return the result of an elementwise or scalar operation on arrays. Raises Unknown for other operations.
+
+    Operations of `_EXACT` and `_CONVERTED` are computed in the types of the operands. Those of `_ROUNDED` are computed
+    in f64, and rounded to the type of the result.
+
+    known: value → its array; contains all operands.
+    """
     exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)  # `_as_type` below is the conversion
     rounded = _ROUNDED.get(op.name)
     if len(op.results) != 1 or op.regions or (exact is None and rounded is None):

@@ -127,7 +127,11 @@ class _ElementwiseSplitter:
         self.tensors: dict[SSAValue, tuple[SSAValue, AffineMap]] = {a: (value, map_) for a, value, map_ in operands}
 
     def build(self) -> None:
-        """Insert the new generics before the generic, and replace its results by theirs."""
+        """Replace the generic by one generic for each of its results, and one for each operation of its body.
+
+        The latter store their results in tensors over all loops. Constants and indices get no tensor: the operations
+        that compute them are repeated in each reader.
+        """
         *body, end = self.g.block.ops  # the last operation is the yield
         for op in body:
             if _is_cheaper_than_tensor(op):

@@ -144,7 +144,10 @@ def nest(
 def _parallel_metadata(emitter: FunctionEmitter, is_rolled: bool, lanes: int) -> tuple[int, int]:
     """Create the access group of a parallel loop and its `!llvm.loop` node, and return the numbers of both nodes.
 
-    `is_rolled` forbids LLVM to unroll the loop; for `lanes` see `nest`.
+    Args:
+        emitter: The function's emitter.
+        is_rolled: Whether LLVM must not unroll the loop.
+        lanes: Lanes of the vector that all iterations of the loop become; 0 lets LLVM choose.
     """
     group = emitter.module.metadata("distinct !{}")
     accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')

@@ -72,7 +72,11 @@ def _emitter_of_definition(
 ) -> FunctionEmitter:
     """Return an emitter that adds the definition `function` to `module`, with the types that `outer` uses.
 
-    outer, function, tables: see `_write`.
+    Args:
+        outer: Emitter of a function that uses the definition; it states the width of indices and whether f16 is native.
+        function: Function of kernel IR.
+        tables: Symbol → `memref.global` of the constant tables that `function` reads.
+        module: WGSL module that gets the function.
     """
     definitions = Definitions(ModuleOp([]))  # a definition calls no functions, but it may read constant tables
     definitions.memref_globals = tables

@@ -90,6 +90,7 @@ def prefetch(emitter: FunctionEmitter, pointer: str, offset: int, level: int = 1
     """
     name, pointer = "llvm.prefetch.p0", emitter.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
     emitter.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
+    # The flags: 0 for a read; locality 3 for the L1 cache, 2 for L2, 1 for L3; 1 for data.
     emitter.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 {4 - level}, i32 1)")
 
 
