@@ -211,7 +211,7 @@ class RaceInstrumentation(WorkgroupMemory):
     def _is_other(self, stamp: str) -> str:
         """Emit the test that a stamp is set by another invocation, and return the name of its result.
 
-        The upper bits of a stamp, from PHASE_BITS on, are the invocation.
+        The upper bits of a stamp, from PHASE_BITS on, are the invocation plus 1. No invocation has set the stamp 0.
         """
         bits = self._i64_constant(PHASE_BITS)
         theirs, mine = (self._i64_op("shrui", word, bits) for word in (stamp, self._stamp.name))

@@ -326,7 +326,8 @@ def _is_same(
 ) -> bool:  # fmt: skip
     """Return whether an assignment in a phase leaves a variable with one value for all invocations after the phase.
 
-    known: names of variables with one value for all invocations. is_pure, differing: as in `classify`.
+    known: names of variables with one value for all invocations. is_pure: returns whether an expression reads no
+    memory, and no variables but the given names. differing: returns whether it mentions the id of the invocation.
     """
     value = assignment.value
     # The value of an assignment inside an `if` or loop of a phase, or without an expression of its own, may differ. It

@@ -297,7 +297,10 @@ class _GatheredSlices:
 def _slice_at(
     builder: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
-    """Return the single slice of a gather whose coordinates `known` are sizes; `shape` is the shape of the result."""
+    """Return the only slice of a gather, at coordinates that are known at compile time, reshaped to `shape`.
+
+    known: the coordinates, integers or expressions of dynamic sizes, which are clamped. sizes: sizes of the slice.
+    """
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.start_index_map, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])

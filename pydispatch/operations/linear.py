@@ -140,7 +140,7 @@ def _diagonal_element(builder: Builder, x: Tensor, j: Size) -> Tensor:
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return x after step(j, j as a scalar of the program, x) for each j < count."""
+    """Return x after `x = step(j, scalar, x)` for j = 0, ..., count - 1; `scalar` is j as an i64 of the program."""
 
     def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Run one step, with j as a scalar too."""

@@ -72,6 +72,7 @@ class AttrDict(AttrDictDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse a dictionary: an entry with the name of a property sets it, and any other entry is an attribute.
+
         Raise a parse error for a property that the text before the dictionary has set.
         """
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:

@@ -226,7 +226,10 @@ class FastParser(Parser):
         return operand
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> Any:
-        """Return the value of a name. The base class handles names that are not defined yet, and wrong types."""
+        """Return the SSA value that an operand names, of the type `type`.
+
+        This is the fast path: the base class handles values that are not defined yet, and reports wrong types.
+        """
         values = self.ssa_values.get(operand.operand_name)
         if values is not None and operand.index < len(values):
             value = values[operand.index]

@@ -138,7 +138,10 @@ def _text_of(error: Exception) -> str:
 
 
 def _explain_operand(token: str) -> tuple[str, str | None]:
-    """Return message and note for a token where an operand is expected; "" at the end of the program."""
+    """Return the message, and a note or None, for `token` where an operand is expected.
+
+    At the end of the program the token is "".
+    """
     message = f"expected a value, got '{token}'" if token else "expected a value"
     if re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?|true|false", token):
         return message, f"make a value of it in front: %name = arith.constant {token} : type"

@@ -104,7 +104,7 @@ def _raise_outside_value(op: Operation) -> None:
 
 
 def _check_terminated(op: Operation, block: Block) -> None:
-    """Check that a block of `op` ends with a terminator, unless the operation needs none."""
+    """Raise CompileError for a block of `op` that does not end with a terminator, unless the operation needs none."""
     last = block.last_op
     if op.has_trait(NoTerminator):
         return

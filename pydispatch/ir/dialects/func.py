@@ -63,7 +63,10 @@ def _parse_arguments(parser: Parser) -> _Arguments:
     arguments = _Arguments([], [], [])
 
     def parse_argument() -> None:
-        """Parse one argument into `arguments`."""
+        """Parse `%name: type {attributes} loc(...)`, or `type {attributes} loc(...)` without a name, into `arguments`.
+
+        Names may be omitted for all arguments only, as in a declaration.
+        """
         start = parser.pos
         named = parser.parse_optional_argument()
         if named is None:

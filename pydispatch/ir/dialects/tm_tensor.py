@@ -68,7 +68,9 @@ class AttentionOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} {RESULTS}"
 
     def verify_operands(self) -> None:
-        """Check the shapes of the inputs and of the output, which the docstring of the class states."""
+        """Check that query [..., M, K], key [..., N, K], value [..., N, D], an optional mask [..., M, N] and the output
+        [..., M, D] agree in their sizes, and that K is static.
+        """
         check_count("input", len(self.inputs), 3, 4)  # without and with a mask
         check_count("output", len(self.outputs), 1)
         query, key, value = (shape_of(v) for v in self.inputs[:3])

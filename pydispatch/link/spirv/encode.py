@@ -51,7 +51,10 @@ def encoded_module(out: SpirvOutput, declared: Linkage) -> bytes:
 
 
 def _requirements(out: SpirvOutput, has_linkage: bool) -> Iterator[list[int]]:
-    """Yield the capabilities, extensions, instruction sets and the memory model."""
+    """Yield the capabilities, extensions, instruction sets and the memory model.
+
+    The capability Linkage is only included if `has_linkage`: the module still has imports or exports.
+    """
     for capability in out.capabilities:
         if has_linkage or capability != LINKAGE_CAPABILITY:
             yield instruction(Op.CAPABILITY, [capability])

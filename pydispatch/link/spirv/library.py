@@ -71,7 +71,10 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
 
 
 def _require_kernels_model(parts: SpirvParts, name: str) -> None:
-    """Raise InvalidArgumentError unless a module has the environment, addressing and memory model of kernels."""
+    """Raise InvalidArgumentError for a module that cannot be linked into kernels, which it names `name`.
+
+    Kernels are made for Vulkan, and have logical addressing and the memory model GLSL450.
+    """
     unsupported = [capability_name(c) for c in parts.tables.capabilities if c in _NOT_FOR_VULKAN]
     if parts.addressing or unsupported:
         raise InvalidArgumentError(

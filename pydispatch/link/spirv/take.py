@@ -81,7 +81,10 @@ class FunctionCopier:
         return self.is_buffer_pointer(inst.type_id)
 
     def is_buffer_pointer(self, type_: int) -> bool:
-        """Return whether a type is a pointer to a storage buffer's block, in either form."""
+        """Return whether a type is a pointer to the block of a storage buffer.
+
+        Its storage class is StorageBuffer or, in modules before SPIR-V 1.3, Uniform with a block decorated BufferBlock.
+        """
         pointer = self.parts.pointee(type_)
         if pointer is None:
             return False

@@ -158,7 +158,7 @@ class Precisions(Clause):
         super().__init__("precision", "precision_config", optional=True)
 
     def parse_value(self, parser: Parser) -> Attribute:
-        """Parse the precisions in square brackets."""
+        """Parse the precision of each operand, `[HIGHEST, DEFAULT]`, and return them as an ArrayAttr."""
 
         def parse_precision() -> attributes.Precision:
             """Parse the precision of one operand, such as HIGHEST."""

@@ -30,7 +30,7 @@ class Record(Data[Any]):
             return cls.VALUE(**parse_fields(parser, defaults, f"#{cls.name}"))
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print the fields that differ from their defaults."""
+        """Print `<name = value, ...>` with the fields that differ from their defaults."""
         defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
         changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
 
@@ -82,7 +82,7 @@ _READ: dict[type, Callable[[AttrParser], Any]] = {
 
 
 def print_value(printer: Printer, value: Any) -> None:
-    """Print a list of integers, an integer, a boolean or a type."""
+    """Print a tuple of integers as `[1, 2]`, an integer as `1`, a boolean as `true` or `false`, or a type."""
     if isinstance(value, Attribute):
         printer.print_attribute(value)
     elif isinstance(value, tuple):

@@ -201,7 +201,7 @@ def _check_reassociation(
 
 
 def _verify_from_elements(op: tensor.FromElementsOp) -> None:
-    """Verify the number of elements of a tensor.from_elements."""
+    """Verify that the result of a tensor.from_elements has static sizes, and an operand for each element."""
     shape = shape_of(op.result)
     if None in shape:
         raise VerifyException(f"{op.result.type} needs static sizes")

@@ -150,7 +150,7 @@ class CallTypes(CustomDirective):
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the types of all handles in the order of the directive's fields."""
+        """Parse `(types of the operands) -> type`: the operands are function, inputs, outputs and insertion point."""
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in operand types")
         groups = (self.function, self.inputs, self.outputs, self.insertion_point)
@@ -165,7 +165,7 @@ class CallTypes(CustomDirective):
         self.result.set(state, syntax.parse_types(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types of all handles in the order of the directive's fields."""
+        """Print `(types of the operands) -> type`: the operands are function, inputs, outputs and insertion point."""
         state.print_whitespace(printer)
         with printer.in_parens():
             groups = (self.function, self.inputs, self.outputs, self.insertion_point)
