@@ -44,10 +44,10 @@ class StatedCall:
 
 
 def recorded(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Record a call of a program and return its results.
+    """Record a call of `program` in a trace, and return its results.
 
     If the program has a stated derivative and a function that contains the call is differentiated, add a marker after
-    the call: an operation for which reverse mode calls the stated derivative.
+    the call: an operation for which reverse mode calls the stated derivative instead of differentiating the call.
     """
     if trace.differentiations and program.stated_derivative is not None:
         return _marked(trace, program, args, named)

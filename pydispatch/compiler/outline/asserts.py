@@ -28,7 +28,10 @@ _MAXS = 4
 
 
 def report_asserts(module: ModuleOp) -> None:
-    """Make the kernels that contain assertions record failures, and their dispatches check the records afterwards."""
+    """Make kernels with assertions record failures in a further operand, which host code checks after the dispatch.
+
+    The kernels and their dispatches are changed in place.
+    """
     for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
         for function in _functions(executable):
             asserts = [op for op in walk(function) if isinstance(op, AssertOp)]

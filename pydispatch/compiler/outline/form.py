@@ -93,7 +93,10 @@ def form_dispatches(
 
 
 def _named_bodies(ops: Iterable[Operation]) -> Iterator[tuple[str, Operation]]:
-    """Yield each function and initializer with a body, after the name from which its dispatches are named."""
+    """Yield (name, operation) for each function and initializer with a body; its dispatches are named after the name.
+
+    Initializers have no names: they are called `initializer_0`, `initializer_1`, ...
+    """
     initializers = 0
     for op in ops:
         if op.name == "util.initializer" and op.regions and op.regions[0].blocks:

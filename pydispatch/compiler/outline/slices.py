@@ -175,7 +175,7 @@ class KernelBody(ABC):
             self.mapping[old] = result
 
     def _region(self, region: Region) -> Region:
-        """Translate a region of one block, and return the new region."""
+        """Translate a region, and return the new region; raise CompileError if it has more than one block."""
         blocks = [Block(arg_types=[a.type for a in block.args]) for block in region.blocks]
         if len(blocks) > 1:
             raise self.error("control flow between blocks is not understood inside a dispatch", "write it with scf")

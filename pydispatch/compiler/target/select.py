@@ -112,8 +112,9 @@ def _without_stated_cpu(
 
 
 def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
-    """Return the target for each default CPU; one target for CPUs that require the same features, such as generic code
-    and this machine if it has no further ones.
+    """Return copies of a target for the default CPUs; of CPUs that require the same features, for the first alone.
+
+    If this machine has no more features than its architecture requires, that is one copy for it and generic code.
     """
     backend = backend_of(target)
     if backend is None or not backend.names_cpus:

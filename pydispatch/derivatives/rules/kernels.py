@@ -88,7 +88,7 @@ def _of_results(cotangents: Cotangents, kernel: KernelSource, lowered: Lowered, 
 
 
 def _arrays(cotangents: Cotangents, operands: dict[str, SSAValue]) -> dict[str, Array]:
-    """Return the arguments of a call as arrays, by name; a number is an array of rank 0."""
+    """Return the operands of a kernel call as arrays under their parameters' names; a number is an array of rank 0."""
     trace = cotangents.trace
     arrays = {}
     for name, value in operands.items():

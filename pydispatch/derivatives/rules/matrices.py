@@ -90,7 +90,7 @@ def _cholesky(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _half_of_diagonal(trace: Trace, x: Tensor) -> Tensor:
-    """Return matrices with their elements below the diagonal, half of their diagonal, and 0 above it.
+    """Return the lower triangles of a stack of matrices, with the elements of their diagonals halved.
 
     The derivative of a Cholesky decomposition contains this term.
     """

@@ -90,7 +90,7 @@ class Interpreter:
         if len(arguments) != len(block.args):
             self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
         self.include_depth += 1
-        if self.include_depth > 100:  # deeper than any spec nests its sequences
+        if self.include_depth > 100:  # deeper than any spec nests its sequences: taken for endless recursion
             self.fail(sequence, f"@{sequence.sym_name.data} includes itself")
         env: Env = dict(zip(block.args, arguments, strict=True))
         try:

@@ -106,7 +106,7 @@ class Decomposition:
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 
     def cast(self, value: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
-        """Return the tensor with elements of another float type.
+        """Return `value` with its elements converted to the float type `element`; unchanged if they have it.
 
         Args:
             value: The tensor.
@@ -230,7 +230,7 @@ class Decomposition:
 
 
 def _attention(op: Operation, build: Build) -> None:
-    """Replace attention by scores, their softmax, and the sums of the values weighted by it."""
+    """Replace attention by its scores, their softmax (the weights), and the sums of the values times the weights."""
     assert isinstance(op, AttentionOp)
     parts = Decomposition(op, build)
     loops, dims = parts.loops, parts.output_dims[0]

@@ -136,7 +136,10 @@ class TensorScatter(Update):
         return build.loop(0, build.product(batch), [elements.at(build, op.dest, indices)], body)[0]
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        """Return the index in the destination that an element of a slice is written to."""
+        """Return the index in the destination that an element of a slice is written to.
+
+        indices: index of the element in the tensor of slices: the batch dimensions, then the position in the slice.
+        """
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         batch_rank = _batch_rank(op)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
