@@ -114,7 +114,7 @@ def _fold_inverse_bitcast(op: Operation) -> SSAValue | None:
 
 
 def _fold_same_shape(op: Operation) -> SSAValue | None:
-    """Fold a reshape whose source has the type, and certainly the sizes, of the result.
+    """Replace a reshape whose source has the type, and certainly the sizes, of the result by its source.
 
     Equal types do not suffice with two dynamic sizes, or with one beside a size of 0: the number of elements does not
     determine them.
@@ -282,7 +282,7 @@ def _fold_constant_elements(op: Operation) -> SSAValue | None:
 
 
 def _fold_whole_slice(op: Operation) -> SSAValue | None:
-    """Fold the extraction or insertion of a whole tensor."""
+    """Replace the extraction of all of a tensor, or an insertion that overwrites all of it, by the source tensor."""
     is_extraction = op.name == "tensor.extract_slice"
     whole, inner = (op.operands[0], op.results[0]) if is_extraction else (op.operands[1], op.operands[0])
     if shape_of(inner) != shape_of(whole):
@@ -304,7 +304,7 @@ def _fold_no_padding(op: Operation) -> SSAValue | None:
 
 
 def _fold_copy(op: Operation) -> SSAValue | None:
-    """Fold a generic that yields one of its inputs unchanged."""
+    """Replace a generic that yields one of its inputs unchanged, at the same indices, by this input."""
     generic = structured(op)
     terminator = generic.block.last_op
     if (

@@ -76,6 +76,7 @@ def _unary_of(value: SSAValue) -> Structured | None:
     is_unary = generic.is_parallel and len(generic.inputs) == len(value.op.results) == 1
     if not is_unary or not isinstance(generic.inputs[0].type, TensorType) or not all(map(is_identity, generic.maps)):
         return None
+    # Whether the body depends on more than the element of the input: on its initial value, or on indices.
     reads_more = list(generic.block.args[-1].uses) or any(inner.name == "linalg.index" for inner in walk(value.op))
     return None if reads_more else generic
 

@@ -332,6 +332,7 @@ def _check_workload(declaration: hal.ExecutableExportOp, export: str, size: int,
             f"export '@{export}' has no workgroup count", location_of(declaration),
             "give it a region: count(%device: !hal.device, %size: index) -> (index, index, index) { ... }",
         )  # fmt: skip
+    # The device, an argument of the region, is no value of the workload.
     expected = sum(not isinstance(type, hal.DeviceType) for type in declaration.count.block.arg_types)
     if expected != size:
         raise CompileError(

@@ -298,6 +298,7 @@ class ProcedureLowering:
                 if argument in self.live_in[target]]  # fmt: skip
         moves = [(self.slot(argument), self.slot(value)) for argument, value in live]
         if moves:
+            # The move reads these slots for the last time, so that it may take over the memory of their tensors.
             released = [self.slots[value] for _, value in live if value not in self.live_in[target]]
             self.procedure.move(moves, last_uses=released)
         if target is not self.next_block or not may_fall:

@@ -153,7 +153,7 @@ def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Se
 
     `sizes` has the number of iterations along each axis.
     """
-    terms, stride = _terms(index), 1
+    terms, stride = _terms(index), 1  # value → its coefficient, None → the constant; None if the index is not linear
     if terms is None:
         return False
     constant = terms.pop(None, 0)
