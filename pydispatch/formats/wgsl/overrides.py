@@ -150,7 +150,7 @@ def _type(module: WgslModule, override: Declaration) -> str:
 
 def _resolved(module: WgslModule, type_: str) -> str:
     """Return the type that an alias stands for; a type that is no alias, or "" for none, is returned unchanged."""
-    for _ in range(_MAX_ALIASES):
+    for _ in range(_MAX_ALIASES):  # a broken module may have a cycle of aliases
         named = module.named.get(type_)
         if named is None or named.kind != "alias":
             break

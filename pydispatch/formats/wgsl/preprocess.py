@@ -75,7 +75,7 @@ class _State:
     left: int = MAX_BYTES
 
     def charge_budget(self, characters: int, location: str, what: str, remedy: str) -> None:
-        """Subtract characters from the budget; raise ArtifactError if it is exhausted.
+        """Subtract characters from the budget of a module, `left`; raise ArtifactError if it is exhausted.
 
         Args:
             characters: Number of characters.
@@ -317,7 +317,10 @@ class _FilePreprocessor:
 
 
 def _without_comments(text: str) -> str:
-    """Return a text in which each comment is a space; line ends of block comments, which nest, are retained."""
+    """Return a text in which each comment is a space; line ends of block comments, which nest, are retained.
+
+    A block comment without an end reaches to the end of the text.
+    """
     parts: list[str] = []
     at = depth = 0  # depth: number of block comments around the text at `at`
     while (match := (_BLOCK_EDGE if depth else _COMMENT).search(text, at)) is not None:

@@ -32,8 +32,9 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
 
 
 def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
-    """Return the argument and axis whose size a value is, as (0, 1) for the size of axis 1 of argument 0; None for
-    other values.
+    """Return (argument, axis) if a value is the size of an axis of an argument of `entry`; None for other values.
+
+    The operation `stablehlo.get_dimension_size` of argument 0 with the dimension 1 gives (0, 1).
     """
     op = value.owner if isinstance(value, OpResult) else None
     if op is None or getattr(op, "name", "") != "stablehlo.get_dimension_size":
@@ -45,7 +46,7 @@ def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
 
 
 def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
-    """Return the pairs of sizes that `shape_assertion` calls state to be equal."""
+    """Return the pairs of sizes of arguments that are equal by a `shape_assertion`, a custom call that JAX emits."""
     pairs = []
     for op in entry.body.blocks[0].ops:
         target = op.properties.get("call_target_name")

@@ -35,7 +35,7 @@ def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> l
 
 @ONNX.converts("If")
 def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
-    """Convert the branch that a constant condition selects, or both branches."""
+    """Return the results of the branch that the condition selects; both are emitted unless it is constant."""
     then_branch, else_branch = call.graph("then_branch"), call.graph("else_branch")
     known = call.maybe_numbers(condition)
     if known is not None:

@@ -207,7 +207,7 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
             rounded = exponent + exponent.is_equal(0).where(fraction > half, fraction > 0).to(U32)
         elif rounding == "nearest":
             rounded = exponent + ((fraction > half) | (fraction.is_equal(half) & (exponent > 0))).to(U32)
-        else:
+        else:  # "down": without the fraction
             rounded = exponent
         # 0xFF is NaN, 0xFE the largest power.
         rounded = rounded.min(0xFE) if saturate else rounded

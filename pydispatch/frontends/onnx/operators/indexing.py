@@ -190,7 +190,8 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return the position in x of an element of the result: its own position, except along the time axis.
 
-        There, index `at` within a sequence becomes length - 1 - at. `coords.elements` is the length of the sequence.
+        There, index `at` within a sequence becomes length - 1 - at. `coords.elements` has the length of the sequence;
+        `last` is the last index of the time axis.
         """
         length, at = coords.index_of(coords.elements[0]), coords.loop_index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))

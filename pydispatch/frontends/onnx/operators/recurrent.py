@@ -135,7 +135,10 @@ def _recurrent(
 def _split_bias(
     call: NodeCall, bias: Tensor | None, n: int, gates: int, hidden: Size
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the input bias and the recurrence bias of direction `n`; None for both if there is no bias."""
+    """Return the input bias and the recurrence bias of direction `n`; None for both if there is no bias.
+
+    bias: [directions, 2 * gates * hidden], the input biases of all gates before the recurrence biases.
+    """
     if bias is None:
         return None, None
     own = row(call.b, bias, n)

@@ -27,6 +27,7 @@ def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
     mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
     corners = call.flag("align_corners")
+    # rounds_first: unlike PyTorch, ONNX rounds positions for "nearest" before it clamps or reflects them.
     sampler = GridSampler(mode.removeprefix("bi"), beyond, aligns_corners=corners, rounds_first=True)
     return grid_sample(call.b, x, grid, sampler)
 

@@ -32,6 +32,7 @@ def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int
         return []
     if not isinstance(listed, DenseIntOrFPElementsAttr):
         raise tracer.b.fail(f"'{op.name}': {name} must be a list of numbers, got {listed.name}")
+    # Rows of replica_groups, one for each group, are padded to the length of the longest.
     numbers = [int(n) for n in listed.get_values() if n != _PADDING or name != "replica_groups"]
     if others := sorted(set(numbers) - {0}):
         named = ", ".join(map(str, others))

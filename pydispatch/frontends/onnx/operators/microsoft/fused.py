@@ -90,7 +90,7 @@ def _fused_gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None
 def _fused_conv(
     call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None
 ) -> Tensor:
-    """Return a convolution plus a residual operand, followed by an activation."""
+    """Return activation(conv(x, w) + bias + added); the attribute `activation` names the function."""
     convolved = products.conv(call, x, w, bias)
     convolved = convolved if added is None else elementwise.binary(call.b, "add", convolved, added)
     return _activated(call, convolved, call.reals("activation_params", []))
