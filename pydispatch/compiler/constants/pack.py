@@ -248,8 +248,9 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
 
 
 def _widening_columns(contraction: Contraction, size: int, columns: int, levels: Sequence[Level]) -> int | None:
-    """Return the columns, three vectors, of register blocks that widen B as they load it; None unless the kernels of
-    all levels have such blocks of the same width.
+    """Return how many columns (three vectors) the register blocks have that widen B as they load it.
+
+    Return None unless the kernels of all levels have such blocks, of the same width.
 
     Args:
         contraction: The contraction.

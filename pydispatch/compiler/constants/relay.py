@@ -126,7 +126,7 @@ class _Code:
         self.dims[axis] = size
 
     def copy(self, *, sizes: Sequence[SSAValue], static_shape: Sequence[int], reads: Sequence[AffineExpr]) -> None:
-        """Append operations that copy elements of the matrix into a new tensor.
+        """Append operations that copy elements of the matrix into a new tensor, the result of the last operation.
 
         Args:
             sizes: Dynamic sizes of the new tensor, in the order of its dimensions.

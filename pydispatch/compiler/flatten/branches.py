@@ -314,7 +314,7 @@ LOWERINGS: dict[str, Callable[[Operation], None]] = {
 
 
 def _reachable(region: Region) -> set[Block]:
-    """Return the blocks that are reachable from the entry block."""
+    """Return the blocks of `region` that are reachable from its entry block, which is one of them."""
     first = region.blocks.first
     seen: set[Block] = set()
     pending = [first] if first is not None else []

@@ -30,9 +30,10 @@ from pydispatch.ir.values import shape_of
 
 
 def split_off_columns(function: Operation) -> None:
-    """Rewrite the readers of concatenations with single columns at the end, in a host function, in place.
+    """Let readers of a tensor that is concatenated with single columns read these parts instead, in place.
 
-    A concatenation stays if a reader needs elements of several parts as one tensor.
+    This is for the concatenations of a host function that end with the columns. A concatenation stays if a reader needs
+    elements of several parts as one tensor.
     """
     concatenations = [op for op in walk(function) if isinstance(op, tensor.ConcatOp) and _has_columns(op)]
     if concatenations:
@@ -170,7 +171,7 @@ class _Parts:
         self.parts_of: dict[SSAValue, Sequence[SSAValue]] = {concat.results[0]: list(concat.inputs)}
 
     def rewrite(self, readers: _Readers) -> None:
-        """Replace the readers by operations on the parts."""
+        """Replace the readers of the concatenation by operations on its parts, the operands of the concatenation."""
         block = self.concat.parent
         assert block is not None
         for op in list(block.ops):

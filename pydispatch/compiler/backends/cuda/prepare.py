@@ -41,7 +41,10 @@ T = TypeVar("T")
 
 
 def undefined(data: bytes) -> frozenset[str]:
-    """Return the functions that a bitcode file declares but does not define, including C library functions."""
+    """Return the names of the functions that bitcode declares but does not define.
+
+    They include functions of the C library and LLVM's intrinsics.
+    """
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
         """Return the names of the functions that the module declares and does not define."""

@@ -41,7 +41,7 @@ def number_of(name: str) -> int:
 
 
 def stated(configuration: DictionaryAttr) -> str:
-    """Return the architecture that a configuration states, such as "sm_80"; "" for none.
+    """Return the architecture that the configuration of an executable target states, such as "sm_80"; "" for none.
 
     It may be `target = "sm_80"`, `target_arch = "sm_80"`, or inside an `#iree_gpu.target<arch = "sm_80", ...>`.
     """

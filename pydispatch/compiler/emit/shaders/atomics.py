@@ -105,5 +105,5 @@ class Atomics(Memory[E, V]):
         return self.arithmetic(emitter, "or", 32, other_bits, part)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {**super().rows(), **dict.fromkeys(UPDATES, self.atomic)}

@@ -74,13 +74,12 @@ class Casts(Registers[E, V]):
         return self.resized(emitter, value, from_width=64, to_width=32)
 
     def sign_extended(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.extsi`."""
+        """Lower `arith.extsi`: registers hold integers sign-extended, so that at most the register gets wider."""
         (operand,), (result,) = op.operands, op.results
         constant = emitter.int_or_value(operand)
         if known(constant):  # numbers known while compiling are signed already
             emitter.define(result, constant)
             return
-        # Registers hold integers sign-extended, so that only the width of the register changes.
         from_width, to_width = width_of(emitter, operand.type), width_of(emitter, result.type)
         emitter.define(result, self.resized(emitter, emitter.get(operand), from_width, to_width))
 
@@ -187,7 +186,7 @@ class Casts(Registers[E, V]):
         return lower
 
     def between_floats(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.extf` and `arith.truncf`."""
+        """Lower `arith.extf` and `arith.truncf`: an instruction where the language has one, else the definition."""
         (operand,), (result,) = op.operands, op.results
         value = self.float_to_float(emitter, operand, result.type)
         if value is not None:
@@ -198,7 +197,7 @@ class Casts(Registers[E, V]):
             raise emitter.error(f"{op_name(op)} from {operand.type} to {result.type} cannot be compiled into a kernel")
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
             "arith.extsi": self.sign_extended,
             "arith.extui": self.extended_with_zeros,

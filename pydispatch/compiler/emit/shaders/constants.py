@@ -42,7 +42,7 @@ class Constants(Registers[E, V]):
     # Lowerings
 
     def layout_constant(self, emitter: E, op: Operation) -> None:
-        """Lower `hal.interface.constant.load`."""
+        """Lower `hal.interface.constant.load`: read a scalar from one or two words, in the entry block, once."""
         ordinal, type_ = integer(op, "ordinal"), op.results[0].type
         count = _word_count(emitter, op, ordinal)
         if ordinal + count > emitter.layout.constants:
@@ -55,7 +55,7 @@ class Constants(Registers[E, V]):
         emitter.define(op.results[0], scalar)
 
     def executable_constant(self, emitter: E, op: Operation) -> None:
-        """Lower `hal.executable.constant.load`."""
+        """Lower `hal.executable.constant.load`: read a scalar from the word or words of its key, in the entry block."""
         key, type_, keys = symbol(op, "key"), op.results[0].type, emitter.constants  # a 64-bit key is listed twice
         if key not in keys:
             raise emitter.error(
@@ -90,7 +90,7 @@ class Constants(Registers[E, V]):
         return self.from_bits(emitter, low, type_)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
             "hal.interface.constant.load": self.layout_constant,
             "hal.executable.constant.load": self.executable_constant,

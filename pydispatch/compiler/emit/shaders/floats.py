@@ -85,7 +85,7 @@ class Floats(Registers[E, V]):
         emitter.define(result, self.plain_extreme(emitter, "max" in op_name(op), result.type, operands))
 
     def comparison(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.cmpf`."""
+        """Lower `arith.cmpf`: a constant, a comparison, one or two tests for NaN, or the definition."""
         predicate, (result,), type_ = FLOAT_PREDICATES[integer(op, "predicate")], op.results, op.operands[0].type
         if predicate in ("false", "true"):
             emitter.define(result, -int(predicate == "true"))  # known integers are signed: true is -1
@@ -103,7 +103,7 @@ class Floats(Registers[E, V]):
         emitter.define(result, is_unordered if predicate == "uno" else self.inverted(emitter, is_unordered))
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
             **dict.fromkeys((*FUNCTIONS, *COMPOSED, *TESTS, "math.isnormal", "math.copysign"), self.expand),
             **dict.fromkeys(INSTRUCTIONS, self.instruction),

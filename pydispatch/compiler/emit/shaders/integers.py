@@ -213,7 +213,7 @@ class Integers(Registers[E, V]):
         return lower
 
     def extreme_of(self, extreme: Extreme) -> Callable[[E, Operation], None]:
-        """Return the lowering of a minimum or maximum."""
+        """Return the lowering of the minimum or maximum of integers that `extreme` describes."""
         fold = max if extreme.is_larger else min
 
         def lower(emitter: E, op: Operation) -> None:
@@ -285,7 +285,7 @@ class Integers(Registers[E, V]):
         emitter.define_from_parts([result], parts, roots)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
             "arith.constant": self.constant,
             "arith.addi": self.of_indices("add"),

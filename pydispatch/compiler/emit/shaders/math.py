@@ -59,7 +59,7 @@ class IntegerMath(Registers[E, V]):
         self.expand(emitter, op, exponent=exponent if known(exponent) else None)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
             "math.absi": self.absolute,
             "math.ctlz": self.count("ctlz"),

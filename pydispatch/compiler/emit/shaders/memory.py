@@ -179,7 +179,7 @@ class Memory(Registers[E, V]):
     # Lowerings
 
     def load(self, emitter: E, op: Operation) -> None:
-        """Lower `memref.load`."""
+        """Lower `memref.load`: load the element, or the word of a binding that contains it, and extract its bits."""
         source, *indices = operands_of(op)
         memref, values = emitter.memref(source), emitter.values
         index = element_index(emitter, memref, [values[operand] for operand in indices])
@@ -203,7 +203,7 @@ class Memory(Registers[E, V]):
             self.store_element(emitter, memref, index, value)
 
     def allocation(self, emitter: E, op: Operation) -> None:
-        """Lower an allocation to an array of the workgroup or of the invocation."""
+        """Lower `memref.alloc` or `memref.alloca` to an array shared by the workgroup, or one of the invocation."""
         (result,) = op.results
         if not isinstance(result.type, MemRefType):
             raise unsupported(op)
@@ -219,7 +219,7 @@ class Memory(Registers[E, V]):
         """Emit nothing for `memref.dealloc`: memory lives as long as the workgroup."""
 
     def constant_table(self, emitter: E, op: Operation) -> None:
-        """Lower `memref.get_global` of a constant."""
+        """Lower `memref.get_global` of a constant to a read-only memref of a constant array of the module."""
         name, (result,) = attribute(op, "name"), op.results
         tables = emitter.definitions.memref_globals if isinstance(name, SymbolRefAttr) else {}
         declared = tables.get(symbol(op, "name"))
@@ -241,7 +241,7 @@ class Memory(Registers[E, V]):
             emitter.define(result, emitter.values[op.operands[0]])
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
-        """Return the lowerings by operation."""
+        """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
             "memref.load": self.load,
             "memref.store": self.store,

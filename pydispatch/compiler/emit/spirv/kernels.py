@@ -28,7 +28,10 @@ class Kernels(Definitions):
         table: Mapping[str, Callable[[Any, Operation], None]],
         constants: Sequence[str],
     ) -> None:
-        """Create an empty SPIR-V module for a module of kernel IR; other parameters are attributes of the class."""
+        """Create an empty SPIR-V module, whose functions may call the functions and read the globals of `module`.
+
+        table, constants: the attributes of the class.
+        """
         super().__init__(module)
         self.m = Module()
         self.table, self.constants = table, tuple(constants)

@@ -129,7 +129,10 @@ class Module:
         return self.type("TypeBool")
 
     def int(self, width: Int) -> Id:
-        """Return the integer type of a width; it has no sign, since instructions determine how they read an integer."""
+        """Return the id of the integer type of `width` bits, declared once.
+
+        It has no sign, since instructions determine how they read an integer.
+        """
         cached = self._int_types.get(width)
         if cached is None:
             if width == 64:
@@ -138,7 +141,7 @@ class Module:
         return cached
 
     def float(self, width: Int) -> Id:
-        """Return the float type of a width."""
+        """Return the id of the float type of `width` bits, declared once."""
         cached = self._float_types.get(width)
         if cached is None:
             if width == 64:
@@ -151,7 +154,10 @@ class Module:
         return self.type("TypePointer", STORAGE[storage], pointee)
 
     def constant(self, type_: Int, *words: Int) -> Id:
-        """Return the constant of a numeric type with these 32-bit words, of which 64 bits take two, low first."""
+        """Return the id of a constant of a numeric type, declared once.
+
+        words: its 32-bit words; 64 bits take two, low first.
+        """
         key = ("constant", type_, words)
         cached = self._ids.get(key)
         if cached is None:
@@ -160,7 +166,7 @@ class Module:
         return cached
 
     def integer(self, value: Int, width: Int = 32) -> Id:
-        """Return an integer constant of `width` bits, 32 or 64; a negative value in two's complement."""
+        """Return the id of an integer constant of `width` bits, 32 or 64; a negative value in two's complement."""
         cached = self._integers.get((value, width))
         if cached is None:
             low, high = value & LOW_WORD, value >> 32 & LOW_WORD
@@ -169,7 +175,7 @@ class Module:
         return cached
 
     def truth(self, value: Bool) -> Id:
-        """Return the constant true or false."""
+        """Return the id of the constant true or false, declared once."""
 
         def declare() -> Id:
             """Declare the constant."""
@@ -187,7 +193,7 @@ class Module:
         return self.constant(self.float(64), bits & LOW_WORD, bits >> 32)
 
     def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
-        """Return an array type of `count` elements.
+        """Return the id of an array type of `count` elements of the type `element`, declared once.
 
         `stride` is the distance of elements in bytes, for buffers and push constants; 0 for workgroup and private
         memory, in which SPIR-V has no explicit layout.
@@ -211,7 +217,7 @@ class Module:
         return new_id
 
     def block(self, key: object, member: Int) -> Id:
-        """Return a structure type with one member of the type `member` at offset 0, decorated as an interface block.
+        """Return the id of a structure with one member of type `member` at offset 0, decorated as an interface block.
 
         There is one for each key and member. The key is the purpose of the block, such as "constants": blocks for
         different purposes have types of their own, even if their members are equal.
@@ -241,7 +247,7 @@ class Module:
         return new_id
 
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
-        """Return a private variable with an array of constants; it is declared once for each key.
+        """Return the id of a private variable with an array of constants; it is declared once for each key.
 
         `type_` is the type of the array, and `elements` returns the constants, one for each element.
         """
@@ -261,7 +267,7 @@ class Module:
         return self._glsl
 
     def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
-        """Declare an entry point.
+        """Declare a compute entry point with its workgroup size.
 
         Args:
             name: Its name.

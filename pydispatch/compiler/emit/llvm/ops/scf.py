@@ -70,7 +70,7 @@ def _if(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _index_switch(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.index_switch`."""
+    """Lower `scf.index_switch` to a `switch`: region 0 is the default, region i + 1 that of case i."""
     cases = integers(op, "cases")
     labels = [emitter.body.new_label("case") for _ in cases]
     default, after = emitter.body.new_label("default"), emitter.body.new_label("endswitch")

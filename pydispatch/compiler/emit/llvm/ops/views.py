@@ -14,7 +14,7 @@ from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
 
 
 def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `memref.reinterpret_cast`."""
+    """Lower `memref.reinterpret_cast` to a descriptor of the same storage with the stated offset, sizes and strides."""
     _source, *parts = segments(op, 4)
     names = ("static_offsets", "static_sizes", "static_strides")
     (offset,), sizes, strides = (  # static numbers, and registers of operands where they are dynamic

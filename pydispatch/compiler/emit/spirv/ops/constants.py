@@ -34,7 +34,10 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         storage = "StorageBuffer" if is_spilled else "PushConstant"
 
         def declare() -> Id:
-            """Declare the block that holds all constants: push constants, or a buffer if they are too many."""
+            """Declare the variable that holds all layout constants, and return its id.
+
+            It is a block of push constants, or a buffer if they are too many (`is_spilled`).
+            """
             words = module.array(module.int(32), count, stride=4)
             variable = module.variable(storage, module.block("constants", words))
             if is_spilled:  # a buffer after the bindings

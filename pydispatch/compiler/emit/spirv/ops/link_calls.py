@@ -102,7 +102,7 @@ def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
 
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
-    """Return the two arguments that a buffer is passed as, each with its type.
+    """Return the two arguments that a buffer is passed as, each as (id of its type, id).
 
     They are the variable of its binding, and the 32-bit offset of its first element, in elements. name: symbol of the
     function that is called, for messages.
@@ -129,7 +129,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
     module = emitter.m
 
     def declare() -> Id:
-        """Declare an imported function before all definitions."""
+        """Declare the function with an import linkage before all definitions, and return its id."""
         declared = module.id()
         type_ = module.type("TypeFunction", result, *types)
         words = encode("Function", result, declared, NO_CONTROL, type_)

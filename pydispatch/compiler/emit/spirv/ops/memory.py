@@ -43,7 +43,7 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
     module = emitter.m
 
     def make() -> Id:
-        """Declare the storage buffer of a binding as an array of `unit`."""
+        """Declare the storage buffer of a binding as an array of `unit`, and return the id of its variable."""
         block = module.block(("buffer", unit), module.runtime_array(unit.type(module), unit.bits // 8))
         variable = module.variable("StorageBuffer", block)
         module.decorate(variable, "DescriptorSet", 0)
