@@ -283,8 +283,9 @@ class Reals:
     def convert(self, a: Scalar, to: DType) -> Scalar:
         """Convert a number to another type.
 
-        Integers wrap around; floats are rounded to nearest, or truncated to integers; true is 1; every number but 0 is
-        true.
+        Integers wrap around. Floats are rounded to the nearest float, or truncated to integers: beyond the range of the
+        integer type they become its least or greatest number, and NaN becomes 0. As a number, true is 1. As a bool,
+        every number but 0 is true.
         """
         if a.dtype == to:
             return a

@@ -16,7 +16,7 @@ class Scalars(Reals):
     """Builder of scalar operations in a block, including complex arithmetic."""
 
     def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Apply a function of two numbers by its name.
+        """Return the result of the function `name`, such as "add", for two numbers.
 
         Functions of complex numbers are formulas on their real and imaginary parts.
         """
@@ -27,7 +27,7 @@ class Scalars(Reals):
         return COMPLEX_BINARY[name](Element(self, lhs), Element(self, rhs)).scalar
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Apply a function of one number by its name.
+        """Return the result of the function `name`, such as "exp", for a number.
 
         Functions of complex numbers are formulas on their real and imaginary parts.
         """
@@ -38,7 +38,7 @@ class Scalars(Reals):
         return COMPLEX_UNARY[name](Element(self, a)).scalar
 
     def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Compare two numbers by `order`: eq, ne, lt, le, gt or ge.
+        """Return whether two numbers compare by `order`, "eq", "ne", "lt", "le", "gt" or "ge", as a bool element.
 
         Complex numbers are ordered by real part, then by imaginary part.
         """
@@ -48,7 +48,7 @@ class Scalars(Reals):
         if order in ("eq", "ne"):
             return self.binary("and" if order == "eq" else "or", of_real, of_imag)
         tied = self.compare("eq", self.real(lhs), self.real(rhs))
-        # Different real parts decide alone: by lt for le, by gt for ge.
+        # Different real parts decide alone, by the strict order: "lt" for "le", "gt" for "ge".
         strict = self.compare(order[0] + "t", self.real(lhs), self.real(rhs))
         return self.binary("or", strict, self.binary("and", tied, of_imag))
 

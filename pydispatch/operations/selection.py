@@ -17,10 +17,10 @@ from pydispatch.operations.scalars import Scalars
 
 
 def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
-    """Return the indices of the true elements of a vector, in ascending order. Their number is a size known at run
-    time.
+    """Return the indices of the true elements of a vector, in ascending order, as i64.
 
-    Each true element's index is stored at the position that is the number of true elements before it.
+    Their number, the size of the result, is computed in each call. The index of a true element is stored at the
+    position that is the number of true elements before it.
     """
     ones = elementwise.convert(builder, mask, I64)
     count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", ones)), "count")
@@ -32,7 +32,7 @@ def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
 
 
 def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
-    """Return the indices of the non-zero elements of a tensor in row-major order, one vector per axis."""
+    """Return the indices of the non-zero elements of a tensor in row-major order, one i64 vector per axis."""
     flat = indices_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
     rows = []
     for d in range(x.rank):
@@ -109,8 +109,9 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
     positions = shapes.iota(builder, [size], axis=0, dtype=I64)
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
-        """Return whether row a precedes row `other` in lexicographic order; the last scalar, its index in the table, is
-        ignored.
+        """Return whether row `a` precedes row `other` in lexicographic order of their columns.
+
+        The last scalar of each is the row's index in the table, and is ignored.
         """
         less = scalars.const(value=False, dtype=BOOL)
         for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):  # earlier columns take precedence
@@ -161,8 +162,9 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     ]
 
     def begins(i: Element, *pairs: Element) -> Element:
-        """Return whether row i is the first or differs from the previous one. `pairs` has each column's element and the
-        one before.
+        """Return whether row i is the first row or differs from the previous one.
+
+        pairs: for each column its element in row i, then its element in the previous row.
         """
         new = i.is_equal(0)
         for u, v in zip(pairs[::2], pairs[1::2], strict=True):

@@ -18,7 +18,7 @@ from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply_severa
 
 
 def axis_of(builder: Builder, axis: int, rank: int) -> int:
-    """Return a non-negative axis for one that may count from the end. Rank 0 permits axis 0.
+    """Return an axis as an index from 0; -1 is the last axis. A scalar (rank 0) permits axis 0.
 
     Raise CompileError if it is out of range.
     """
@@ -44,7 +44,7 @@ def is_small(x: Tensor) -> bool:
 
 
 def reshape(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """Return x in another shape, its elements in row-major order.
+    """Return x in another shape of as many elements; their row-major order is unchanged.
 
     One size may be -1: it is inferred from the others.
     """
@@ -175,7 +175,7 @@ def expand_dims(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Remove axes of size 1 from x: those of `axes`, or all for None.
 
-    Raise CompileError for an axis of another static size; a dynamic size is assumed to be 1.
+    Raise CompileError for an axis of another static size. A call fails if a dynamic size in `axes` is not 1.
     """
     removed = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(builder, axes, x.rank)
     for d in removed:

@@ -256,7 +256,7 @@ def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options:
     Args:
         file: Path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL text.
         entry: Name of the entry point.
-        options: Options of WholeKernel.
+        options: Further fields of WholeKernel, such as `constants` and `workgroups`.
     """
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
@@ -267,7 +267,7 @@ def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> Who
     Args:
         file: Path of PTX or its text.
         entry: Name of the entry point.
-        options: Options of WholeKernel.
+        options: Further fields of WholeKernel, such as `constants` and `workgroups`.
     """
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 

@@ -131,7 +131,7 @@ def value_of(what: str, x: object) -> Value:
 
 
 def unary(name: str, x: Value) -> Value:
-    """Return an elementwise operation of one operand.
+    """Return the value of an elementwise operation of one operand.
 
     name: an operator of FLOAT or INTEGER, or a function of UNARY.
     """
@@ -152,8 +152,9 @@ def is_array(x: object) -> bool:
 
 
 def elementwise(name: str, x: Any) -> Any:
-    """Apply a function of one operand to a value of a pattern, an array of a program, or anything that NumPy
-    accepts.
+    """Return the result of the function `name` for a value of a pattern, an array of a program or NumPy, or a number.
+
+    name: an elementwise function of one operand, such as "exp".
     """
     if not is_array(x):
         return unary(name, x)
@@ -170,7 +171,7 @@ def elementwise(name: str, x: Any) -> Any:
 
 
 def binary(name: str, lhs: Value | float, rhs: Value | float) -> Value:
-    """Return an elementwise operation of two operands of one type. `name` is an operator of FLOAT or INTEGER.
+    """Return the value of an elementwise operation of two operands of one type. `name` is a key of FLOAT or INTEGER.
 
     A number becomes a constant with the type of the other operand.
     """

@@ -253,7 +253,7 @@ class Search:
         return False
 
     def _confirm(self, state: SearchState) -> None:
-        """Compare the best configuration with the default again, and return to the default unless it is still
+        """Measure the best configuration and the default in turns; make the default the best unless the other is
         faster.
         """
         default = state.tunable.default

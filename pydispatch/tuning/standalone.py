@@ -37,7 +37,9 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
-    """Return the dispatches in host functions by (executable, export), except those of load-time initializers."""
+    """Return the dispatches of host functions, by the names (executable, export), except those of load-time
+    initializers.
+    """
     dispatches: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         if host.name in FUNCTIONS and DERIVED not in host.attributes:

@@ -46,9 +46,10 @@ def _reduction(name: str) -> Callable[..., Array]:
 
 
 def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
-    """Refuse a reduction of no elements to a result that has elements, such as a maximum of x[3, 0] along axis 1.
+    """Require that each element of a result is reduced from at least one element of x.
 
-    With static sizes CompileError is raised, otherwise each call checks it. name: the reduction, for the error.
+    A maximum of x[3, 0] along axis 1, which has 3 elements, raises CompileError. If the sizes are dynamic, each call
+    checks it. name: the reduction, for the error.
     """
     reduced = shapes.axes_of(trace, axes, x.rank)
     result_size = product(n for axis, n in enumerate(x.shape) if axis not in reduced)

@@ -179,7 +179,7 @@ def bytes_of(array: Any) -> HostMemory:
 
 
 def view_of(source: HostMemory, size: int, writable: bool = False) -> memoryview:
-    """Return the first `size` bytes of a `HostMemory` as a memoryview of bytes.
+    """Return the first `size` bytes of host memory, an address or an object with a buffer, as a memoryview of bytes.
 
     writable: whether memory at an address may be written. Memory of an object is writable if the object is.
     """

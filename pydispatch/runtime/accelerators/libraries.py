@@ -71,7 +71,7 @@ class Dialect(Protocol):
         """Open a library. Raise ArtifactError if it is broken, InvalidArgumentError if it is no library."""
 
     def link(self, module: bytes, libraries: Sequence[Any], optional: Collection[str], where: str) -> Linked:
-        """Link a module with the library functions that it imports.
+        """Return a module linked with the library functions that it imports.
 
         Args:
             module: Code of the module.

@@ -69,7 +69,7 @@ class RecordingExecutor(Executor, Generic[R]):
     def record(
         self, plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> R:
-        """Record the commands of a plan over blocks. The caller holds the context's lock.
+        """Record the commands of a plan over blocks, and return the recording. The caller holds the context's lock.
 
         timed: whether to record time stamps around each command. Other arguments: see `Executor.run`.
         """

@@ -70,7 +70,7 @@ def compare(check: Check, values: Sequence[Value]) -> str | None:
 
 
 def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
-    """Return a check that its only value, a scalar, is true (`wanted`) or false. It returns a message if it is not."""
+    """Return the function of a check that its only value, a scalar, is true (`wanted`) or false."""
 
     def holds(check: Check, values: list[Array]) -> str | None:
         """Return None if the only element of the first array is true or false as `wanted`, else a message."""
@@ -81,7 +81,7 @@ def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
 
 
 def _check_all_true(check: Check, values: list[Array]) -> str | None:
-    """Check that all elements of the only value are true, not 0; return a message otherwise."""
+    """Return None if all elements of the only value are true (not 0), else a message with the first false one."""
     (actual,) = values
     false_indices = np.flatnonzero(actual.reshape(-1) == 0)
     if not len(false_indices):
@@ -91,7 +91,7 @@ def _check_all_true(check: Check, values: list[Array]) -> str | None:
 
 
 def _check_equal(check: Check, values: list[Array]) -> str | None:
-    """Check that two arrays have the same shape and equal elements; return a message otherwise.
+    """Return None if two arrays have the same shape, type and elements, else a message.
 
     -0 equals +0, and any NaN equals any other.
     """
@@ -105,9 +105,10 @@ def _check_equal(check: Check, values: list[Array]) -> str | None:
 
 
 def _check_almost_equal(check: Check, values: list[Array]) -> str | None:
-    """Check |a - b| <= atol + rtol |b| for all elements of an actual array a and an expected array b.
+    """Return None if |a - b| <= atol + rtol |b| for all elements of the actual array a and the expected b, else a
+    message.
 
-    Equal elements, infinities too, and two NaNs pass in any case. Return a message otherwise.
+    Equal elements, infinities too, and two NaNs pass in any case.
     """
     if not _have_one_type(values):
         return _type_difference(check, values)
@@ -121,8 +122,9 @@ def _check_almost_equal(check: Check, values: list[Array]) -> str | None:
 
 
 def _check_close(check: Check, values: list[Array]) -> str | None:
-    """Check that the distance of all elements in units of the last place is within `ulp_limits`, both inclusive; return
-    a message otherwise.
+    """Return None if the distance of all elements, in units of the last place, is within `ulp_limits`; else a message.
+
+    Both limits are inclusive.
     """
     if not _have_one_type(values):
         return _type_difference(check, values)

@@ -129,7 +129,7 @@ class Context(base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed")
 
     def stats(self) -> dict[str, int]:
-        """Return bytes in use now and at most, and the number of blocks; nothing is kept free."""
+        """Return the bytes and number of blocks in use, and the peak bytes; released blocks are not retained."""
         with self.lock:
             self._free_released()
             return {

@@ -41,7 +41,7 @@ class Plan(Record):
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
         self.transient_sizes = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [(index, offset) for index, offset in self.transients if index not in operands]
-        if self.alignment > CORE_ALIGNMENT:
+        if self.alignment > CORE_ALIGNMENT:  # the C core has aligned the offsets to CORE_ALIGNMENT only
             self._align_transients()
         super()._move_transients_to_arena()
 

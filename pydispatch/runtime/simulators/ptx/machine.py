@@ -31,7 +31,10 @@ class Machine:
         """Instructions run so far, each counted once for all threads that ran it together."""
 
     def load(self, source: str | bytes | PtxModule, name: str = "module.ptx") -> Loaded:
-        """Load a PTX text or a parsed module. ArtifactError names unsupported code."""
+        """Load a PTX text or a parsed module.
+
+        Raise ArtifactError for code that is not supported, and for a newer target than the machine simulates.
+        """
         if not isinstance(source, PtxModule):
             from pydispatch.formats.ptx.read import read
 

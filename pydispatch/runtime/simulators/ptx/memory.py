@@ -196,7 +196,7 @@ class GlobalMemory:
         return start
 
     def free(self, address: int) -> None:
-        """End the allocation that begins at `address`, which is never reused."""
+        """End the allocation that begins at `address`. Its addresses are never reused, so that later accesses fault."""
         index = bisect_right(self._starts, address) - 1
         if index < 0 or self._starts[index] != address:
             raise InvalidArgumentError(

@@ -40,10 +40,13 @@ def is_terminator(instruction: Instruction) -> bool:
 
 
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
-    """Build a branch to block `target` where the predicate in slot `slot` is `wanted`, and to `after` elsewhere."""
+    """Return the end of a block: threads whose predicate in slot `slot` is `wanted` go to `target`, others to `after`.
+
+    target, after: indices of blocks of code.
+    """
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-        """Branch, and split the group if its threads disagree."""
+        """Return the next block if all threads of the group go there; else split the group, and return -1."""
         chosen = frame.regs[slot]
         count = int(np.count_nonzero(chosen))
         if count == 0:

@@ -137,7 +137,7 @@ def _carry_slots(builder: FunctionBuilder, instruction: Instruction) -> tuple[in
 
 
 def _sum(left: Any, right: Any, carry: Any) -> tuple[Any, Any]:
-    """Return left + right + carry, which wraps, and whether it does.
+    """Return left + right + carry, which wraps, and the carry out: whether the sum has wrapped, bool.
 
     left, right: unsigned integers of one dtype. carry: uint32.
     """

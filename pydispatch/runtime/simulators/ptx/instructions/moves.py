@@ -63,7 +63,10 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
 def _element_type(
     builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any], count: int
 ) -> np.dtype[Any]:
-    """Return the type of each of the `count` elements that a register of type `dtype` is split into."""
+    """Return the unsigned type of each of the `count` elements that a register of type `dtype` is split into.
+
+    Raise ArtifactError if the register has no elements of such a size.
+    """
     element_dtype = UNSIGNED.get(dtype.itemsize // count) if count else None
     if element_dtype is None or dtype.itemsize % count:
         builder.fail(instruction)
