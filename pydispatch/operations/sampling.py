@@ -190,9 +190,10 @@ def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler) -> 
 
 
 def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, slopes: bool = False) -> list[list[Tap]]:
-    """Return the taps of each spatial axis of x, in the order of x, at the positions of a grid.
+    """Return the taps of each spatial axis of x [n, c, ...], in the order of x, at the positions of a grid.
 
-    With `slopes`, taps have the derivatives of their weights by the grid's coordinate.
+    The grid is [n, ..., axes]. A tap is an element that contributes to a sample, with its weight. With `slopes`, taps
+    have the derivatives of their weights by the grid's coordinate.
     """
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:

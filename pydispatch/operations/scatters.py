@@ -136,9 +136,10 @@ def _widened(builder: Builder, indices: Tensor) -> Tensor:
 
 
 def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
-    """Return coordinate `index` of each slice, a tensor of the batch axes of `indices`.
+    """Return coordinate `index` of each slice: `indices` without the axis `index_vector_dim`.
 
-    If `index_vector_dim` is the rank of `indices`, each element is the only coordinate of its slice.
+    If `index_vector_dim` is the rank of `indices`, there is no such axis: each element is the only coordinate of its
+    slice.
     """
     lead = [indices.shape[d] for d in axes.indices_batch_dims(indices.rank)]
     if axes.index_vector_dim == indices.rank:

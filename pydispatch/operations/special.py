@@ -86,7 +86,8 @@ _I1E_LARGE = (
 def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:
     """Return the value of a Chebyshev series at x / 2, by Clenshaw's recurrence.
 
-    x is from -2 to 2. The coefficients begin with the highest order; the constant term counts half.
+    x is from -2 to 2. The coefficients begin with the highest order. The last one, of order 0, counts half, as in
+    Cephes.
     """
     b0, b1, b2 = x.const(0.0), x.const(0.0), x.const(0.0)
     for c in coefficients:

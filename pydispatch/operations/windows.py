@@ -91,8 +91,10 @@ def _padded(
     builder: Builder, tensors: Sequence[Tensor], values: Sequence[Tensor | complex], kernel: Sequence[Size],
     window: Window, interior: Sequence[int] | None, out: Shape | None,
 ) -> list[Tensor]:  # fmt: skip
-    """Return tensors padded with a value for each, so that `out` windows fit exactly, or as the window states if `out`
-    is None. `interior` is the number of padding elements between neighbours along each axis.
+    """Return the tensors, each padded with its value, so that `out` windows of the size `kernel` fit exactly.
+
+    If `out` is None, the padding is that of `window`. `interior` is the number of padding elements between neighbours
+    along each axis.
     """
     if out is None:
         return [

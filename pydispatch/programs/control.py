@@ -72,7 +72,11 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
 
 
 def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
-    """Run a loop on NumPy arrays, outside of a program. Arguments are those of `loop`."""
+    """Run a loop on NumPy arrays, outside of a program, and return the final value, or several in a tuple.
+
+    count: number of iterations, or the function of the values that returns whether the loop continues. body: returns
+    the values after an iteration, whose index is its first argument in a counted loop. first: the initial values.
+    """
     values = list(first)
     if callable(count):
         while count(*values):

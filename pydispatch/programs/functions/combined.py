@@ -81,7 +81,10 @@ def atleast_nd(rank: int) -> Callable[..., Any]:
     """Return the handler of atleast_1d or atleast_2d: `rank` is 1 or 2."""
 
     def with_rank(trace: Trace, *arrays: Any) -> Any:
-        """Return the arrays with axes of size 1 put before their own until they have `rank` axes."""
+        """Return the arrays with axes of size 1 put before their own until they have `rank` axes.
+
+        One array is returned alone, several are a tuple.
+        """
         results: list[Any] = []
         for array in arrays:
             x: Any = Array(trace, trace.tensor_of(array))

@@ -323,7 +323,10 @@ class AcceleratorProgram(Program):
         return type(self)(self._module, self._name, self._device, self._executor, self._imports, state)
 
     def _make_functions(self, module: Module) -> dict[str, Any]:
-        """Create the callable objects of the public functions, by name."""
+        """Create the callable objects of the public functions, by name.
+
+        Functions with control flow on the host are procedures. Only a program that has some has a `module.state`.
+        """
         functions: dict[str, Any] = {
             entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()
         }

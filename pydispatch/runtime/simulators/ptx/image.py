@@ -180,7 +180,7 @@ class Loaded:
             self._symbols[variable.name] = address
 
     def _initialise(self) -> None:
-        """Write the initial values of variables, which may be addresses of other variables."""
+        """Write the initial values of variables into their memory; a value may be the address of another variable."""
         function_variables = [v for f in self.module.functions for v in f.variables]
         for variable in (*self.module.variables, *function_variables):
             if variable.values and variable.name in self._variables and variable.linkage != "extern":
