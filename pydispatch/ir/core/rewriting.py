@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 def replace_op(op: Operation, *values: SSAValue) -> None:
     """Replace all uses of an operation's results by `values`, one per result in order, and erase the operation.
 
-    The values also take over the name hints of the results.
+    Each value also gets the name hint of its result, None included.
     """
     for result, value in zip(op.results, values, strict=True):
         value.name_hint = result.name_hint

@@ -89,6 +89,7 @@ class OutputSegment:
         start, address = (0, 0) if self.access & reader.PF_EXEC else (first.offset, first.address)
         stored = max(section.offset + section.stored for section in self.sections) - start
         size = _aligned(last.address + last.size, round_end_to) - address
+        # Elf64_Phdr: type, flags, offset, virtual and physical address, size in the file and in memory, alignment.
         return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
 
 

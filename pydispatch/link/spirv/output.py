@@ -165,6 +165,7 @@ class SpirvOutput:
         self.size += len(words)
         if self.size > MAX_WORDS:
             raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
+        # Word 0 holds the opcode. Of a type word 1 is its id; of a variable words 1 to 3 are type, id, storage class.
         if Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:  # the opcodes of types are consecutive
             self.types[id] = op, words[2:]
         elif op == Op.VARIABLE:
