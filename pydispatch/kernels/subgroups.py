@@ -76,7 +76,7 @@ class Subgroups(Coverage):
         self.writer.has_effects = True
 
     def _call(self, node: ast.Call) -> Entity:
-        """Emit a call. An operation on a subgroup, whose values were published before, reads those that it needs."""
+        """Emit a call; for an operation on a subgroup, combine the values that `publish` has stored before."""
         memory = self._published.get(node)
         if memory is None:
             return super()._call(node)

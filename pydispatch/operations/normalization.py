@@ -103,8 +103,8 @@ def normalized(
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
     def normalized_element(e: Element, mean: Element, variance: Element, *more: Element) -> Element:
-        """Return one normalized element. `more` has elements of the scale and of the bias, as far as these are
-        stated.
+        """Return one normalized element. `more` has the elements of the scale and of the bias, without those that are
+        None.
         """
         result = (e.to(inner) - mean.to(inner)) * (variance.to(inner) + epsilon).unary("rsqrt")
         scale_and_bias = iter([n.to(inner) for n in more])

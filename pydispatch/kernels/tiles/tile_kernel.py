@@ -192,7 +192,7 @@ class TileKernel(TileVariables):
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
-        """Inline a call; tiles are stored first, since the callee may write what they are computed from."""
+        """Inline a call. Lazy tiles are materialized first, since the callee may write the memory that they read."""
         self.materialize_readers(node, lambda tile: True)  # all lazy tiles
         return super().inlined(
             node,

@@ -107,7 +107,7 @@ class FunctionCopier:
     def copy_globals(self, ids: Iterable[int]) -> None:
         """Copy globals, given as ids in the library, and the globals that they depend on into the output.
 
-        Ids that are no globals are ignored. `map` then has their ids in the output.
+        Ids that are no globals are ignored. The ids of the copies are recorded in `map`, by those in the library.
         """
         needed: set[int] = set()
         pending = [id for id in ids if id not in self.map]

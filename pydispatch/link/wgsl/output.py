@@ -97,9 +97,10 @@ class WgslOutput:
                 self._directives.append(line)
 
     def _variable_of_built_in(self, declaration: Declaration) -> str:
-        """Return the variable of the output that has a built-in value, which all libraries share.
+        """Return the name of the private variable of the output that has a built-in value, such as local_invocation_id.
 
-        It is defined when it is first used. `declaration` is a library's variable of this built-in value.
+        All libraries share the variable, which is defined on first use; entry points store the value in it.
+        `declaration` is a library's variable of this built-in value.
         """
         if declaration.name not in self._built_ins:
             self._built_ins[declaration.name] = self._fresh_name(f"library_{declaration.name}")

@@ -146,7 +146,9 @@ def _parse_reductions(parser: Parser) -> tuple[list[Attribute], list[Attribute]]
 
 
 def _parse_body(parser: Parser, variables: list[Parser.Argument], *, has_results: bool) -> Region:
-    """Parse the body of a loop, and add what its text may omit: the block of `{}`, and a terminator without results."""
+    """Parse the body of a loop. Add a block to an empty body `{}`, and the `affine.yield` that a text without results
+    may omit.
+    """
     region = parser.parse_region(variables)
     if not region.blocks:
         region.add_block(Block(arg_types=[IndexType()] * len(variables)))

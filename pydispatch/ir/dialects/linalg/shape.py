@@ -107,7 +107,7 @@ class BroadcastOp(_MoveOp):
     assembly_format = _MOVE.format("dimensions")
 
     def verify_(self) -> None:
-        """Check that the output has the dimensions of the input and the added ones."""
+        """Check that the output has the dimensions of the input, in order, and new ones at the indices `dimensions`."""
         added, shape, target = self.dimension_numbers(), shape_of(self.input.type), shape_of(self.init.type)
         if len(set(added)) != len(added) or any(not 0 <= d < len(target) for d in added):
             raise VerifyException(f"dimensions {added} are not different dimensions of the output {self.init.type}")
