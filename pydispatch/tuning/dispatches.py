@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from pydispatch import ir
@@ -15,6 +15,7 @@ from pydispatch.compiler.driver.pipeline import compile_formed
 from pydispatch.compiler.match import Rewrites
 from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.errors import CompileError
+from pydispatch.ir.core.symbols import renamed
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import symbol_name
@@ -64,12 +65,15 @@ class DispatchTunable(Tunable):
         `(tensor<64x32xf32>, constant tensor<32x16xf32>)`.
         """
         copy = self.executable.clone()
+        names = {symbol_name(copy): "executable", self.subject: "export"}
         for op in walk(copy):
+            for attributes in (op.properties, op.attributes):
+                attributes.update({key: renamed(value, names) for key, value in attributes.items()})
+                if isinstance(defined := attributes.get("sym_name"), StringAttr):
+                    attributes["sym_name"] = StringAttr(names.get(defined.data, defined.data))
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                 value.name_hint = None
-        export_name = self.subject
-        text = ir.print_module(ModuleOp([copy])).replace(f"@{export_name}", "@export")
-        text = text.replace(f"@{symbol_name(self.executable)}", "@executable")
+        text = ir.print_module(ModuleOp([copy]))
         # A constant operand may be packed before the first call, so that the kernel takes another time.
         operands = [f"{'constant ' * is_constant(v)}{v.type}" for v in (*self.use.workload, *self.use.arguments)]
         return f"{text}({', '.join(operands)})"

@@ -71,6 +71,21 @@ def test_an_optional_import_or_its_fallback(fast: str, result: float) -> None:
     assert again.to_bytes() == artifact.to_bytes()
 
 
+def test_kernels_of_other_imports_have_measurements_of_their_own() -> None:
+    """The kernels differ in their names alone, and an import's name begins with that of its kernel."""
+    executable, function = CALLS.replace("KIND", "").split("func.func @f(", 1)
+    other, call = (
+        text.replace("@kernels", "@others").replace("@double", "@triple").replace("@twice", "@triple_fast")
+        for text in (executable, function)
+    )
+    source = executable.replace("@twice", "@double_fast") + other + f"func.func @f({function}func.func @g({call}"
+    artifact, _ = tuned(source, FakeBench(lambda config: 1.0 if config == "calls slow" else 2.0))
+    chosen = [(choice.subject, choice.chosen) for choice in choices_of(artifact)]
+    assert chosen == [("double", "calls slow"), ("triple", "calls slow")]
+    again, _ = tuned(source, FakeBench(), seconds=0)
+    assert again.to_bytes() == artifact.to_bytes()
+
+
 @pytest.mark.parametrize(("fast", "result"), [("calls twice", 1008), ("calls slow", 8)])
 def test_a_linked_function_or_its_fallback(fast: str, result: float, tmp_path: Path) -> None:
     (tmp_path / "user.c").write_text("float twice(float x) { return x * 2 + 1000; }")
