@@ -38,25 +38,24 @@ def _numbers(trace: Trace, *operands: Any) -> list[Tensor]:
 def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
     """Return the handler of a function of two operands: `name` in `Reals.binary`.
 
-    `of` converts the operands to tensors of one type. The handler does not use `dtype`, which programs do not support
-    for elementwise functions.
+    `of` converts the operands to tensors of one type.
     """
-    return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *of(t, a, b)))
+    return lambda t, a, b: Array(t, elementwise.binary(t, name, *of(t, a, b)))
 
 
 def _unary(name: str, of: Callable[..., list[Tensor]] = floats) -> Callable[..., Array]:
     """Return the handler of a function of one operand: `name` in `Reals.unary`. `of` converts it to a tensor."""
-    return lambda t, a, dtype=None: Array(t, elementwise.unary(t, name, of(t, a)[0]))
+    return lambda t, a: Array(t, elementwise.unary(t, name, of(t, a)[0]))
 
 
 def _formula(written: Callable[[Element], Element]) -> Callable[..., Array]:
     """Return the handler of a function of one operand; `written` returns its formula for one element."""
-    return lambda t, a, dtype=None: Array(t, formula(t, written, promoted(t, a)[0]))
+    return lambda t, a: Array(t, formula(t, written, promoted(t, a)[0]))
 
 
 def _compare(order: str) -> Callable[..., Array]:
     """Return the handler of a comparison: eq, ne, lt, le, gt or ge."""
-    return lambda t, a, b, dtype=None: Array(t, elementwise.compare(t, order, *promoted(t, a, b)))
+    return lambda t, a, b: Array(t, elementwise.compare(t, order, *promoted(t, a, b)))
 
 
 def _same_type(name: str) -> Callable[..., Array]:
@@ -65,7 +64,7 @@ def _same_type(name: str) -> Callable[..., Array]:
     name: the operation, as `Reals.unary` names it. Only `round_even` takes complex numbers, and rounds both parts.
     """
 
-    def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    def function(trace: Trace, a: Any) -> Array:
         """Round the elements of a float; return integers unchanged."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex and name != "round_even":
@@ -89,7 +88,7 @@ def _test(name: str, otherwise: bool) -> Callable[..., Array]:
         real, imag = value.real.unary(name), value.imag.unary(name)
         return real & imag if name == "is_finite" else real | imag
 
-    def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    def function(trace: Trace, a: Any) -> Array:
         """Return an array of truth values, the test `name` of each element; `otherwise` for integers."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex:
@@ -103,10 +102,10 @@ def _test(name: str, otherwise: bool) -> Callable[..., Array]:
 
 def _logical(name: str) -> Callable[..., Array]:
     """Return the handler of "and", "or" or "xor" of truth values: 0 is false, any other number true."""
-    return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *(truth(t, operand) for operand in (a, b))))
+    return lambda t, a, b: Array(t, elementwise.binary(t, name, *(truth(t, operand) for operand in (a, b))))
 
 
-def floor_divide(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def floor_divide(trace: Trace, a: Any, b: Any) -> Array:
     """Return the quotient rounded down; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
     if x.dtype.is_float:
@@ -137,7 +136,7 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
     return where(trace, b == 0, a / b, below + (quotient - below > 0.5))  # a / 0 is infinite or NaN, as in NumPy
 
 
-def remainder(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def remainder(trace: Trace, a: Any, b: Any) -> Array:
     """Return the elementwise remainder, with the sign of the divisor b; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
     result, divisor = Array(trace, elementwise.binary(trace, "rem", x, y)), Array(trace, y)
@@ -146,20 +145,20 @@ def remainder(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     return result if x.dtype.is_float else _or_zero(trace, result, divisor)
 
 
-def fmod(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def fmod(trace: Trace, a: Any, b: Any) -> Array:
     """Return the elementwise remainder, with the sign of a; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
     result = Array(trace, elementwise.binary(trace, "rem", x, y))
     return result if x.dtype.is_float else _or_zero(trace, result, Array(trace, y))
 
 
-def float_power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def float_power(trace: Trace, a: Any, b: Any) -> Array:
     """Return powers in f64, or in complex128 of complex numbers."""
     wide = DTYPES["c128" if promoted(trace, a, b)[0].dtype.is_complex else "f64"]
     return Array(trace, elementwise.binary(trace, "pow", *(as_type(trace, operand, wide) for operand in (a, b))))
 
 
-def power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def power(trace: Trace, a: Any, b: Any) -> Array:
     """Return a to the power of b. The numbers 2, 3 and 0.5 as powers are products and a square root."""
     if is_bare(b) and b in (2, 3, 0.5) and isinstance(a, Array):
         x = promoted(trace, a, b)[0]
@@ -170,7 +169,7 @@ def power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     return Array(trace, elementwise.binary(trace, "pow", *promoted(trace, a, b)))
 
 
-def absolute(trace: Trace, a: Any, dtype: Any = None) -> Array:
+def absolute(trace: Trace, a: Any) -> Array:
     """Return absolute values; unsigned integers are returned unchanged."""
     (x,) = promoted(trace, a)
     return Array(trace, x if x.dtype.is_unsigned else elementwise.unary(trace, "abs", x))
@@ -185,7 +184,7 @@ def where(trace: Trace, condition: Any, *operands: Any) -> Array:
     return Array(trace, elementwise.select(trace, truth(trace, condition), *promoted(trace, *operands)))
 
 
-def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
+def invert(trace: Trace, a: Any) -> Array:
     """Return the bitwise complement of integers, and the negation of conditions."""
     (x,) = promoted(trace, a)
     if x.dtype.is_bool:
@@ -251,10 +250,10 @@ Array.UFUNCS |= {
     "right_shift": _binary("shift_right"), "logical_and": _logical("and"), "logical_or": _logical("or"),
     "logical_xor": _logical("xor"), "equal": _compare("eq"), "not_equal": _compare("ne"), "less": _compare("lt"),
     "less_equal": _compare("le"), "greater": _compare("gt"), "greater_equal": _compare("ge"),
-    "negative": _unary("neg", _numbers), "positive": lambda t, a, dtype=None: Array(t, t.tensor_of(a)),
+    "negative": _unary("neg", _numbers), "positive": lambda t, a: Array(t, t.tensor_of(a)),
     "absolute": absolute, "fabs": _unary("abs"), "sign": _unary("sign", _numbers), "square": square,
     "reciprocal": reciprocal, "invert": invert, "conjugate": _formula(lambda v: v.conj()),
-    "logical_not": lambda t, a, dtype=None: Array(t, elementwise.unary(t, "not", truth(t, a))),
+    "logical_not": lambda t, a: Array(t, elementwise.unary(t, "not", truth(t, a))),
     "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
     "rint": _unary("round_even"),
     "isnan": _test("is_nan", otherwise=False), "isinf": _test("is_inf", otherwise=False),

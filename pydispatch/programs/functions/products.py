@@ -13,7 +13,7 @@ from pydispatch.programs.functions.shapes import reshape
 from pydispatch.programs.trace import Trace
 
 
-def matmul(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def matmul(trace: Trace, a: Any, b: Any) -> Array:
     """Return the matrix product of operands, which are promoted to one type."""
     x, y = promoted(trace, a, b)
     return Array(trace, products.matmul(trace, x, y))
