@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts, packer_of
+from pydispatch.runtime.accelerators.ptx_parameters import packer_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, rejection_error
 

@@ -20,7 +20,8 @@ from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts, packer_of
+from pydispatch.runtime.accelerators.ptx_parameters import packer_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts
 
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
