@@ -16,11 +16,12 @@ from pydispatch._core.profile import Timing
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
-from pydispatch.runtime.devices.webgpu.kernels import Kernels, WgslParts
+from pydispatch.runtime.devices.webgpu.kernels import Kernels
 from pydispatch.runtime.devices.webgpu.plan import Plan
 from pydispatch.runtime.devices.webgpu.record import PassRecorder
 from pydispatch.runtime.devices.webgpu.recorded_plan import RecordedPlan
 from pydispatch.runtime.devices.webgpu.timing import seconds_of
+from pydispatch.runtime.devices.webgpu.wgsl_parts import WgslParts
 
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
