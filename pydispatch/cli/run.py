@@ -131,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
     Return 1 if a result differs from the expected one (--expected-output), else 0.
     """
     from pydispatch.cli import values
+    from pydispatch.cli.results import format_result
 
     program = load_program(_path(args), args)
     function = function_of(program, args.function)
@@ -154,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
         _write(function, returned, args)
         return 0
     for i, (value, (kind, _)) in enumerate(zip(returned, function.results, strict=True)):
-        print(f"result[{i}]: {values.format_result(value, kind, args.output_max_element_count)}")
+        print(f"result[{i}]: {format_result(value, kind, args.output_max_element_count)}")
     return 0
 
 
@@ -292,7 +293,7 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
         args: The command line, with --expected_output and --equality_mode.
         reader: Reader of the inputs, which parses the expected values, too: `+file` continues in a file of --input.
     """
-    from pydispatch.cli import values
+    from pydispatch.cli.results import format_result, mismatch
 
     if len(args.expected_output) != len(returned):
         print(f"[FAILED] expected {len(args.expected_output)} results but {len(returned)} were returned")
@@ -305,13 +306,13 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
             continue
         # A number, whose rank is None, is parsed as its type. The text of a tensor states the type itself.
         expected = reader.read_all([text], [kind if rank is None else None])[0]
-        wrong = values.mismatch(value, expected, kind, args.equality_mode == "exact")
+        wrong = mismatch(value, expected, kind, args.equality_mode == "exact")
         if wrong is None:
             continue
         failed = 1
         print(f"[FAILED] result[{i}]: {wrong}")
         print(f"  expected:\n{text}\n  actual:")
-        print(values.format_result(value, kind, args.output_max_element_count).removeprefix("hal.buffer_view\n"))
+        print(format_result(value, kind, args.output_max_element_count).removeprefix("hal.buffer_view\n"))
     if not failed:
         print("[SUCCESS] all function outputs matched their expected values.")
     return failed
@@ -322,11 +323,11 @@ def _write(function: Function | Procedure, returned: list[Value], args: argparse
 
     `-` prints it, an empty value drops it, `@FILE` replaces a file, `+FILE` appends to one; the suffix is .npy or .bin.
     """
-    from pydispatch.cli import values
+    from pydispatch.cli.results import format_result
 
     for where, value, (kind, _) in zip(args.output, returned, function.results, strict=True):
         if where == "-":
-            print(values.format_result(value, kind, args.output_max_element_count))
+            print(format_result(value, kind, args.output_max_element_count))
         elif where:
             if where[0] not in "@+" or not where.endswith((".npy", ".bin")):
                 raise InvalidArgumentError(f"--output: expected '', -, @FILE or +FILE with .npy or .bin, got '{where}'")

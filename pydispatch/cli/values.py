@@ -1,4 +1,4 @@
-"""The value grammar of the command line, IREE's runner's: reading `--input`, printing and comparing results.
+"""The value grammar of the command line, which is that of IREE's runner: reading of `--input`.
 
 8xf32=1 2 3 4 5 6 7 8     a tensor; one value fills it, none means zeros; , [ ] and blanks separate
 f32=3                     a tensor of rank 0
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydispatch._core.arrays import ElementType, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError, SystemError_
 from pydispatch.files import open_binary
-from pydispatch.formats.arrays.small_floats import decode, encode
+from pydispatch.formats.arrays.small_floats import encode
 from pydispatch.formats.program.opcodes import Numerical, dtype_word
 
 Array = NDArray[Any]
@@ -43,7 +43,7 @@ _PREFIXES = {
     "*": Numerical.UNSIGNED,
 }
 """Numerical types by the letters before the width, as in `i32`; `x` and `*` are opaque bits."""
-_SMALL = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.name[:2] in ("F8", "F4")}
+SMALL_FLOATS = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.name[:2] in ("F8", "F4")}
 """Floats of 8 and 4 bits by their names, such as f8E5M2."""
 _ABSENT = ("(null)", "(ignored)")
 """Texts that stand for no value."""
@@ -195,8 +195,8 @@ def parse_type(text: str) -> Spec:
     shape = tuple(int(size) for size in sizes)
     if len(shape) > 32:
         raise ValueError(f"rank {len(shape)} is more than NumPy has in common; at most 32")
-    if name in _SMALL:  # f8E5M2, f4E2M1FN and the like: the character after `f` is the width in bits
-        return Spec(shape, type_of(dtype_word(_SMALL[name], int(name[1]))), is_hex=False)
+    if name in SMALL_FLOATS:  # f8E5M2, f4E2M1FN and the like: the character after `f` is the width in bits
+        return Spec(shape, type_of(dtype_word(SMALL_FLOATS[name], int(name[1]))), is_hex=False)
     match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)  # IREE writes opaque elements as x8 or *8
     if match is None or len(match[2]) > 3:  # the widest has 128 bits
         raise ValueError(f"unknown element type '{name}'; for example f32, i8, ui16, bf16, cf64, i1, x8")
@@ -206,7 +206,7 @@ def parse_type(text: str) -> Spec:
     return Spec(shape, type_of(dtype_word(numerical, 8 if bits == 1 else bits)), is_hex)
 
 
-def _is_integer(kind: ElementType) -> bool:
+def is_integer(kind: ElementType) -> bool:
     """Return whether elements are integers: signless, signed or unsigned, but not bool."""
     return kind.numerical <= Numerical.UNSIGNED  # the first types of the enumeration
 
@@ -232,7 +232,7 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
     """
     if spec.is_hex:
         return _hexadecimal_elements(tokens, spec.kind.dtype)
-    if _is_integer(spec.kind):
+    if is_integer(spec.kind):
         return _integer_elements([_integer(token) for token in tokens], spec.kind)
     return _float_elements(np.array([float(token) for token in tokens]), spec.kind)
 
@@ -315,131 +315,3 @@ def _read_npy(stream: IO[bytes]) -> Array:
 def _shortened(text: str) -> str:
     """Return a text cut to 60 characters, for messages."""
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def type_name(kind: ElementType) -> str:
-    """Return the name of an element type in this grammar."""
-    return f"cf{kind.bits}" if kind.dtype.kind == "c" else kind.name
-
-
-def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
-    """Format an array with its type, in the grammar of this module.
-
-    For example `2x3xf32=[1 2 3][4 5 6]`, `f32=3.5` for rank 0, `4xi1=01 00 01 00`, and with a limit of 2 elements
-    `4xf32=1 2...`.
-
-    Args:
-        array: The elements. Those of a type that NumPy lacks (bf16, f8, f4, i4, i2) have a dtype of ml_dtypes, or are
-            unsigned integers with their bits.
-        kind: Element type, which the text names.
-        limit: Maximum number of elements in the text; `...` stands for the others.
-    """
-    head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
-    # Convert bits in unsigned integers to numbers.
-    if kind.name == "bf16" and array.dtype.kind == "u":  # the bits are the upper half of an f32
-        array = (array.astype(np.uint32) << 16).view(np.float32)
-    elif kind.name in _SMALL and array.dtype.kind == "u":
-        array = decode(array, kind.name)
-    elif kind.packed and array.dtype.kind == "u" and kind.numerical != Numerical.UNSIGNED:
-        # Sign-extend the low `bits` bits: flip the sign bit, then subtract its value.
-        half = 1 << (kind.bits - 1)
-        array = ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
-    # Bool, complex or opaque. Dtypes of ml_dtypes have the kind "V" of np.void as well, but other scalar types.
-    is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void
-    if is_hex:
-        texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
-    elif _is_integer(kind):
-        texts = [str(int(item)) for item in array.reshape(-1)[:limit]]
-    else:
-        texts = [_float_text(float(item)) for item in array.reshape(-1)[:limit]]
-    return f"{head}={_rows(array.shape, texts, start=0, limit=limit)}"
-
-
-def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:
-    """Format a sub-array of size `shape`, with brackets around each row.
-
-    `start` is the index of its first element in the flattened whole array, of which `texts` has the first `limit`
-    elements, or all.
-    """
-    if not shape:
-        return texts[start] if start < limit else "..."
-    if len(shape) == 1:
-        shown = texts[start : min(start + shape[0], limit)]
-        return " ".join(shown) + ("..." if start + shape[0] > limit and shape[0] else "")
-    step = math.prod(shape[1:])
-    return "".join(f"[{_rows(shape[1:], texts, start + i * step, limit)}]" for i in range(shape[0]))
-
-
-def _float_text(value: float) -> str:
-    """Format a float as IREE does: six digits, NAN and INF in capitals."""
-    if math.isnan(value):
-        return "-NAN" if math.copysign(1.0, value) < 0 else "NAN"
-    return f"{value:G}"
-
-
-def format_number(value: float, kind: ElementType) -> str:
-    """Format a number with its type, such as `i32=3` or `f32=2.5`."""
-    return f"{type_name(kind)}={value:g}" if isinstance(value, float) else f"{type_name(kind)}={int(value)}"
-
-
-def format_result(value: Value, kind: ElementType, limit: int) -> str:
-    """Format a result like IREE's runner, without the prefix `result[i]: `."""
-    if isinstance(value, np.ndarray):
-        return f"hal.buffer_view\n{format_array(value, kind, limit)}"
-    return format_number(value, kind)
-
-
-_TOLERANCE = {"f16": 1e-3, "f32": 1e-4, "f64": 1e-4, "bf16": 1e-2}
-"""Largest accepted difference of a float from the expected one, by its type."""
-_RELATIVE = 1e-5
-"""Accepted difference relative to the expected number, in addition."""
-
-
-def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
-    """Return how a result differs from the expected one, in the words of IREE's runner; None if it matches.
-
-    Tensors must have equal shapes and dtypes; the text names the first element that differs, such as
-    "element at index 1 (2) does not match the expected (5)". NaN equals NaN.
-
-    Args:
-        actual: The result: an array, or a number.
-        expected: The expected value, in the same form.
-        kind: Type of the number or of the elements.
-        exact: Whether floats must be equal rather than close. Integers and bools must be equal in any case.
-    """
-    if not isinstance(actual, np.ndarray):  # a number
-        if isinstance(expected, np.ndarray):
-            return f"value is {format_number(actual, kind)}; expected a tensor"
-        if not _are_close(np.array([actual]), np.array([expected]), kind, exact)[0]:
-            left, right = (format_number(scalar, kind).partition("=")[2] for scalar in (actual, expected))
-            return f"value ({left}) does not match the expected ({right})"
-        return None
-    if not isinstance(expected, np.ndarray):
-        return "value is a tensor; expected a number"
-    if actual.shape != expected.shape or actual.dtype != expected.dtype:
-        return f"metadata is {_metadata(actual)}; expected that the view matches {_metadata(expected)}"
-    mismatches = np.flatnonzero(~_are_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
-    if not len(mismatches):
-        return None
-    k = int(mismatches[0])  # index in row-major order
-    # Each element as text: format_array() returns `1xf32=5`, of which the part after "=" is shown.
-    left, right = (format_array(a.reshape(-1)[k : k + 1], kind).partition("=")[2] for a in (actual, expected))
-    return f"element at index {k} ({left}) does not match the expected ({right})"
-
-
-def _are_close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> NDArray[np.bool_]:
-    """Return for each element whether it equals the expected one, within a tolerance unless `exact`."""
-    if kind.dtype.kind in "iub" and kind.numerical < Numerical.FLOAT:
-        same: NDArray[np.bool_] = actual == expected
-        return same
-    wide = np.complex128 if kind.dtype.kind == "c" else np.float64
-    a, b = actual.astype(wide), expected.astype(wide)
-    atol, rtol = (0.0, 0.0) if exact else (_TOLERANCE.get(kind.name, 0.0), _RELATIVE)
-    return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
-
-
-def _metadata(array: Array) -> str:
-    """Return the shape and type of an array as text, such as 2x3xi32."""
-    spellings = {"b": "i1", "i": f"i{8 * array.itemsize}", "u": f"ui{8 * array.itemsize}"}
-    name = spellings.get(array.dtype.kind) or f"{array.dtype.kind}{8 * array.itemsize}"
-    return "".join(f"{size}x" for size in array.shape) + name

@@ -7,7 +7,8 @@ import pytest
 from pydispatch._core.arrays import pack_elements, type_of, unpack_elements
 
 import pydispatch as pd
-from pydispatch.cli.values import Reader, format_array
+from pydispatch.cli.results import format_array
+from pydispatch.cli.values import Reader
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.program.opcodes import Numerical, buffer_bytes, dtype_name, dtype_word
 from pydispatch.formats.program.program import FunctionArgument, Program
