@@ -13,7 +13,7 @@ from pydispatch.compiler.match.graph.expressions import intern_key
 from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.graph.view import source_of
-from pydispatch.compiler.match.pdl.match import PdlPattern, canonical_name
+from pydispatch.compiler.match.pdl.pattern import PdlPattern, canonical_name
 from pydispatch.compiler.match.pdl.rewrite import Rewriting
 from pydispatch.compiler.match.report import Report
 from pydispatch.compiler.match.transform.index import kind_of

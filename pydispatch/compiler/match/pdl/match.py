@@ -6,19 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xdsl.dialects import pdl
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.backtracking import ways_of_all
-from pydispatch.compiler.match.graph.expressions import ValueNumber, intern_key
 from pydispatch.compiler.match.graph.facts import cast_problem
 from pydispatch.compiler.match.graph.matches import Mismatch
 from pydispatch.compiler.match.graph.same import is_spelling_of
 from pydispatch.compiler.match.graph.view import CASTS, source_of
-from pydispatch.compiler.match.pdl.native import CONSTRAINTS
-from pydispatch.errors import CompileError
-from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import info_of
 
 _STEPS = 10_000
@@ -29,137 +25,7 @@ Bound = dict[SSAValue, Any]
 pattern has a list of these."""
 
 
-def canonical_name(name: str) -> str:
-    """Return the name under which an operation is indexed: one for all of linalg, whose operations may be written
-    generic or named.
-    """
-    return "linalg.*" if name.startswith("linalg.") else name
-
-
-class PdlPattern:
-    """Pattern of a PDL module, prepared for matching.
-
-    A caller finds the patterns that may match an operation by their `path`, and calls `match` for each.
-
-    Attributes:
-        op: The `pdl.pattern`.
-        order: Position of the pattern in the module.
-        name: Name for messages: the symbol with "@", or "pattern N".
-        benefit: Patterns of higher benefit are tried first.
-        rewrite: The `pdl.rewrite` that ends the pattern.
-        root: The operation of the pattern that no other operation of it reads.
-        constraints: Native constraints, which are checked after the operations have matched.
-
-    Raises:
-        CompileError: The pattern has several roots, or a constraint that does not exist.
-    """
-
-    def __init__(self, op: pdl.PatternOp, order: int) -> None:
-        """Analyze the pattern `op` and its native constraints. For the arguments see the attributes of the class."""
-        self.op, self.order = op, order
-        self.name = f"@{op.sym_name.data}" if isinstance(op.sym_name, StringAttr) else f"pattern {order}"
-        self.benefit = op.benefit.value.data
-        last = op.body.block.last_op
-        assert isinstance(last, pdl.RewriteOp)
-        self.rewrite = last
-        self.root = self._root()
-        self.constraints = [o for o in op.body.block.ops if isinstance(o, pdl.ApplyNativeConstraintOp)]
-        for constraint in self.constraints:
-            if constraint.constraint_name.data not in CONSTRAINTS:
-                raise CompileError(
-                    f"there is no native constraint '{constraint.constraint_name.data}'",
-                    location_of(constraint),
-                    f"constraints: {', '.join(CONSTRAINTS)}",
-                )
-
-    def _root(self) -> pdl.OperationOp:
-        """Return the only operation of the pattern whose results no other one reads.
-
-        Matching begins there, so that all others are producers. The rewrite may name another operation as its root.
-
-        Raises:
-            CompileError: There are several such operations, or none.
-        """
-        ops = [o for o in self.op.body.block.ops if isinstance(o, pdl.OperationOp)]
-        read = {
-            v.owner.parent_.owner
-            for o in ops
-            for v in o.operand_values
-            if isinstance(v.owner, pdl.ResultOp | pdl.ResultsOp)
-        }
-        roots = [o for o in ops if o not in read]
-        if len(roots) != 1:
-            raise CompileError(f"{self.name} has {len(roots)} operations that no other reads, expected one root",
-                               location_of(self.op))  # fmt: skip
-        return roots[0]
-
-    def path(self, limit: int = 48) -> list[ValueNumber | None]:
-        """Return numbers of the names of the operations in pre-order, for a discrimination tree (`graph/tree.py`).
-
-        The pattern of `arith.addf(%x, arith.mulf(%y, %z))`, with inputs %x, %y and %z, has the path
-        [that of "arith.addf", None, that of "arith.mulf", None, None]. None stands for any value. A variable number of
-        operands ends the path, which may be a prefix.
-
-        limit: maximum length; a longer path tells patterns apart that begin alike, but takes memory.
-        """
-        path: list[ValueNumber | None] = []
-        pending: list[pdl.OperationOp | None] = [self.root]
-        while pending and len(path) < limit:
-            op = pending.pop()
-            if op is None or op.opName is None:
-                path.append(None)
-                continue
-            path.append(intern_key(("name", canonical_name(op.opName.data))))
-            if any(isinstance(v.owner, pdl.OperandsOp | pdl.ResultsOp) for v in op.operand_values):
-                break
-            pending += [_producer(v) for v in reversed(op.operand_values)]  # the first operand is popped first
-        return path
-
-    def match(self, op: Operation) -> Bound | Mismatch:
-        """Match the pattern with its root at `op`. Return the bound values, or the reason for the mismatch."""
-        search = _Search()
-        if not any(True for _ in search.match_operation(self.root, op, where="")):  # the first way is taken
-            assert search.best is not None
-            return search.best
-        problem = self._bind_results(search.bound) or self._missing_cast(search.bound)
-        if problem is not None:
-            return Mismatch(search.depth, problem, op)
-        for constraint in self.constraints:
-            arguments = [search.known(v) for v in constraint.args]
-            problem = CONSTRAINTS[constraint.constraint_name.data](arguments)
-            if problem is not None:
-                return Mismatch(search.depth, f"{constraint.constraint_name.data}: {problem}", op)
-        return search.bound
-
-    def _bind_results(self, bound: Bound) -> str | None:
-        """Add to `bound` the results of matched operations that no operation of the pattern reads, such as the root's.
-
-        Constraints and the rewrite may read them. Return None, or the reason why a matched operation lacks a result.
-        """
-        for op in self.op.body.block.ops:
-            if isinstance(op, pdl.ResultOp | pdl.ResultsOp) and op.val not in bound and op.parent_ in bound:
-                parent = bound[op.parent_]
-                results = results_of(op, parent)
-                if results is None:
-                    assert op.index is not None
-                    return f"expected result {op.index.value.data} of {parent.name}, it has {len(parent.results)}"
-                bound[op.val] = results
-        return None
-
-    def _missing_cast(self, bound: Bound) -> str | None:
-        """Return None, or the reason why the match cannot be used: a constraint or the rewrite needs a cast of the
-        pattern as an operation, and the program has none there.
-        """
-        block = self.op.body.block
-        for op in block.ops:
-            if isinstance(op, pdl.OperationOp) and op.op not in bound:
-                users = [use.operation for use in op.op.uses]
-                if any(not isinstance(u, pdl.ResultOp | pdl.ResultsOp) or u.parent is not block for u in users):
-                    return f"the pattern needs its {_name(op)} as an operation, the program has none"
-        return None
-
-
-class _Search:
+class PdlSearch:
     """Attempt to match a PDL pattern at an operation of the program.
 
     The methods `match_...` compare a part of the pattern (`mine`) with a part of the program (`got`, `op`). They record
@@ -369,7 +235,7 @@ class _Search:
         assert isinstance(parent, pdl.OperationOp)
         ways = (
             self._match_cast(parent, got, where, user)
-            if _is_cast(parent)
+            if is_cast(parent)
             else self._match_result(owner, got, where, user)
         )
         for _ in ways:
@@ -387,9 +253,9 @@ class _Search:
         assert isinstance(parent, pdl.OperationOp)
         index = mine.index.value.data if mine.index is not None else 0  # `pdl.results` without one: the only result
         if not isinstance(source, OpResult):
-            self.fail(f"expected {_name(parent)}, got an argument", where, user)
+            self.fail(f"expected {name_of(parent)}, got an argument", where, user)
         elif source.index != index:
-            self.fail(f"expected result {index} of {_name(parent)}, got result {source.index}", where, user)
+            self.fail(f"expected result {index} of {name_of(parent)}, got result {source.index}", where, user)
         else:
             yield from self.match_operation(parent, source.op, where)
 
@@ -419,16 +285,6 @@ def results_of(mine: pdl.ResultOp | pdl.ResultsOp, op: Operation) -> Any:
     return [op.results[index]] if isinstance(mine.val.type, pdl.RangeType) else op.results[index]
 
 
-def _producer(value: SSAValue) -> pdl.OperationOp | None:
-    """Return the operation of the pattern that a value is the result of, behind casts; None for other values."""
-    owner = value.owner
-    if not isinstance(owner, pdl.ResultOp):
-        return None
-    producer = owner.parent_.owner
-    assert isinstance(producer, pdl.OperationOp)
-    return _producer(producer.operand_values[0]) if _is_cast(producer) else producer
-
-
 def constant_of(value: SSAValue) -> Any:
     """Return the type, list of types or attribute that the pattern states for one of its values; None if it states
     none, so that the value is a variable.
@@ -451,12 +307,12 @@ def _equal(wanted: Attribute, got: Attribute) -> bool:
     return key is not None and key == expressions.constant_key(got)
 
 
-def _is_cast(op: pdl.OperationOp) -> bool:
+def is_cast(op: pdl.OperationOp) -> bool:
     """Return whether an operation of a pattern is a cast between static and dynamic sizes, which programs may lack."""
     return op.opName is not None and op.opName.data in CASTS and len(op.operand_values) == 1
 
 
-def _name(op: pdl.OperationOp) -> str:
+def name_of(op: pdl.OperationOp) -> str:
     """Return the name of the operation that `op` matches, for messages."""
     return op.opName.data if op.opName is not None else "an operation"
 

@@ -13,8 +13,9 @@ from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef
 from xdsl.irdl.constraints import VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of, results_of
+from pydispatch.compiler.match.pdl.match import Bound, constant_of, results_of
 from pydispatch.compiler.match.pdl.native import REWRITES
+from pydispatch.compiler.match.pdl.pattern import PdlPattern
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op
