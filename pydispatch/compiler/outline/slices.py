@@ -33,6 +33,7 @@ from pydispatch.compiler.analysis.destinations import (
     slice_of,
 )
 from pydispatch.compiler.outline.microkernels import Microkernels, strided_dims
+from pydispatch.compiler.outline.overwrites import Overwrites, store_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
@@ -56,12 +57,7 @@ class KernelBody(ABC):
         self.mapping: dict[SSAValue, SSAValue] = {}  # scalar of the body → the same scalar in the kernel
         self.source: Operation  # the operation of the body that is being translated
         self.microkernels = Microkernels()  # the functions that the kernel calls
-        self._loads: list[Operation] = []  # the loads of bindings so far
-        # Loads before a store that may write their slices: the memory no longer has the elements that were loaded.
-        self._overwritten: set[Operation] = set()
-        # Stores that are not translated yet, although a microkernel call or an insertion has written to their slices
-        # already. A load that the program has before such a store needs the old elements.
-        self._early_stores: set[Operation] = set()
+        self._overwrites = Overwrites()  # the loads so far, and the stores that may write their slices
 
     # -- implemented by subclasses
 
@@ -124,21 +120,19 @@ class KernelBody(ABC):
         for op in ops:
             self.source = op
             if op.name in LOADS:
-                self._loads.append(op)
+                self._overwrites.record_load(op)
             elif op.name in LAZY:
                 pass  # a view of a tensor is emitted where it is used
             elif op.name in ALIASES:
                 self.mapping[op.results[0]] = self.scalar(op.operands[0])
             elif op.name in STORES:
                 self._store_slice(op.operands[0], self.target(op), op)
-                self._record_store(op)
-                self._early_stores.discard(op)
+                self._overwrites.record_store(op)
             elif op.name == "tensor.insert_slice":
-                store = _store_of(op.results[0])
-                self._check_current(op.operands[1], store)  # the result has its elements around the inserted ones
+                # The result has the elements of this operand around the inserted ones.
+                self._check_current(op.operands[1], store_of(op.results[0]))
                 self._store_slice(op.operands[0], self.to_write(op.operands[1]), op)
-                if store is not None:
-                    self._early_stores.add(store)
+                self._overwrites.record_early_store(op.results[0])
             elif op.name == "tensor.dim":
                 self._dim(op)
             elif op.name == "tensor.extract":
@@ -162,7 +156,7 @@ class KernelBody(ABC):
         if op.name not in _EXECUTED_ONCE:  # an iteration of a loop follows the stores of earlier iterations
             for inner in walk(op):
                 if inner.name in STORES:
-                    self._record_store(inner)
+                    self._overwrites.record_store_of_iteration(inner)
         operands = [self.scalar(v) for v in op.operands]
         new = type(op).create(
             operands=operands, result_types=[r.type for r in op.results], properties=dict(op.properties),
@@ -348,27 +342,9 @@ class KernelBody(ABC):
         if not is_in_place:
             self.add(memref.CopyOp(self.to_read(value), self.view(base, op)))
 
-    def _record_store(self, store: Operation) -> None:
-        """Record that a store writes its slice: the loads before it that may have read the slice are overwritten."""
-        self._overwritten |= {load for load in self._loads if _may_overwrite(store, load)}
-
     def _check_current(self, value: SSAValue, store: Operation | None = None) -> None:
-        """Raise CompileError if a tensor is a loaded slice, or a slice of one, that was overwritten after the load.
-
-        Args:
-            value: The tensor.
-            store: The store that the tensor computed in the memory of `value` is for, if there is one. Tiles that were
-                computed in place for the same store are taken to be other tiles than `value`.
-        """
-        while isinstance(value.owner, Operation) and value.owner.name == "tensor.extract_slice":
-            value = value.owner.operands[0]
-        load = value.owner
-        if not isinstance(load, Operation) or load.name not in LOADS:
-            return
-        is_overwritten = load in self._overwritten or any(
-            early is not store and _may_overwrite(early, load) for early in self._early_stores
-        )
-        if is_overwritten:
+        """Raise CompileError if a tensor has elements that were overwritten. For the arguments see `Overwrites`."""
+        if self._overwrites.has_overwritten(value, store):
             raise self.error(
                 "a slice is read after its binding was written",
                 "move what reads the slice before the first microkernel, insertion, store or loop that writes it",
@@ -399,7 +375,7 @@ class KernelBody(ABC):
             is_output = index >= len(op.inputs)
             if is_output:
                 self._check_last_use(value, op)
-                self._check_current(value, _store_of(value))  # the microkernel may read what it overwrites
+                self._check_current(value, store_of(value))  # the microkernel may read what it overwrites
             arguments += self._tensor_arguments(
                 self.to_write(value) if is_output else self.to_read(value), op, tensor_index
             )
@@ -410,8 +386,8 @@ class KernelBody(ABC):
         callee = self.microkernels.declare(op, [a.type for a in arguments], [r.type for r in outputs])
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
-        stores = [_store_of(value) for value in op.outputs]
-        self._early_stores.update(store for store in stores if store is not None)
+        for value in op.outputs:
+            self._overwrites.record_early_store(value)
         self.microkernels.add_objects(op)
 
     def _tensor_arguments(
@@ -444,33 +420,3 @@ class KernelBody(ABC):
                     "a tensor is used after a microkernel has overwritten it", location_of(user),
                     "use the result of the microkernel instead",
                 )  # fmt: skip
-
-
-def _store_of(value: SSAValue) -> Operation | None:
-    """Return the store of a tensor, or of the tensor that it is inserted into; None if it is not stored.
-
-    Microkernels and insertions compute such a tensor in place: they write to the slice of the store.
-    """
-    final_write = final_write_of(value)
-    while final_write is not None and final_write.name == "tensor.insert_slice":
-        final_write = final_write_of(final_write.results[0])
-    return final_write if final_write is not None and final_write.name in STORES else None
-
-
-def _may_overwrite(store: Operation, load: Operation) -> bool:
-    """Return whether a store may write elements that a load reads: of the same binding, in slices that may overlap."""
-    if base_of(store.operands[1]) is not base_of(load.operands[0]):
-        return False
-    pairs = zip(_ranges(store), _ranges(load), strict=True)
-    return not any(a is not None and b is not None and (a.stop <= b.start or b.stop <= a.start) for a, b in pairs)
-
-
-def _ranges(op: Operation) -> list[range | None]:
-    """Return the indices of the slice of a load or store in each dimension; None if they are not static."""
-    rows = zip(*slice_of(op).components, strict=True)
-    return [
-        range(offset, offset + size * stride, stride)
-        if isinstance(offset, int) and isinstance(size, int) and isinstance(stride, int) and stride > 0
-        else None
-        for offset, size, stride in rows
-    ]
