@@ -23,29 +23,22 @@ copies would take LLVM longer, and a histogram of 4 Mi integers 1.8 times the ti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import ceil, gcd
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
     IntegerAttr,
-    IntegerType,
     MemRefType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
-from pydispatch.compiler.kernel_ir.outer_loops.lanes import MOST_BYTES_OF_VALUE
-from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
+from pydispatch.compiler.kernel_ir.strided_loops import StridedLoop, find_strided_loop
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
@@ -54,8 +47,6 @@ Body = Callable[[Build, SSAValue, dict[SSAValue, SSAValue]], None]
 """Emitter of the body of an invocation. Its arguments: a builder, the index of the invocation, and the map from values
 of the original loop to their copies."""
 
-FEWEST = 8
-"""Minimum number of invocations of a loop that is interchanged: fewer do not fill a vector."""
 
 MOST_COPIED = 256
 """Maximum number of operations of all copies of a body together. It is copied for each vector of invocations."""
@@ -93,7 +84,7 @@ def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors:
     carried_bytes, allocated_bytes = 0, stack_bytes(function) if has_masks and pending else 0
     while pending:
         loop = pending.pop()
-        strided = _find_strided_loop(loop, read_only)
+        strided = find_strided_loop(loop, read_only)
         if strided is not None:
             most_bytes = carried_bytes + strided.carried_bytes
             fits_stack = most_bytes <= min(MOST_CARRIED_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes)
@@ -103,102 +94,6 @@ def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors:
             pending.append(loop)  # the code after the strided loop remains in it, and may have another strided loop
         elif loop in after_vectors:
             _divide_into_vectors(entry, loop, most_vectors)
-
-
-@dataclass(frozen=True)
-class StridedLoop:
-    """A strided loop in a parallel loop over invocations, which can be interchanged.
-
-    Attributes:
-        loop: The strided loop; in invocation p its counter begins at `start` + p.
-        start: A value that is the same for all invocations; an int if it is known.
-        own: Operations before the strided loop whose results depend on the invocation.
-        shared: Operations before the strided loop whose results are equal in all invocations.
-    """
-
-    loop: scf.ForOp
-    start: Index
-    own: Sequence[Operation]
-    shared: Sequence[Operation]
-
-    @property
-    def carried_bytes(self) -> int:
-        """Upper bound of the size in bytes of the carried values of all invocations."""
-        invocations = known(self.loop.step)
-        assert isinstance(invocations, int)
-        return invocations * MOST_BYTES_OF_VALUE * len(self.loop.results)
-
-
-def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> StridedLoop | None:
-    """Return the first `scf.for` in a parallel loop over invocations, if its step is the number of invocations.
-
-    Invocation i of W then processes elements i, i + W, ... Return None if the `scf.for` has another step or cannot be
-    interchanged. `read_only`: memrefs that the function does not write.
-    """
-    block = loop.body.block
-    if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
-        return None
-    invocations = known(loop.upperBound[0])
-    if not isinstance(invocations, int) or invocations < FEWEST:
-        return None
-    # Operations before the strided loop, which may be executed again: `own` ones depend on the invocation.
-    own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
-    for op in block.ops:
-        if isinstance(op, scf.ForOp):
-            start = _uniform_start(op.lb, block.args[0], varying)
-            is_strided = counts_indices(op) and known(op.step) == invocations and op.ub not in varying
-            is_strided = is_strided and _may_be_interchanged(op)
-            return StridedLoop(op, start, own, shared) if start is not None and is_strided else None
-        is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
-        if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
-            return None
-        if varying.isdisjoint(op.operands):
-            shared.append(op)
-        else:
-            own.append(op)
-            varying.update(op.results)
-    return None
-
-
-def _may_be_interchanged(loop: scf.ForOp) -> bool:
-    """Return whether memory can hold the carried values of a strided loop, and no parallel loop is in it."""
-    fits = all(_fits_workgroup_memory(result.type) for result in loop.results)
-    return fits and not any(isinstance(inner, scf.ParallelOp) for inner in walk(loop))
-
-
-def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
-    """Return whether `memory` is an allocation that no operation in the strided loops of `loop` can write.
-
-    The memories of carried values of strided loops that were interchanged before are such allocations.
-    """
-    strided = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
-    return isinstance(memory.owner, memref.AllocOp | memref.AllocaOp) and all(
-        isinstance(use.operation, memref.LoadOp)
-        or (isinstance(use.operation, memref.StoreOp) and not any(op.is_ancestor(use.operation) for op in strided))
-        for use in memory.uses
-    )
-
-
-def _uniform_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
-    """Return `start` if a lower bound is `start + lane` and `start` is equal in all invocations; else None.
-
-    It is an int if it is a constant, else a value. `lane` is the number of the invocation; `varying` are the values
-    that depend on it.
-    """
-    if lower is lane:
-        return 0
-    if not isinstance(lower.owner, arith.AddiOp) or lane not in lower.owner.operands:
-        return None
-    left, right = lower.owner.operands
-    other = right if left is lane else left
-    return None if other in varying else known(other)
-
-
-def _fits_workgroup_memory(type_: Attribute) -> bool:
-    """Return whether elements of a type can be stored in workgroup memory."""
-    if isinstance(type_, IntegerType):
-        return type_.width.data in (8, 16, 32, 64)
-    return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)
 
 
 def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) -> None:

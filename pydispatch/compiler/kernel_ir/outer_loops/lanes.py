@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexTy
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.outer_loops.interleaved import interleaved_loads
 from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES
 from pydispatch.ir.core.walk import is_defined_outside, is_inside, walk
@@ -33,8 +34,6 @@ MOST_UNROLLED = 4
 """Maximum iterations of a sequential loop whose first index is the number of the lane. It is unrolled, and each
 iteration has its own number of lanes: in `for j = lane to 10 step 8`, only lanes 0 and 1 have a second iteration."""
 
-INTERLEAVED = (2, 3, 4)
-"""Strides of loads that LLVM vectorizes as interleaved groups."""
 
 _WORKGROUP_ID = "hal.interface.workgroup.id"
 """Operation whose result is the same in all lanes."""
@@ -306,11 +305,11 @@ class Lanes:
         - A strided load of read-only memory that is the same in all iterations, such as `x[lane, 0]`, is recorded in
           `hoisted`: it is executed before the loop.
         - Strided loads are accepted if they form interleaved groups, such as `x[2 * lane]` and `x[2 * lane + 1]`, see
-          `_interleaved`.
+          `interleaved_loads`.
 
         An innermost loop with atomic operations is refused, because LLVM does not vectorize it.
         """
-        interleaved = self._interleaved(block)
+        interleaved = interleaved_loads(block, self._stride)
         is_innermost = self.ops_with_lane_loops.isdisjoint(block.ops)
         for op in walk(block):
             if isinstance(op, memref.AtomicRMWOp) and is_innermost:
@@ -332,30 +331,6 @@ class Lanes:
                 return self._refuse(op, f"it {verb} memory with a stride")
             self.hoisted.setdefault(block, []).append(op)
         return True
-
-    def _interleaved(self, block: Block) -> set[Operation]:
-        """Return the loads of a block that read `x[s * lane + k]` for all k below s; LLVM shuffles vectors for them."""
-        # (memref, stride, value numbers of the indices, the last without its offset) -> constant offset -> loads.
-        groups: dict[tuple[SSAValue, int, tuple[int, ...]], dict[int, list[Operation]]] = {}
-        numbering = _Numbering()
-        for op in block.ops:
-            if not isinstance(op, memref.LoadOp) or not op.indices:
-                continue
-            *outer, last = op.indices
-            stride = self._stride(last)
-            # An outer index of unknown stride, None, counts as uniform: if it is not, the loads are slower, not wrong.
-            has_uniform_outer = not any(self._stride(index) for index in outer)
-            if stride is not None and stride in INTERLEAVED and has_uniform_outer:
-                base, offset = _split_offset(last)
-                key = op.memref, stride, tuple(map(numbering.of, (*outer, base)))
-                groups.setdefault(key, {}).setdefault(offset, []).append(op)
-        return {
-            op
-            for (_, stride, _), group in groups.items()
-            if sorted(group) == list(range(min(group), min(group) + stride))
-            for loads in group.values()
-            for op in loads
-        }
 
     def _is_invariant(self, value: SSAValue, block: Block) -> bool:
         """Return whether a value is the same in all iterations of a loop with this body, and may be computed before.
@@ -395,44 +370,6 @@ class Lanes:
         if isinstance(lhs, int):
             return lhs * right
         return left * rhs if isinstance(rhs, int) else None
-
-
-def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
-    """Return (value, constant) whose sum is an index: the operands of an addition of a constant, else (index, 0)."""
-    if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
-        for value, other in (index.op.operands, reversed(index.op.operands)):
-            if isinstance(offset := known(other), int):
-                return value, offset
-    return index, 0
-
-
-class _Numbering:
-    """Table of value numbers: two values have the same number only if they are known to be equal.
-
-    These are equal constants of one type, and the results of equal pure operations whose operands have the same
-    numbers, such as two computations of 2 * i.
-    """
-
-    def __init__(self) -> None:
-        self._numbers: dict[SSAValue, int] = {}
-        self._by_key: dict[object, int] = {}
-
-    def of(self, value: SSAValue) -> int:
-        """Return the value number of `value`, which it shares with all values that are known to be equal to it."""
-        value_number = self._numbers.get(value)
-        if value_number is None:
-            value_number = self._numbers[value] = self._by_key.setdefault(self._key(value), len(self._by_key))
-        return value_number
-
-    def _key(self, value: SSAValue) -> object:
-        """Return a key for `_by_key`, equal for equal constants and for results that pure operations compute alike."""
-        if isinstance(constant := known(value), int):
-            return constant, value.type
-        if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:
-            return value
-        op = value.op
-        properties = tuple(sorted((name, str(attribute)) for name, attribute in op.properties.items()))
-        return op.name, value.type, value.index, tuple(map(self.of, op.operands)), properties
 
 
 def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
