@@ -64,7 +64,10 @@ class PagePool:
         return len(self._references) - 1 - self.available  # without the scrap page
 
     def allocate(self) -> int | None:
-        """Return a page with one reference; None if sequences use all pages."""
+        """Return a page with one reference; None if sequences use all pages.
+
+        If no page is free, evict the least recently used one of those that are retained without a reference.
+        """
         if self._free:
             page = self._free.pop()
         elif self._retained:

@@ -275,7 +275,7 @@ class Scheduler:
     # ---- tokens
 
     def _start_decoding(self, sequence: TokenSequence) -> None:
-        """Move a sequence whose prompt is computed to the decoding ones, and fill its row of the arguments of `decode`.
+        """Add a sequence whose prompt is computed to `_decoding`, and fill its row of the arguments of `decode`.
 
         Its token there is the first generated token whose keys and values are not computed yet.
         """

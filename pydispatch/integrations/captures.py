@@ -146,7 +146,7 @@ class _Search:
         self._search_object(value, path)
 
     def _search_function(self, function: Any, path: str) -> None:
-        """Search the closure, globals and defaults of a function."""
+        """Search the closure, globals and defaults of a function, unless it is foreign (see `_is_foreign`)."""
         if _is_foreign(function):
             return
         self._collect_names(function.__code__)

@@ -52,7 +52,10 @@ class _Expression:
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
 
     def binary(self, *, above_precedence: int) -> int:
-        """Return the value of an expression whose operators have a higher precedence than `above_precedence`."""
+        """Parse an expression at the next token, and return its value.
+
+        It ends before the first operator whose precedence is not higher than `above_precedence`.
+        """
         value = self.operand()
         while self.at < len(self.tokens) and _PRECEDENCE.get(self.tokens[self.at].text, 0) > above_precedence:
             sign = self.tokens[self.at].text

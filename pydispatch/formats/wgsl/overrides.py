@@ -227,7 +227,10 @@ def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[
 
 
 def _type_of_operand(module: WgslModule, token: WgslToken, known: dict[str, str]) -> str:
-    """Return the type of a literal or a name, or of a call of the type of this name; "" if it is not known."""
+    """Return the type of the operand that begins with `token`: a literal, a name, or a conversion such as `u32(x)`.
+
+    Return "" if it is not known. `known` has the types of named declarations that were determined before.
+    """
     if token.kind == "number":
         return _type_of_literal(token.text)
     if token.text in module.named:

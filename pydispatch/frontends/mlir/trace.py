@@ -205,7 +205,10 @@ class MlirTracer:
         return None
 
     def value(self, value: SSAValue) -> Tensor:
-        """Return the tensor of an SSA value; `enclosing` supplies a value that no traced operation has computed."""
+        """Return the tensor of an SSA value. Raise CompileError if the operation that computes it was not traced yet.
+
+        In a module that mixes dialects, `enclosing` supplies the values of operations that this tracer does not trace.
+        """
         if value not in self.values and self.enclosing is not None:
             return self.enclosing.value(value, self)
         tensor = self.values.get(value)

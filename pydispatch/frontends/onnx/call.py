@@ -211,7 +211,9 @@ class NodeCall:
         return of.known_integers() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
 
     def integers_of(self, of: Tensor, what: str) -> list[Integer]:
-        """Return the elements of a vector or scalar as integers. The host reads computed elements back in each call.
+        """Return the elements of a vector or scalar: ints or size expressions if they are known at compile time.
+
+        Other elements are HostIntegers, which the host reads back in each call.
 
         Raise CompileError if the vector's length is dynamic, because ranks and numbers of results depend on it; `what`
         names the operand if it has no name in the model.

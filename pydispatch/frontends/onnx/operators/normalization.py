@@ -56,8 +56,9 @@ def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tens
 
 @ONNX.converts("LayerNormalization")
 def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
-    """Normalize over the axes from the attribute `axis` to the last one. Return the result, the mean, and the inverse
-    of the standard deviation.
+    """Return (x - mean) * inverse * scale + bias, the mean, and inverse = 1 / sqrt(variance + epsilon).
+
+    Mean and variance are taken over the axes from the attribute `axis` to the last one.
     """
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))

@@ -93,7 +93,7 @@ def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor) -> Tensor:
-    """Convert a function along one axis, for example softmax: function(call, x, axis) builds it.
+    """Return function(call, x, axis), for example the softmax of x, for the axis in the attribute `axis`.
 
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
     """

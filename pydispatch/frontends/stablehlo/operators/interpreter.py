@@ -139,7 +139,10 @@ def while_with_probes(
         return tracer.region(condition, carried[:state_count])[0]
 
     def iteration(carried: list[Tensor]) -> list[Tensor]:
-        """Run the body, and store the values of its probes in the slots of this iteration."""
+        """Emit the body, and store the values of its probes in the slots of this iteration.
+
+        carried: the loop's own tensors, the slots, and the number of the iteration.
+        """
         *state, current_iteration = carried
         results = tracer.region(body, state[:state_count])
         values = [

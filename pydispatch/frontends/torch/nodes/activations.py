@@ -88,7 +88,7 @@ def glu(builder: Builder, self: Tensor, dim: int = -1) -> Tensor:
 
 @converts("aten.prelu", "aten._prelu_kernel")
 def prelu(builder: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    """Return x where it is not negative, else x * slope. weight: a slope per channel (axis 1), or one for all."""
+    """Return `self` where it is not negative, else `self` * `weight`: a slope per channel (axis 1), or one for all."""
     if weight.rank and weight.shape[0] != 1 and self.rank > 1:
         slopes = normalization.along(builder, weight, axis=1, rank=self.rank)
     else:

@@ -69,7 +69,10 @@ _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 @converts("aten.pad")
 def pad(builder: Builder, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
-    """Pad with a constant value or, in another mode, with elements of the tensor. pad: as for `constant_pad_nd`."""
+    """Pad with the number `value` (0 for None) or, in another mode than "constant", with elements of the tensor.
+
+    pad: numbers of elements before and after an axis, for the last axis first.
+    """
     if mode == "constant":
         return constant_pad_nd(builder, self, pad, 0 if value is None else value)
     if mode not in _MODES:

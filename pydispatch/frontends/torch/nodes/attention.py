@@ -124,7 +124,7 @@ class _MultiHeadAttention:
     mask: Tensor | None
 
     def attend(self, builder: Builder, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Return the attention of queries to keys and values."""
+        """Project the operands, split them into heads, and return the projected attention, [batch, query, feature]."""
         sizes = [self.features] * 3
         weights, biases = (slicing.split(builder, x, axis=0, sizes=sizes) for x in (self.qkv_weight, self.qkv_bias))
         queries, keys, values = (

@@ -38,8 +38,9 @@ def _last_axes(builder: Builder, x: Tensor, shape: Sizes) -> range:
 def native_layer_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
-    """Normalize over the last axes, as many as `normalized_shape` has sizes. Return the result, the mean, and the
-    inverse deviation 1 / sqrt(variance + eps).
+    """Return (input - mean) * inverse * weight + bias, the mean, and inverse = 1 / sqrt(variance + eps).
+
+    Mean and variance are taken over the last axes, as many as `normalized_shape` has sizes.
     """
     axes = _last_axes(builder, input, normalized_shape)
     return _with_saved_statistics(*normalization.layer_norm(builder, input, axes, weight, bias, eps))
@@ -62,8 +63,9 @@ _EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 def rms_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by sqrt(mean of squares + eps) over the last axes, as many as `normalized_shape` has sizes.
+    """Return input / sqrt(mean of squares + eps) * weight.
 
+    The mean is taken over the last axes, as many as `normalized_shape` has sizes.
     The default of `eps` is the machine epsilon of the type in which the mean is computed.
     """
     epsilon = _EPSILONS[normalization.wide(input.dtype).name] if eps is None else eps
@@ -75,9 +77,9 @@ def native_group_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
 ) -> Normalized:  # fmt: skip
-    """Normalize each of `group` groups of adjacent channels. Return the result, the mean, and the inverse deviation
-    1 / sqrt(variance + eps), both [N, group].
+    """Return (input - mean) * inverse * weight + bias, the mean, and inverse = 1 / sqrt(variance + eps).
 
+    Mean and inverse are those of each of `group` groups of adjacent channels, [N, group].
     N, C and HxW repeat sizes of `input`, and are not read.
     """
     return _with_saved_statistics(*normalization.group_norm(builder, input, group, weight, bias, eps))

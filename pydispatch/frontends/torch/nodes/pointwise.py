@@ -73,7 +73,7 @@ def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
 
 @converts("aten.sign", "aten.sgn")
 def sign(builder: Builder, self: Tensor) -> Tensor:
-    """Return 1, -1 or 0; NaN has the sign 0. Bools are returned unchanged, and a complex z gives z / |z|."""
+    """Return the sign of each element, 1, -1 or 0; 0 for NaN. Bools are unchanged, and a complex z gives z / |z|."""
     if self.dtype.is_bool:
         return self
     if not self.dtype.is_float:
@@ -192,7 +192,10 @@ def _logical(name: str, builder: Builder, self: Operand, other: Operand) -> Tens
 
 @converts("aten.div", "aten.divide", "aten.true_divide")
 def div(builder: Builder, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide, and round down ("floor") or toward zero ("trunc"). Without `rounding_mode`, integers become floats."""
+    """Return self / other, rounded down for the `rounding_mode` "floor" or toward zero for "trunc".
+
+    Without `rounding_mode`, integers become floats.
+    """
     if rounding_mode == "floor":
         return floor_divide(builder, self, other)
     x, y = promoted(builder, self, other, floats=rounding_mode is None)
@@ -203,7 +206,7 @@ def div(builder: Builder, self: Operand, other: Operand, *, rounding_mode: str |
 
 @converts("aten.floor_divide")
 def floor_divide(builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Divide and round down."""
+    """Return self / other, rounded down, in the promoted type of both."""
     x, y = promoted(builder, self, other)
     if x.dtype.is_float:
         return in_floats(builder, _floor_quotient_of_floats, x, y)

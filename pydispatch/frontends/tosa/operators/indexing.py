@@ -40,7 +40,10 @@ def _gather(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor) -
 
 
 def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, rows: Tensor) -> Results:
-    """Return tables with the rows at indices [n, w] replaced by [n, w, c]. An index out of bounds has no effect."""
+    """Return tables [n, k, c] with their rows at `indices` [n, w] replaced by `rows` [n, w, c].
+
+    An index out of bounds has no effect.
+    """
     _checked(tracer, table, indices)
     tracer.require_rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)

@@ -176,7 +176,7 @@ def _qlinear(
 def _qlinear_global_average(
     call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
 ) -> Tensor:
-    """Return the mean over the spatial axes of a quantized tensor, quantized again."""
+    """Return the mean over the spatial axes of a quantized tensor, quantized with `out_scale` and `out_zero`."""
     is_channels_last = call.flag("channels_last")
     axes = list(range(1, x.rank - 1)) if is_channels_last else list(range(2, x.rank))
     mean = reductions.mean(call.b, quantization.dequantize(call, x, scale, zero), axes, keep=True)
@@ -231,8 +231,9 @@ def _residual_sum(call: NodeCall, x: Tensor, skip: Tensor, bias: Tensor | None) 
 @MICROSOFT.converts("SimplifiedLayerNormalization")
 @ONNX.converts("SimplifiedLayerNormalization")
 def rms_norm(call: NodeCall, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
-    """Lower SimplifiedLayerNormalization: divide by the root mean square over the axes from `axis` on. The second
-    result, the inverse deviation, is not supported.
+    """Return x / sqrt(mean of squares + epsilon) * scale, with the mean over the axes from the attribute `axis` on.
+
+    The second result of the operator, the inverse of that root, is not supported.
     """
     call.ignore("stash_type")
     axis = call.axis(call.integer("axis", -1), x.rank)
