@@ -25,7 +25,7 @@ class State:
     """
 
     def __init__(self, first: Any) -> None:
-        """Take the initial elements, any argument of `numpy.asarray`.
+        """Create a state variable. first: its initial elements, any argument of `numpy.asarray`.
 
         They are copied unless the array is frozen: it and all arrays that it is a view of are read-only.
         """

@@ -163,7 +163,7 @@ class Trace(Builder):
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """Give operations in the `with` block the line of the user's source that is running.
+        """Attribute operations in the `with` block to the line of the user's source that is running.
 
         Raise CompileError for arrays of another program, whose trace is not running.
         """

@@ -82,7 +82,7 @@ class Trace:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, events: int = EVENTS) -> None:
-        """Prepare a recording, which begins when the `with` block is entered.
+        """Create a trace, whose recording begins when the `with` block is entered.
 
         Args:
             path: Path of the file that is written at the end; None for none.

@@ -194,8 +194,9 @@ def invert(trace: Trace, a: Any) -> Array:
 
 
 def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
-    """Limit elements to a range; an end that is None has no limit. `min` and `max` are other names of `a_min` and
-    `a_max`. The result is a copy without limits, too.
+    """Return a copy of `a` with its elements limited to the range from `a_min` to `a_max`; None is no limit.
+
+    `min` and `max` are other names of `a_min` and `a_max`.
     """
     low, high = named.get("min", a_min), named.get("max", a_max)
     result = Array(trace, trace.tensor_of(a)) if low is None and high is None else a

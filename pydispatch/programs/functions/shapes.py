@@ -141,7 +141,7 @@ def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array
 
 
 def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
-    """Put elements around an array: a constant, or elements of the array by the mode.
+    """Return an array with elements added around it: `constant_values`, or elements of the array by `mode`.
 
     pad_width: elements before and after each axis, or anything that broadcasts to these pairs.
     """

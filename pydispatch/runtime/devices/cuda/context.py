@@ -325,7 +325,7 @@ class Context(Closing, base.Context):
         self._order(self.stream, stream)
 
     def _order(self, first: Any, then: Any) -> None:
-        """Make stream `then` wait, on the device, for the work that stream `first` has now."""
+        """Make later work on stream `then` wait, on the device, for the present work on stream `first`."""
         self.require_usable()
         driver = self.driver
         with self.lock, self.current:

@@ -367,7 +367,10 @@ class Batch(ThreadBatch):
             activation = activation.caller
 
     def _resume(self, activation: Activation) -> None:
-        """Let the threads that have returned from a call continue in its caller, with the results."""
+        """Make the threads that have returned from a call ready in its caller, and copy the results to them.
+
+        Remove the call from the calls of the batch when all of its threads have returned or exited.
+        """
         positions = np.sort(np.concatenate(activation.returned))
         activation.returned = []
         caller = activation.caller

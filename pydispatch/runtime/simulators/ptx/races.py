@@ -124,7 +124,7 @@ class RaceDetector:
     """
 
     def __init__(self, launch: Launched) -> None:
-        """Begin a launch, in which no thread has accessed memory."""
+        """Create the detector of a launch, in which no thread has accessed memory yet."""
         self._launch = launch
         # id() of an allocation → (the allocation, the last accesses of its bytes).
         self._tables: dict[int, tuple[Allocation, _Table]] = {}
