@@ -50,7 +50,7 @@ class OperandRanges:
     def __init__(
         self, copier: Copier, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel
     ) -> None:  # fmt: skip
-        """Create the object without ranges, which `bind_all` and `bind_merged` add. For the parameters, see the class."""
+        """Create the object without ranges, which `bind_all` or `bind_merged` adds. For parameters, see the class."""
         self.ranges: list[BufferRange] = []
         self.first_elements: list[int] = []
         self.copies_back: list[CopyBack] = []
