@@ -261,7 +261,10 @@ def _fold_extract(op: Operation) -> SSAValue | None:
 
 
 def _constant_flat_index(indices: Sequence[SSAValue], shape: Sequence[int]) -> int | None:
-    """Return the index in row-major order of an element; None unless all indices are constants in bounds."""
+    """Return the row-major position of the element at `indices` in a tensor of sizes `shape`.
+
+    Return None unless all indices are constants in bounds.
+    """
     flat = 0
     for value, size in zip(indices, shape, strict=True):
         index = constant_index(value)

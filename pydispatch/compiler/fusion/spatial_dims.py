@@ -81,7 +81,9 @@ def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:
 
 
 def _are_adjacent(generic: Structured, first: int, second: int) -> bool:
-    """Return whether two loops index adjacent dimensions, in order, of each operand that either of them indexes."""
+    """Return whether the loops `first` and `second` index adjacent dimensions, in this order, of each operand that they
+    index at all.
+    """
     for map_ in generic.maps:
         positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]  # -1: not a loop alone
         all_dims = [d for r in map_.results for d in r.used_dims()]

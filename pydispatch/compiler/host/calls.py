@@ -111,7 +111,7 @@ class _CallLowering:
 
         Pass the sizes to the command that are dynamic in `declared`, and emit checks of those that `declared` states.
 
-        what: name of the operand in messages.
+        access: whether the command reads or writes it. what: name of the operand in messages.
         """
         straight, op = self.straight, self.op
         for axis, (size, declared_size) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
@@ -143,7 +143,7 @@ def _overwritten_tensor(straight: Straight, op: CallOp, value: SSAValue) -> Host
 
 
 def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:
-    """Raise CompileError if a host command takes too many scalars, tensors or dimensions."""
+    """Raise CompileError if the operands of host command `name` are too many scalars, tensors or dimensions in all."""
     ranks = [len(o.sizes) for o in operands if o.sizes is not None]
     counts = (("scalars", len(operands) - len(ranks), MAX_SCALARS), ("tensors", len(ranks), MAX_TENSORS),
              ("dimensions", sum(ranks), MAX_SIZES))  # fmt: skip

@@ -85,7 +85,10 @@ def is_straight(op: Operation) -> bool:
 
 
 def straight_function(op: Operation, executables: Executables, constants: Constants, public: bool = True) -> None:
-    """Lower a function of one block to a straight-line function of the host program."""
+    """Lower a function of one block to a straight-line function, and add it to the program of `executables`.
+
+    public: whether users of the program may call it. Raises CompileError if the block does not end with a return.
+    """
     type = cast(FunctionType, op.properties["function_type"])
     function = executables.program.add_function(symbol_name(op), str(type), public)
     straight = Straight(function, executables, constants, op, rules=tensor_rules())

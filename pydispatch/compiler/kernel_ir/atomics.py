@@ -71,6 +71,8 @@ def _combining(kind: str, element: Attribute) -> Operation | None:
 
     The operation is in no function: `combined` only needs it to call the target's lowering. Its operands are arguments
     of a block made for it, old element first, to which the caller assigns registers.
+
+    kind: name of the update, such as "addf", but not "compare_exchange". element: type of the element.
     """
     if kind == "assign":
         return None

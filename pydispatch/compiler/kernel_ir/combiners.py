@@ -38,9 +38,9 @@ def may_be_reordered(op: Operation | None) -> bool:
 
 
 def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Insert a copy of `op` that combines two values instead of the arguments of its block, and return its result.
+    """Insert a copy of `op` that combines `left` and `right`, and return its result.
 
-    op: an operation that `combiners` has returned.
+    op: an operation that `combiners` has returned. `left` replaces the first argument of its block, `right` the second.
     """
     assert op.parent is not None
     first = op.parent.args[0]

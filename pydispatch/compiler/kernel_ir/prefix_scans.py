@@ -207,7 +207,8 @@ def _slope(index: SSAValue, block: Block) -> int | None:
 def _are_independent(store: Access, load: Access, read_only: frozenset[SSAValue]) -> bool:
     """Return whether no iteration stores to an element that a later one loads.
 
-    Arguments of blocks, such as memory that an outer loop carries, may be any memory of the function.
+    Arguments of blocks, such as memory that an outer loop carries, may be any memory of the function. `read_only` are
+    memrefs that nothing stores to.
     """
     if load.memref in read_only:
         return True

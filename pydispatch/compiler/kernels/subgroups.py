@@ -186,7 +186,7 @@ class _Reduction:
         return both if has_right is True else build.pure(arith.SelectOp(has_right, both, left))
 
     def _allocate(self, element: Attribute) -> SSAValue:
-        """Allocate workgroup memory for the partial results, at the entry of the function."""
+        """Allocate workgroup memory for the partial results, of type `element`, at the entry of the function."""
         type_ = MemRefType(element, [self.blocks], NoneAttr(), IntegerAttr(WORKGROUP, 64))
         alloc = memref.AllocOp([], [], type_, alignment=IntegerAttr(_ALIGNMENT_BYTES, 64))
         alloc.location = self.op.location

@@ -230,7 +230,7 @@ class ScalarRecognizer:
         return None if inner is None else inner.reindexed(self._with_unit_loops(index_map))
 
     def _with_unit_loops(self, index_map: AffineMap) -> AffineMap:
-        """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result.
+        """Replace constants 0 in the map of an input by the loops of one iteration that index this result dimension.
 
         The index of an input [1, 64] read at (0, d1) becomes (d0, d1). A product needs it: inputs state the sizes of
         its loops.

@@ -40,7 +40,7 @@ def product_of(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
 
 
 def fits(value: Value, width: int, signed: bool) -> bool:
-    """Return whether an integer type has all values of a number.
+    """Return whether an integer type of `width` bits, signed or not, has all values that a number may have.
 
     Only the range of a `Real` is known. An i32 or a constant counts as unbounded, and the result is False.
     """

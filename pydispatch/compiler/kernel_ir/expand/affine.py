@@ -52,7 +52,10 @@ def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: S
 
 
 def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) -> Index:
-    """Insert a floor or ceiling division or a nonnegative remainder, and return the value."""
+    """Insert lhs / rhs rounded down (FLOOR) or up (CEIL), or the nonnegative remainder (MOD), and return the value.
+
+    Raises CompileError for a constant divisor that is not positive. A dynamic divisor below 1 counts as 1.
+    """
     if isinstance(rhs, int):
         if rhs <= 0:
             raise CompileError(f"affine division by {rhs}: divisors are positive")

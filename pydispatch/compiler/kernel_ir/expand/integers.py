@@ -224,7 +224,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
 
 
 def _divide_rounded(builder: _Builder, lhs: SSAValue, divisor: SSAValue, *, up: bool, is_signed: bool) -> SSAValue:
-    """Insert a division, rounded up or else down, by a divisor that is neither 0 nor, where signed, -1.
+    """Insert lhs / divisor, rounded up or else down, for a divisor that is neither 0 nor, where signed, -1.
 
     The quotient that rounds toward zero is corrected by 1 if the division is inexact and the exact quotient is on the
     other side of zero: -7 / 2 is -3 toward zero and -4 rounded down.

@@ -92,7 +92,10 @@ def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
 
 
 def _binary(kind: type[Operation], lhs_extension: type[Operation], rhs_extension: type[Operation]) -> Rule:
-    """Return the rule of an operation of two operands, each extended by SIGNED or UNSIGNED."""
+    """Return the rule of an operation of class `kind`, computed in registers that are wider than its type.
+
+    lhs_extension, rhs_extension: SIGNED or UNSIGNED, the operation that extends each operand.
+    """
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
         """Compute `kind` in the width of the register, and truncate the result. The operands are extended with their

@@ -105,7 +105,7 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, self.value.type, self.new(lhs).value, self.new(rhs).value))
 
     def _bounded(self, kind: type[Operation], other: Word | int) -> Word:
-        """Append a shift or unsigned division, and return its result.
+        """Append a shift or unsigned division of this word by `other`, an operation of class `kind`; return its result.
 
         Callers ensure that an operand that is a word is in range: a count is below the width, a divisor is not 0. The
         operation is then marked IN_RANGE, so that its expansion adds no guard.

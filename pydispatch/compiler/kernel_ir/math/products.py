@@ -8,7 +8,8 @@ from pydispatch.compiler.kernel_ir.math.numbers import Word, choose
 def extended_product(lhs: Word, rhs: Word, is_signed: bool) -> tuple[Word, Word]:
     """Return the low and the high half of a product of two words, each as wide as a factor; the width is even.
 
-    The high half is computed from products of half words, which fit into a word.
+    `is_signed` is whether the factors, and so the high half, are signed; the low half is the same. The high half is
+    computed from products of half words, which fit into a word.
     """
     half = lhs.width // 2
     mask = (1 << half) - 1

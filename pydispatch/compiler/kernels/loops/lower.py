@@ -126,7 +126,7 @@ def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
 
 
 def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
-    """Emit a loop that runs the parts of all workgroups of a nest in one workgroup."""
+    """Emit a loop in which one workgroup computes what all workgroups of `partition` would compute of a nest."""
 
     def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the part of one workgroup."""
@@ -193,7 +193,7 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
 
 
 def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
-    """Emit the part of a nest that workgroup `group` computes."""
+    """Emit the part of a nest that workgroup `group` of `partition` computes."""
     elements = frame.elements
     per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
     if isinstance(nest.space, UpdateStep):
@@ -236,7 +236,10 @@ def _emit_update(
 def _emit_results(
     elements: Elements, build: Builder, group: Index, partition: Partition, nest: LoopNest, dims: list[Index]
 ) -> None:
-    """Emit the elements of results of whole bytes that workgroup `group` computes; `dims` are the sizes of the nest."""
+    """Emit the elements that workgroup `group` of `partition` computes, for results whose elements are whole bytes.
+
+    `dims` are the sizes of the nest.
+    """
 
     def store_element(builder: Builder, indices: list[Index]) -> None:
         """Store the element at `indices` of each result of the nest in its buffer."""

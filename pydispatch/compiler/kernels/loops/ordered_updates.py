@@ -36,7 +36,7 @@ longer than the parts save if each of them applies fewer."""
 
 
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
-    """Return the number of parts that the destination is divided into, which are written in parallel.
+    """Return the number of parts that the destination of `update` is divided into, which are written in parallel.
 
     It is a power of two, and at most `most`, also a power of two.
     """

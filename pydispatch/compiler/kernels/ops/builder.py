@@ -242,7 +242,11 @@ class Builder(IndexBuilder):
     def choose(
         self, condition: SSAValue | bool, then: Callable[[Builder], SSAValue], other: Callable[[Builder], SSAValue]
     ) -> SSAValue:
-        """Emit an `scf.if` with one result, and return the result; only one branch if the condition is constant."""
+        """Emit an `scf.if` with one result, and return the result.
+
+        `then` and `other` emit the branches, and return their values. If the condition is a bool, only the branch that
+        it selects is emitted, without `scf.if`.
+        """
         if isinstance(condition, bool):
             return then(self) if condition else other(self)
         blocks, values = (Block(), Block()), []
@@ -253,9 +257,9 @@ class Builder(IndexBuilder):
         return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
 
     def when(self, condition: SSAValue | bool, then: Callable[[Builder], None]) -> None:
-        """Emit an `scf.if` without results or else branch.
+        """Emit an `scf.if` without results or else branch, whose branch `then` emits.
 
-        If the condition is known, emit the branch alone or nothing.
+        If the condition is a bool, emit the branch alone, without `scf.if`, or nothing.
         """
         if isinstance(condition, bool):
             if condition:

@@ -170,7 +170,7 @@ class Elements:
         self._dims.clear()
 
     def resize(self, value: SSAValue, dims: list[Index]) -> None:
-        """Register sizes of a tensor that are less than those of its type, as where a mask hides the last columns.
+        """Register the sizes `dims` of a tensor, less than those of its type, as where a mask hides the last columns.
 
         Loops visit only the elements within them.
         """

@@ -191,8 +191,9 @@ def part_of(op: ReadTileOp) -> TileView:
 
 
 def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:
-    """Emit an `scf.if` without results from a condition and the builders of its two branches, which have their code
-    already.
+    """Emit an `scf.if` without results: `then` is the builder of its first branch, `other` of its else branch.
+
+    Both branches have their code already, except for the terminators.
     """
     if isinstance(condition, bool):
         condition = build.pure(arith.ConstantOp(IntegerAttr(condition, IntegerType(1))))

@@ -313,7 +313,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
 
 
 def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
-    """Emit the rows of a workgroup, one row for each invocation."""
+    """Emit the rows of workgroup `group`, one row for each invocation; `dims` are the sizes of the nest."""
     outer = build.product(dims[: nest.outer_rank])
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)

@@ -113,8 +113,8 @@ def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Sched
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
     """Return the plan that `lower_contraction` has for a function that is one contraction of static sizes; else None.
 
-    Tuning tries other schedules of such a function.
-    A schedule that the function states is not considered.
+    `machine` is the CPU to plan for. Tuning tries other schedules of such a function. A schedule that the function
+    states is not considered.
     """
     is_window_reduction = lower_channels_last(source, backend) is not None  # its kernel has no plan
     match = None if is_window_reduction else contraction_in(source)

@@ -398,7 +398,8 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
     """Return the number of workgroups of a kernel that chooses one of `plans` by the number of rows at run time.
 
     The first plan has no upper bound of the rows. The other plans have ascending bounds. The first of them whose bound
-    holds is chosen; without one, the plan without a bound (see `plan.variants`).
+    holds is chosen; without one, the plan without a bound (see `plan.variants`). `sizes` has the size of each loop of
+    the contraction.
     """
     # The number of workgroups of each plan. `total` becomes that of the chosen plan.
     total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)

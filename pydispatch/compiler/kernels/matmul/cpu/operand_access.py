@@ -133,9 +133,10 @@ def dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
 
 
 def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange | None, grouped: Arithmetic) -> bool:
-    """Return whether widening the elements is faster than packing them in groups of steps of K.
+    """Return whether widening the elements is faster than packing them in groups of steps of K, as `grouped` does.
 
-    It is for few rows of A: interleaving the groups of B's columns takes longer than their products.
+    It is for few rows of A: interleaving the groups of B's columns takes longer than their products. `row_range` bounds
+    a dynamic number of rows; None if nothing is known of it.
     """
     problem = _problem(contraction, sizes, row_range, _without_groups(grouped))
     most_rows = problem.max_rows or problem.m or 0  # 0: unknown, or no rows

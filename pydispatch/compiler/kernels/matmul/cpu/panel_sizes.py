@@ -242,6 +242,8 @@ def _blocks(match: BlockQuantized, most_steps: int) -> int:
 def _panels(match: BlockQuantized, level: Level, rows: int, row_groups: int) -> int:
     """Return the number of panels of a workgroup: as many as leave enough workgroups, and whose sums take at most a
     quarter of the second-level cache.
+
+    rows: rows of A of a workgroup. row_groups: workgroups along the rows.
     """
     panels = max(1, level.model.l2.bytes_per_core // 4 // (rows * match.width * F32_BYTES))
     panels = min(panels, match.panels)

@@ -285,7 +285,10 @@ def _equal_share(count: int, most: int) -> int:
 
 
 def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) -> bool:
-    """Return whether register blocks read B where it is stored instead of a packed copy."""
+    """Return whether register blocks read B where it is stored instead of a packed copy.
+
+    minimizes_passes: whether tiles have as few blocks of rows as possible, since each reads B from beyond the cache.
+    """
     if not problem.can_read_b_in_place:
         return False
     if problem.panel_width:

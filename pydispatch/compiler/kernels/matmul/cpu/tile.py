@@ -176,7 +176,10 @@ class _Tile:
                 factor_sums.add(build, region)
 
     def _loop(self, build: Builder, loop: Loop, region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit a loop over a reduced dimension, with its body for the region of each iteration."""
+        """Emit a loop over a reduced dimension, with its body for the region of each iteration.
+
+        factor_sums: the sums that correct products of packed bytes with offsets; None as long as none is packed so.
+        """
 
         def body(inner: Builder, index: Index) -> None:
             """Emit the body of the loop at one index."""

@@ -379,7 +379,7 @@ def workgroups_of(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
 def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of workgroups of the plan that the number of rows selects at run time.
 
-    plans: the general plan, and optionally one for few rows.
+    plans: the general plan, and optionally one for few rows. sizes: the size of each loop of the contraction.
     """
     general, *skinny = (workgroups_of(plan, build, sizes) for plan in plans)
     if not skinny:
@@ -395,7 +395,7 @@ def tile_of(
     """Return the indices of the outer dimensions, and the row and column of the tile, in tiles, of a workgroup.
 
     Workgroups of a band, a few rows of tiles, follow each other column by column, so that they share both factors in
-    the cache.
+    the cache. `workgroup_id` is the workgroup's linear number, `sizes` has the size of each loop of the contraction.
     """
     outer, rows, columns = _tile_counts(plan, build, sizes)
     band = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)

@@ -89,7 +89,7 @@ class _Workgroup:
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one tile of rows."""
+            """Emit tile `index` of all tiles: some rows of the result, at one index of each outer dimension."""
             *outer, tile = inner.split(index, [*(plan.sizes[d] for d in plan.outer), ceil_quotient(height, plan.rows)])
             origin: list[Index] = [0] * len(plan.generic.iterators)
             for dim, outer_index in zip(plan.outer, outer, strict=True):

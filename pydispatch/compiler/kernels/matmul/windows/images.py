@@ -181,7 +181,8 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
 def _rows_of_tile(axes: tuple[Axis, Axis], element_bytes: int) -> int:
     """Return the rows of a tile, so that its packed images have at most `PACKED_BYTES`; tiles are about equally high.
 
-    There is a packed image for each pair of a vertical and a horizontal phase.
+    There is a packed image for each pair of a vertical and a horizontal phase. `axes` are the vertical and the
+    horizontal one.
     """
     vertical, horizontal = axes
     row_shifts, column_shifts = vertical.largest_shift_by_phase, horizontal.largest_shift_by_phase
