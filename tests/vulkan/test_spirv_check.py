@@ -56,6 +56,8 @@ OpDecorate %data Binding 0
 %pfloat = OpTypePointer StorageBuffer %float
 %id = OpVariable %pin Input
 %data = OpVariable %pblock StorageBuffer
+%pprivate = OpTypePointer Private %uint
+%counter = OpVariable %pprivate Private %four
 %helper_type = OpTypeFunction %float %float
 %main = OpFunction %void None %fn
 %begin = OpLabel
@@ -135,6 +137,8 @@ INVALID = {
     "a number of 24 bits": ("%uint = OpTypeInt 32 0", "%uint = OpTypeInt 24 0", "a type (opcode 21) of 24, 0|does not fit its type"),
     "parts of a constant": ("%vec4 %half %half %half %half", "%vec4 %half %half %half", "does not fit its type"),
     "a variable elsewhere": ("%data = OpVariable %pblock StorageBuffer", "%data = OpVariable %pblock Uniform", "whose type"),
+    "a variable of another type": ("Private %four", "Private %half", "which has another type"),
+    "a variable that begins with itself": ("Private %four", "Private %counter", "no constant or variable before it"),
     "no offset": ("OpMemberDecorate %block 0 Offset 0\n", "", "of a buffer has no Offset"),
     "no stride": ("OpDecorate %floats ArrayStride 4\n", "", "of a buffer has no ArrayStride"),
     "no such member": ("OpMemberDecorate %block 0 Offset", "OpMemberDecorate %block 9 Offset", "decoration of member 9"),

@@ -206,7 +206,9 @@ class _ModuleChecker:
             raise self.fail(inst.at, "a variable of a function outside functions")
         initializer = inst.words[inst.id_positions[0]] if inst.id_positions else None  # the one id besides its type
         if initializer is not None and initializer not in declared.values:
-            raise self.fail(inst.at, "a variable that begins with something that is no constant")
+            raise self.fail(inst.at, "a variable that begins with something that is no constant or variable before it")
+        if initializer is not None and declared.values[initializer] != pointee.type:
+            raise self.fail(inst.at, f"a variable that begins with id {initializer}, which has another type")
         check_variable(declared, inst, pointee.type)
 
     def _check_decoration(self, inst: SpirvInstruction) -> None:
