@@ -11,6 +11,7 @@ cdef class Procedure(PublicFunction):
     cdef object verify
 
     # |blocks|: of arguments that are buffers of the device, or NULL on the CPU.
+    cdef list with_device_inputs(self, tuple args, bint runs)
     cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies)
     cdef object convert(self, uint32_t i, object value, pyd_input_t* out_input, bint copies)
     cdef object bind_array(self, uint32_t i, object array, pyd_input_t* out_input)

@@ -94,14 +94,28 @@ cdef class Procedure(PublicFunction):
         args: in order, buffers of the device, which are used without a copy, arrays, and numbers. Each result is a
         number, or a tuple of its memory on the device, shape, ElementType and size in bytes.
         """
+        return self.with_device_inputs(args, True)
+
+    def check_prepared(self, tuple args not None):
+        """Raise InvalidArgumentError unless a prepared call can bind the arguments, which `on_device` takes.
+
+        Strided arrays are refused, as by prepared calls on the CPU: runs would read copies of them.
+        """
+        self.with_device_inputs(args, False)
+
+    cdef list with_device_inputs(self, tuple args, bint runs):
+        """Gather the arguments of `on_device`, and run the procedure on them if `runs`, else refuse strided arrays.
+
+        Return the results; None without a run.
+        """
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t) + sizeof(void*))
         cdef void** blocks
         if inputs == NULL:
             raise MemoryError()
         blocks = <void**>(inputs + self.arg_count + 1)
         try:
-            held = self.gather(args, inputs, blocks, True)
-            return self.invoke(inputs, blocks, None, 0)
+            held = self.gather(args, inputs, blocks, runs)
+            return self.invoke(inputs, blocks, None, 0) if runs else None
         finally:
             held = None
             free(inputs)

@@ -103,6 +103,45 @@ def test_out_and_prepare(device: Any, program: Any) -> None:
             program.mul(a, b, out=wrong)
 
 
+def test_a_prepared_call_with_new_results_stays_on_the_arguments_of_its_last_run(device: Any, program: Any) -> None:
+    a, b = np.arange(64, dtype=np.float32), np.full(64, 2, np.float32)
+    call = program.mul.prepare(a, b, fresh=True)
+    y = call()
+    assert call() is not y and (np.asarray(y) == 2 * a).all()
+    np.testing.assert_array_equal(call(a, device.upload(a)), a * a)
+    np.testing.assert_array_equal(call(), a * a)
+    with pytest.raises(pd.InvalidArgumentError, match="other shapes"):
+        call(a[:5], b[:5])
+    np.testing.assert_array_equal(call(), a * a)
+
+
+PROCEDURE = """func.func @repeated(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %sum = scf.for %i = %zero to %n step %one iter_args(%y = %x) -> tensor<?xf32> {
+    %z = arith.addf %y, %x : tensor<?xf32>
+    scf.yield %z : tensor<?xf32>
+  }
+  return %sum : tensor<?xf32>
+}"""
+
+
+def test_a_prepared_procedure_stays_on_the_arguments_of_its_last_run(row: Device, device: Any) -> None:
+    program = device.load(pd.compile(PROCEDURE, targets=row.target))
+    x, y = np.arange(5, dtype=np.float32), np.ones(7, np.float32)
+    call = program.repeated.prepare(x, 2)
+    np.testing.assert_array_equal(call(), x * 3)
+    np.testing.assert_array_equal(call(device.upload(y), 4), y * 5)
+    np.testing.assert_array_equal(call(), y * 5)
+    np.testing.assert_array_equal(call(n=1, x=y), y * 2)
+    with pytest.raises(pd.InvalidArgumentError, match="argument 0 'x'"):
+        call(np.zeros((2, 2), np.float32), 3)
+    np.testing.assert_array_equal(call(), y * 2)
+    for strided in (lambda: call(x[::2], 1), lambda: program.repeated.prepare(x[::2], 1)):
+        with pytest.raises(pd.InvalidArgumentError, match="contiguous"):
+            strided()
+
+
 def test_results_feed_calls_and_memory_is_used_again(row: Device, device: Any, program: Any) -> None:
     a = np.linspace(0.5, 1.5, 500, dtype=np.float32)
     y, b = device.upload(a), device.upload(np.full(500, 1.01, np.float32))

@@ -192,6 +192,7 @@ def test_prepared(program: Loaded) -> None:
     assert np.array_equal(call(X[:2].copy(), 1)[0], X[:2] * 2)
     with pytest.raises(pd.InvalidArgumentError, match="expected 2 arguments, got 1"):
         call(X)
+    assert np.array_equal(call()[0], X[:2] * 2)
     program.close()
     with pytest.raises(pd.Error, match="its program was closed"):
         call()

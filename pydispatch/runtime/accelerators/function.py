@@ -40,6 +40,9 @@ class AcceleratorFunction(Submitted, Callee):
     one device buffer or array per result. `workers=` has no effect. Calls are thread-safe.
     """
 
+    PREPARED: type[Prepared] = Prepared
+    """Class of prepared calls."""
+
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
         """Create function `index` of a module. executor: runs its plans."""
         self._core = DeviceFunction(module, index, Buffer)
@@ -270,7 +273,7 @@ class AcceleratorFunction(Submitted, Callee):
 
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
-    ) -> Any:
+    ) -> Prepared:
         """Return a prepared call for arguments of these shapes.
 
         Args:
@@ -281,15 +284,7 @@ class AcceleratorFunction(Submitted, Callee):
         """
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
-        bound = self._arranged(args, named)
-        return self._with_defaults(bound) if fresh else self._prepared(bound, out)
-
-    def _prepared(self, bound: tuple[Any, ...], out: Any) -> Prepared:
-        """Return a prepared call of this function; a device with a subclass of `Prepared` overrides this method.
-
-        bound: the arguments in order.
-        """
-        return Prepared(self, bound, out)
+        return self.PREPARED(self, self._arranged(args, named), out, fresh)
 
     def _temporary_blocks(self, record: Record, inputs: list[Any], staged: list[Any]) -> Blocks:
         """Return the memory of each buffer of a plan for runs whose results are not used.

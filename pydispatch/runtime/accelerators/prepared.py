@@ -45,6 +45,9 @@ class Preparable(Protocol):
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Return positional and named arguments in the order of the signature."""
 
+    def _run(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: None) -> list[Any]:
+        """Run a plan, and return its new results."""
+
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
         """Run a plan with `out=`, and return the value of the call."""
 
@@ -77,13 +80,14 @@ class Prepared:
     Array arguments are read again in each run. Results that it owns are overwritten by the next run.
     """
 
-    def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
+    def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any, fresh: bool) -> None:
         """Prepare a call.
 
         Args:
             function: The function.
             args: The arguments, in order.
             out: Buffers or arrays that receive the results; None for buffers that the prepared call owns.
+            fresh: Whether each run returns new buffers instead; `out` is None then.
         """
         self._function, self._context = function, function._context
         # Strided arrays are refused: a copy made here would not have the content that later runs must read.
@@ -99,10 +103,10 @@ class Prepared:
         self._packed_args = args if packs else None
         # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
         self._lock: dict[str, object] = {}
+        self._run: Run | None = None
         if out is not None:
             function._checked_outputs(self._record, out)  # raises for wrong outputs
-        self._run: Run | None = None
-        if out is None:
+        elif not fresh:
             self._run = Run(function, self._plan, self._record)
             self._run.bind(*self._inputs)
 
@@ -132,9 +136,11 @@ class Prepared:
             self._rebind(args)
         elif self._packed_args is not None:  # their packed copies are made again, since the arrays may have changed
             self._rebind(self._packed_args)
-        if self._run is None:  # with outputs of the caller, each run is an ordinary call
-            inputs, scalars = self._inputs
-            return self._function._run_into(self._plan, self._record, inputs, scalars, self._out)
+        if self._run is None:  # without results of its own, each run is an ordinary call
+            function, (inputs, scalars) = self._function, self._inputs
+            if self._out is None:
+                return function._value(function._run(self._plan, self._record, inputs, scalars, None))
+            return function._run_into(self._plan, self._record, inputs, scalars, self._out)
         if not self._is_bound:
             self._run.bind(*self._inputs)
             self._is_bound = True

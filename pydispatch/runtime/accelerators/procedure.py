@@ -80,8 +80,12 @@ class AcceleratorProcedure(Submitted, Callee):
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
         """Run the procedure, and return its results. The host runs the steps, the device the kernels."""
         check_workers(self.name, workers)
+        return self._call(self._converted(self._arranged(args, named)), out)
+
+    def _call(self, converted_args: tuple[Any, ...], out: Any) -> Any:
+        """Run the procedure on arguments that `_converted` has returned, and return the value of the call."""
         outs = self._checked_outputs(out)  # shapes are known, and checked, after the run
-        values = self._run_call(tuple(map(self._argument, self._arranged(args, named))))
+        values = self._run_call(converted_args)
         for i, (value, (element, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
             # A result without a rank is a number; others are (memory, shape, element type, bytes).
             shape = None if rank is None else value[1]
@@ -130,6 +134,10 @@ class AcceleratorProcedure(Submitted, Callee):
         check_apart(self.name, outs)
         return outs
 
+    def _converted(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return arguments, in order, as `_run_call` takes them."""
+        return tuple(map(self._argument, args))
+
     def _argument(self, argument: Any) -> Any:
         """Convert an argument to a device buffer that kernels can access in place, an array or a number."""
         context = self._context
@@ -164,11 +172,11 @@ class AcceleratorProcedure(Submitted, Callee):
 
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
-    ) -> Any:
-        """Return a prepared call with these arguments.
+    ) -> PreparedProcedure:
+        """Check and bind the arguments, and return a prepared call.
 
         Args:
-            args: The arguments, in order.
+            args: The arguments, in order. Arrays are read again in each run, and must be contiguous.
             out: Buffers or arrays that receive the results; without it each run returns new buffers.
             workers: Number from 1 to 1024, which has no effect on this device.
             fresh: Must not be combined with `out`; it has no other effect, since results are new without `out`.
@@ -177,7 +185,7 @@ class AcceleratorProcedure(Submitted, Callee):
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         self._checked_outputs(out)
-        return self._with_defaults(self._arranged(args, named), out)
+        return PreparedProcedure(self, self._arranged(args, named), out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """Measure the device time of each command of a call.
@@ -216,3 +224,33 @@ class AcceleratorProcedure(Submitted, Callee):
     def close(self) -> None:
         """Release all plans."""
         self._procedure.close()
+
+
+class PreparedProcedure:
+    """Call of a procedure with bound arguments. `p()` runs it on them; `p(c, d)` first binds others.
+
+    Each run returns new buffers unless `out=` was passed to `prepare`.
+    """
+
+    def __init__(self, procedure: AcceleratorProcedure, args: tuple[Any, ...], out: Any) -> None:
+        """Check and bind the arguments.
+
+        Args:
+            procedure: The procedure.
+            args: The arguments, in order.
+            out: Buffers or arrays that receive the results; None for new buffers.
+        """
+        self._procedure, self._out = procedure, out
+        procedure._procedure.check_prepared(procedure._converted(args))
+        self._args = args
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run the procedure. Arguments replace the bound ones, all together, unless they do not fit."""
+        procedure = self._procedure
+        if named:
+            args = procedure._arranged(args, named)
+        converted = procedure._converted(args or self._args)
+        if args:
+            procedure._procedure.check_prepared(converted)
+            self._args = args
+        return procedure._call(converted, self._out)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 
@@ -72,16 +71,6 @@ class Callee:
     def __signature__(self) -> inspect.Signature:
         """Signature of the function for `inspect.signature`."""
         return self._public.described().signature()
-
-    def _with_defaults(self, default_args: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
-        """Return a function that calls with these arguments, or with those passed to it, which replace all of them."""
-        call = cast("Callable[..., Any]", self)
-
-        def run(*new_args: Any, **new_named: Any) -> Any:
-            """Call the function on new arguments, or on the default ones if none are passed."""
-            return call(*(self._arranged(new_args, new_named) if new_args or new_named else default_args), out=out)
-
-        return run
 
     def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched:
         """Combine requests of threads and coroutines into calls with up to `max_batch` rows, like `batched` on the

@@ -22,6 +22,23 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 
 
+class CudaPrepared(Prepared):
+    """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
+    for `CudaFunction`. It owns its results, which the next run overwrites, unless `out=` or `fresh=` was passed to
+    `prepare`.
+    """
+
+    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
+        """Run the prepared call. For `stream`, see `CudaFunction.__call__`.
+
+        The run begins after the present work on the stream, and later work on the stream waits for the run.
+        """
+        if stream is None:
+            return super().__call__(*args, **named)
+        with _between(self._context, stream):
+            return super().__call__(*args, **named)
+
+
 class CudaFunction(AcceleratorFunction):
     """`f(*args, out=None, stream=None, **named)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and
     others on it, which are used in place, or arrays of the process, which are copied. Results are `pydispatch.Buffer`.
@@ -31,6 +48,8 @@ class CudaFunction(AcceleratorFunction):
     runs after the work that is on it, and before work that is enqueued on it later. Without it the call is in order
     with the default stream. `out=` and threads are as on other devices.
     """
+
+    PREPARED = CudaPrepared
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
         """Create function `index` of a module, and give the executor its name, for messages."""
@@ -49,10 +68,6 @@ class CudaFunction(AcceleratorFunction):
         with _between(self._context, stream):
             return super().__call__(*args, out=out, **named)
 
-    def _prepared(self, bound: tuple[Any, ...], out: Any) -> CudaPrepared:
-        """Return a prepared call of this function. bound: the arguments in order."""
-        return CudaPrepared(self, bound, out)
-
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
         """Return the buffer of result `index`, over memory that a run has written."""
         result = record.data.results[index]
@@ -69,22 +84,6 @@ class CudaProcedure(AcceleratorProcedure):
     """Function with control flow on a CUDA device; its results are buffers that CUDA libraries accept."""
 
     BUFFER = CudaBuffer
-
-
-class CudaPrepared(Prepared):
-    """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
-    for `CudaFunction`. Unless `out=` was passed to `prepare`, it owns its results, which the next run overwrites.
-    """
-
-    def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
-        """Run the prepared call. For `stream`, see `CudaFunction.__call__`.
-
-        The run begins after the present work on the stream, and later work on the stream waits for the run.
-        """
-        if stream is None:
-            return super().__call__(*args, **named)
-        with _between(self._context, stream):
-            return super().__call__(*args, **named)
 
 
 @contextmanager
