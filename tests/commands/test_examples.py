@@ -215,6 +215,33 @@ def test_buffers_that_are_kept(gpu: Any, singles: dict[str, Any]) -> None:
         kept[0].numpy()
 
 
+def test_only_the_operand_is_copied(gpu: Any) -> None:
+    """The operand is the second of two transients, which share a block on most devices."""
+    artifact = pd.compile("""
+flow.func private @command(%x: tensor<1000xf32>) -> %x
+func.func @f(%x: tensor<1000xf32>) -> tensor<1000xf32> {
+  %a = arith.mulf %x, %x : tensor<1000xf32>
+  %b = arith.addf %x, %x : tensor<1000xf32>
+  %c = flow.call @command(%b) : (tensor<1000xf32>) -> %b
+  %d = flow.call @command(%a) : (tensor<1000xf32>) -> %a
+  %e = arith.subf %c, %d : tensor<1000xf32>
+  return %e : tensor<1000xf32>
+}""", targets=target(gpu))  # fmt: skip
+    copied: list[tuple[int, int]] = []
+
+    def command(context: Any, x: Any) -> None:
+        before = gpu.transfers()
+        x.upload(x.download() + 1)
+        after = gpu.transfers()
+        copied.append((after["from_device_bytes"] - before["from_device_bytes"],
+                       after["to_device_bytes"] - before["to_device_bytes"]))  # fmt: skip
+
+    gpu.add_command("command", command, synchronous=True)
+    x = np.linspace(-2, 2, 1000, dtype=np.float32)
+    np.testing.assert_allclose(gpu.load(artifact).f(x), (x + x + 1) - (x * x + 1), rtol=1e-6)
+    assert copied == [(0, 0) if gpu.empty(1).is_mapped else (4000, 4000)] * 2
+
+
 def test_interrupts_pass(gpu: Any, singles: dict[str, Any]) -> None:
     def command(context: Any, x: Any, n: int) -> None:
         raise KeyboardInterrupt

@@ -64,8 +64,7 @@ class OperandMemory:
         Args:
             context: The device.
             block: Block of device memory that contains the operand.
-            block_offset: Offset of the operand in the block, in bytes. `Context.copy_in` writes from the start of a
-                block: where the CPU cannot access the block, `read` and `write` copy the bytes before the operand too.
+            block_offset: Offset of the operand in the block, in bytes.
             size: Bytes of the operand.
             address: (handle, offset), as `Surroundings.address_of` returns them: the VkBuffer that contains the block,
                 and the offset of the operand in it; on CUDA, the address of the operand, and 0.
@@ -90,10 +89,9 @@ class OperandMemory:
         self._require_valid()
         mapped = self._context.view(self._block, self._block_offset + self.size)
         if mapped is None:
-            data = bytearray(self._block_offset + len(target))
-            self._context.copy_out(self._block, memoryview(data), len(data))
-            mapped = memoryview(data)
-        target[:] = mapped[self._block_offset : self._block_offset + len(target)]
+            self._context.copy_out(self._block, target, len(target), self._block_offset)
+        else:
+            target[:] = mapped[self._block_offset : self._block_offset + len(target)]
 
     def write(self, source: memoryview) -> None:
         """Copy `source` to the operand. Raise InvalidArgumentError for an operand that is only read."""
@@ -104,11 +102,16 @@ class OperandMemory:
         if mapped is not None:
             mapped[self._block_offset : self._block_offset + len(source)] = source
             return
-        # Copies begin at the start of the block: the bytes before the operand are read, and written back unchanged.
-        data = bytearray(self._block_offset + len(source))
-        self._context.copy_out(self._block, memoryview(data), len(data))
-        data[self._block_offset :] = source
-        self._context.copy_in(self._block, memoryview(data), len(data))
+        if self._block_offset == 0:
+            self._context.copy_in(self._block, source, len(source))
+            return
+        # `copy_in` writes from the start of a block: the device copies from a staging block to the operand.
+        stage = self._context.acquire(len(source))
+        try:
+            self._context.copy_in(stage, source, len(source))
+            self._context.copy(stage, self._block, len(source), to=self._block_offset)
+        finally:
+            self._context.release(stage)
 
     def _require_valid(self) -> None:
         """Raise InvalidArgumentError if the host command has returned."""
