@@ -244,3 +244,62 @@ def test_names_and_options() -> None:
     assert "webgpu:0" in pd.devices()
     facts = pd.device("webgpu:0").describe()
     assert "maxComputeWorkgroupsPerDimension=65535" in facts["limits"] and facts["format"] == "webgpu-wgsl-fb"
+
+
+def test_a_run_without_memory_for_its_transients_releases_those_that_it_has(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact = pd.compile("""
+flow.func private @command(%x: tensor<1000xf32>) -> %x
+func.func @f(%x: tensor<1000xf32>) -> tensor<1000xf32> {
+  %a = arith.mulf %x, %x : tensor<1000xf32>
+  %b = arith.addf %x, %x : tensor<1000xf32>
+  %c = flow.call @command(%b) : (tensor<1000xf32>) -> %b
+  %d = flow.call @command(%a) : (tensor<1000xf32>) -> %a
+  %e = arith.subf %c, %d : tensor<1000xf32>
+  return %e : tensor<1000xf32>
+}""", targets="webgpu")  # fmt: skip
+    device.add_command("command", lambda context, x: None, synchronous=True)
+    program, x = device.load(artifact), device.upload(np.ones(1000, np.float32))
+    program.f(x)
+    context, live_blocks, acquired = device._context, device.memory()["live_blocks"], []
+
+    def acquire(size: int) -> Any:
+        if len(acquired) == 1:  # the second of two transients
+            raise pd.OutOfMemoryError("no memory here")
+        acquired.append(size)
+        return type(context).acquire(context, size)
+
+    monkeypatch.setattr(context, "acquire", acquire)
+    with pytest.raises(pd.OutOfMemoryError, match="no memory here"):
+        program.f(x)
+    assert acquired and device.memory()["live_blocks"] == live_blocks
+
+
+class _Releases:
+    """Functions of wgpu, with a list of the releases that are called."""
+
+    def __init__(self, lib: Any) -> None:
+        self._lib, self.names = lib, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("Release"):
+            self.names.append(name)
+        return getattr(self._lib, name)
+
+
+@pytest.mark.parametrize("device", ["webgpu:0", "webgpu:0?staging=1"], indirect=True)
+def test_a_profile_without_memory_for_its_timestamps_releases_its_objects(
+    device: Any, wgsl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, a, context = device.load(compiled(wgsl, SHADER)), np.ones(8, np.float32), device._context
+    program.mul(a, a)
+
+    def acquire(size: int) -> Any:
+        raise pd.OutOfMemoryError("no memory here")
+
+    monkeypatch.setattr(context, "lib", lib := _Releases(context.lib))
+    monkeypatch.setattr(context.readback, "acquire", acquire)
+    with pytest.raises(pd.OutOfMemoryError, match="no memory here"):
+        program.mul.profile(a, a)
+    assert {"wgpuQuerySetRelease", "wgpuBufferRelease"} <= set(lib.names)

@@ -78,14 +78,14 @@ class Executor(RecordingExecutor[RecordedPlan]):
         if not record.transient_sizes:
             yield blocks
             return
-        temporaries = [(index, self.context.acquire(size)) for index, size in record.transient_sizes]
-        blocks = list(blocks)
-        for index, block in temporaries:
-            blocks[index] = block
+        blocks, temporaries = list(blocks), list[Any]()
         try:
+            for index, size in record.transient_sizes:
+                blocks[index] = block = self.context.acquire(size)
+                temporaries.append(block)
             yield blocks
         finally:
-            for _, block in reversed(temporaries):
+            for block in reversed(temporaries):
                 self.context.release(block)
 
     def _run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,13 +64,16 @@ def _time_with_stamps(
     create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
     stamps = np.zeros(count, np.uint64)
     resolved = ffi.new("WGPUBufferDescriptor*", {"usage": api.QUERY_RESOLVE | api.COPY_SOURCE, "size": 8 * count})
-    with context.lock:
-        context.errors.begin()
-        queries = lib.wgpuDeviceCreateQuerySet(context.device, create)
-        buffer = lib.wgpuDeviceCreateBuffer(context.device, resolved)
-        context.errors.end(f"{context.name}: {count} timestamps")
-    stage = context.readback.acquire(8 * count)
-    try:
+    with ExitStack() as releases:
+        with context.lock:
+            context.errors.begin()
+            queries = lib.wgpuDeviceCreateQuerySet(context.device, create)
+            releases.callback(lib.wgpuQuerySetRelease, queries)
+            buffer = lib.wgpuDeviceCreateBuffer(context.device, resolved)
+            releases.callback(lib.wgpuBufferRelease, buffer)
+            context.errors.end(f"{context.name}: {count} timestamps")
+        stage = context.readback.acquire(8 * count)
+        releases.callback(context.release, stage)
         # Run the commands with the queries between them, and read the values.
         stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
         pieces: list[Any] = [(stamp, queries, 0)]
@@ -80,10 +84,6 @@ def _time_with_stamps(
         recorded.submit(pieces, context.name, host)
         with context.lock:
             context.read_mapped(stage, stamps, 8 * count)
-    finally:
-        context.release(stage)
-        lib.wgpuQuerySetRelease(queries)
-        lib.wgpuBufferRelease(buffer)
     seconds_per_tick = lib.wgpuQueueGetTimestampPeriod(context.queue) * 1e-9
     # WebGPU allows timestamps that decrease; such a command counts as 0 seconds.
     return [max(0, int(end) - int(begin)) * seconds_per_tick for begin, end in itertools.pairwise(stamps)]
