@@ -363,6 +363,18 @@ def test_recursion_without_end() -> None:
             "is not known",
         ),
         ("wmma.load.a.sync.aligned.m8n8k4.f64 {%o}, [%p];", "is not known"),
+        (
+            "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%o}, {%o}, {%o}, {%o, %o};",
+            "has (1, 1, 1, 2) registers, expected (2, 1, 1, 2)",
+        ),
+        (
+            "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%o, %o}, {%o, %o}, {%o}, {%o, %o};",
+            "has (2, 2, 1, 2) registers, expected (2, 1, 1, 2)",
+        ),
+        (
+            "wmma.mma.sync.aligned.row.col.m16n16k16.s32.f16.f16.s32 {%r0}, {%r0}, {%r0}, {%r0};",
+            "has no accumulators of s32 and s32 for f16",
+        ),
     ],
 )
 def test_what_does_not_run_is_said_at_load(text: str, why: str) -> None:

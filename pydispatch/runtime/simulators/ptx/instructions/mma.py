@@ -283,13 +283,16 @@ def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tupl
     # A and B may have different types of one size, such as s8 and u8.
     if words[0] not in _SHAPES.get(types.a, ()) or _PER_REGISTER[types.a] != _PER_REGISTER.get(types.b):
         builder.fail(instruction, f"has no shape {words[0]} for {types.a} and {types.b}")
-    if types.a in _INTEGERS:
-        accumulator_types = [("s32", "s32")]
-    else:
-        accumulator_types = [("f64", "f64")] if types.a == "f64" else _ACCUMULATORS
-    if (types.d, types.c) not in accumulator_types:
+    if (types.d, types.c) not in accumulator_types(types.a):
         builder.fail(instruction)
     return int(shape[1]), int(shape[2]), types
+
+
+def accumulator_types(type_: str) -> Sequence[tuple[str, str]]:
+    """Return the types of (result D, accumulator C) that are legal for A and B with elements of this PTX type."""
+    if type_ in _INTEGERS:
+        return [("s32", "s32")]
+    return [("f64", "f64")] if type_ == "f64" else _ACCUMULATORS
 
 
 def _check_register_counts(

@@ -21,6 +21,7 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import (
     MatrixTypes,
     ProductOperands,
+    accumulator_types,
     accumulators,
     elements,
     packed_registers,
@@ -71,6 +72,19 @@ def _shape_and_types(
     if shape is None or any(type_ not in _BYTES for type_ in words[1:]) or len(words) < 2:
         builder.fail(instruction)
     return (int(shape[1]), int(shape[2]), int(shape[3])), words[1:]
+
+
+def _register_count(type_: str, element_count: int, is_factor: bool) -> int:
+    """Return the number of registers of a fragment, 64-bit ones for f64, else 32-bit ones.
+
+    Args:
+        type_: PTX type of the elements.
+        element_count: Elements of a fragment.
+        is_factor: Whether the matrix is A or B.
+    """
+    if is_factor and type_ == "f16":
+        return _F16_FACTOR_REGISTERS
+    return element_count * _BYTES[type_] // (8 if type_ == "f64" else 4)
 
 
 def _size(operand: str, shape: tuple[int, int, int]) -> tuple[int, int]:
@@ -173,9 +187,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     matrix = _MatrixInMemory(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
-    register_count = matrix.count * _BYTES[matrix.type] // register.itemsize
-    is_repeated = matrix.is_factor and matrix.type == "f16"
-    expected_count = _F16_FACTOR_REGISTERS if is_repeated else register_count
+    expected_count = _register_count(matrix.type, matrix.count, matrix.is_factor)
     if len(slots) != expected_count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {expected_count}")
     dtype = UNSIGNED[_BYTES[matrix.type]]
@@ -191,7 +203,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 access.assign_threads(fragments[:, element], values)
         words = fragments.view(register)
         for k, slot in enumerate(slots):  # slots after those that the elements fill repeat them
-            regs[slot][...] = words[:, k % register_count]
+            regs[slot][...] = words[:, k % words.shape[1]]
 
     return step
 
@@ -206,9 +218,9 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.source(instruction, register_operand, register) for register_operand in items(operands[1])]
     dtype = UNSIGNED[_BYTES[matrix.type]]
-    register_count = matrix.count * dtype.itemsize // register.itemsize
-    if len(slots) != register_count:
-        builder.fail(instruction, f"has {len(slots)} registers, expected {register_count}")
+    expected_count = _register_count(matrix.type, matrix.count, is_factor=False)
+    if len(slots) != expected_count:
+        builder.fail(instruction, f"has {len(slots)} registers, expected {expected_count}")
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
@@ -277,8 +289,19 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         or len(words) not in (2, 4)
     ):
         builder.fail(instruction)
+    if (types.d, types.c) not in accumulator_types(types.a):
+        builder.fail(instruction, f"has no accumulators of {types.d} and {types.c} for {types.a}")
     register = UNSIGNED[8 if types.a == "f64" else 4]
-    d_registers, *source_registers = (items(operand) for operand in builder.operands(instruction, 4))
+    registers = [items(operand) for operand in builder.operands(instruction, 4)]
+    expected_counts = tuple(
+        _register_count(type_, rows * columns // WARP_LANES, is_factor=matrix in ("a", "b"))
+        for matrix, type_ in types._asdict().items()
+        for rows, columns in (_size(matrix, (m, n, k)),)
+    )
+    counts = tuple(map(len, registers))
+    if counts != expected_counts:
+        builder.fail(instruction, f"has {counts} registers, expected {expected_counts}")
+    d_registers, *source_registers = registers
     per_register = register.itemsize // _BYTES[types.a]
     a, b, c = (builder.sources(instruction, register, registers) for registers in source_registers)
     # Fragments in f16 may have more registers than their elements need: those after the first copy repeat it.
