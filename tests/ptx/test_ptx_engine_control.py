@@ -281,6 +281,9 @@ def test_threads_that_wait_for_each_other() -> None:
     stuck("shfl.sync.idx.b32 %r0, %i, 0, 31, 0xfffffffe; ret;", "leaves out lane 0", "thread (0, 0, 0)")
     stuck("bar.sync 0, 33; ret;", "multiple of 32")
     stuck("mov.u32 %r0, 16; bar.sync %r0, 64; ret;", "names barrier 16")
+    stuck("mov.u32 %r0, 16; bar.sync %r0; ret;", "names barrier 16")
+    stuck("setp.lt.u32 %q0, %i, 32; selp.u32 %r0, 1, 2, %q0; bar.sync %r0; ret;",
+          "deadlocks", "bar.sync %r0", "(barrier 2)", "and 28 more")  # fmt: skip
 
 
 def test_loops_without_end() -> None:
@@ -319,6 +322,9 @@ def test_recursion_without_end() -> None:
         ("shfl.sync.left.b32 %r0, %r1, 0, 31, -1;", "is not known"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.s8.f16.f32 {%r0}, {%r1}, {%r2}, {%r3};", "has no shape"),
         ("bar.sync 16;", "names barrier 16"),
+        ("bar.sync 0, 64, 64;", "has 3 operands, expected 1 to 2"),
+        ("bar.arrive 0;", "has 1 operands, expected 2"),
+        ("bar.red.popc.u32 %r0, %q0;", "has 2 operands, expected 3 to 4"),
         ("slct.s32 %r0, %r1, %r2, %r3;", "'slct.s32 %r0, %r1, %r2, %r3;' is not known"),
         ("mov.b32 %r0, {};", "'mov.b32 %r0, {};' is not known"),
         ("mov.b32 {}, %r0;", "'mov.b32 {}, %r0;' is not known"),

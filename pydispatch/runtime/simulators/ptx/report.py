@@ -47,9 +47,10 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
         )
     for wait in waiting:
         code = wait.activation.frame.code
-        instruction, barrier = wait.instruction, int(np.asarray(wait.barrier_numbers).flat[0])
-        lines.append(f"line {instruction.line}, '{code.builder.text(instruction)}' (barrier {barrier}): "
-                     f"{_threads(batch, wait.threads())}")  # fmt: skip
+        where = f"line {wait.instruction.line}, '{code.builder.text(wait.instruction)}'"
+        for barrier in np.unique(wait.barrier_numbers):
+            threads = wait.subset(wait.barrier_numbers == barrier).threads()
+            lines.append(f"{where} (barrier {barrier}): {_threads(batch, threads)}")
     module = code.builder.module if code else "?"
     ended = int(np.count_nonzero(~batch.alive))
     rest = f"; {ended} threads have ended" if ended else ""

@@ -194,6 +194,7 @@ class _BarrierOperands(NamedTuple):
     Attributes:
         instruction: The instruction, for faults.
         waits: Whether threads wait at the barrier; those of bar.arrive do not.
+        is_constant: Whether the number of the barrier is a constant, one that blocks have.
         barrier: Slot of the number of the barrier.
         thread_count: Slot of the number of threads that the barrier waits for; None: all of the block.
         reduction: Reduction of bar.red; None for other instructions.
@@ -201,6 +202,7 @@ class _BarrierOperands(NamedTuple):
 
     instruction: Instruction
     waits: bool
+    is_constant: bool
     barrier: int
     thread_count: int | None
     reduction: _BarReduction | None
@@ -210,7 +212,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     """Build a barrier, at which the threads of a block wait for each other. Forms of the instruction:
 
         bar.sync a{, b};                        waits until all threads have arrived
-        bar.arrive a, b;                        arrives without waiting
+        bar.arrive a, b;                        arrives without waiting; b is required
         bar.red.popc.u32 d, a{, b}, {!}p;       waits, and counts the threads whose p is true
         bar.red.and.pred d, a{, b}, {!}p;       waits, and computes the conjunction of all p; .or: the disjunction
 
@@ -225,18 +227,19 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
         builder.fail(instruction)
     reduction_words = (*_BARRIER_REDUCTIONS, "u32", "pred") if kinds == ["red"] else ()
     builder.require_modifiers(instruction, ("cta", "aligned", kinds[0], *reduction_words))
-    operands = list(builder.operands(instruction, 1, most=4))
+    least, most = _BARRIER_OPERAND_COUNTS[kinds[0]]
+    operands = list(builder.operands(instruction, least, most=most))
     reduction = None
     if kinds == ["red"]:
-        if len(operands) < 3:
-            builder.fail(instruction, "has too few operands")
         reduction = _bar_reduction(builder, instruction, target=operands.pop(0), predicate=operands.pop())
     barrier = operands[0]
     if isinstance(barrier, Immediate) and not 0 <= barrier.value <= 15:
         builder.fail(instruction, f"names barrier {barrier.value}; 15 is the last")
     slot = builder.source(instruction, barrier, "u32")
     count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
-    barrier_operands = _BarrierOperands(instruction, kinds != ["arrive"], slot, count, reduction)
+    barrier_operands = _BarrierOperands(
+        instruction, kinds != ["arrive"], isinstance(barrier, Immediate), slot, count, reduction
+    )
     return lambda label, after: _barrier_end(barrier_operands, after)
 
 
@@ -264,13 +267,14 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
         operands: Slots of the instruction's operands.
         after: Number of the block of code that follows the barrier.
     """
-    instruction, waits, barrier, count, reduction = operands
+    instruction, waits, is_constant, barrier, count, reduction = operands
+    is_plain = is_constant and count is None and reduction is None
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Let the threads of a group arrive; return the group's next block of code, or -1 if its threads wait.
 
         - All living threads of the batch arrive together: they go on at once, unless the instruction states a thread
-          count or a reduction.
+          count or a reduction, or the barrier's number is in a register, which may differ between threads.
         - bar.arrive: the threads are counted, and go on.
         - Else the group ends, and its threads wait in `batch.barriers`. When as many threads have arrived as the
           barrier needs, `Barriers.release` makes new groups of them, at block `after`.
@@ -283,7 +287,7 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
         barriers = batch.barriers
         # No thread has arrived at any barrier, and the group has all living threads: the barrier opens at once. It
         # begins a new epoch of each block; race detection takes accesses of different epochs as ordered.
-        if barriers.is_unused and count is None and reduction is None and group.size == batch.living:
+        if is_plain and barriers.is_unused and group.size == batch.living:
             batch.epochs += 1
             return after
         regs = frame.regs
@@ -305,6 +309,8 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
     return end
 
 
+_BARRIER_OPERAND_COUNTS = {"sync": (1, 2), "arrive": (2, 2), "red": (3, 4)}
+"""Kind of a barrier instruction → its least and its largest number of operands."""
 _BARRIER_REDUCTIONS = {"popc": "u32", "and": "pred", "or": "pred"}
 """Modifier of bar.red that names its function → type of the result."""
 
