@@ -220,6 +220,35 @@ def test_printed_values_come_from_any_memory(space: str, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "0 100;7 101;14 102;"
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "printed"),
+    [
+        ("%A", 1.5, "1.5"),
+        ("%8.2a|", 0.25, "    0.25|"),
+        ("%G", 1e-9, "1E-09"),
+        ("%c%%", -56, "\u00c8%"),
+        ("%*d|", (5, 42), "   42|"),
+        ("%-*d|", (5, 42), "42   |"),
+        ("%.*u", (3, 7), "007"),
+        ("%u", -1, "4294967295"),
+        ("%lli", -(2**40), "-1099511627776"),
+    ],
+)
+def test_conversions_of_printf(
+    text: str, value: float | tuple[int, ...], printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = value if isinstance(value, tuple) else (value,)
+    code = "d" if isinstance(value, float) else "q" if "ll" in text else "i"
+    data = struct.pack(f"<{len(arguments)}{code}", *arguments)
+    head = f"""{PRINT} .global .align 1 .b8 text[{len(text) + 1}] = {{{", ".join(map(str, text.encode()))}, 0}};
+      .global .align 8 .b8 values[{len(data)}] = {{{", ".join(map(str, data))}}};"""
+    body = """.reg .u64 %a, %t; mov.u64 %t, text; mov.u64 %a, values;
+      { .param .b64 p; .param .b64 q; .param .b32 r; st.param.b64 [p], %t; st.param.b64 [q], %a;
+        call.uni (r), vprintf, (p, q); } ret;"""
+    Kernels(wrap(body, head))("k", 1, 1)
+    assert capsys.readouterr().out == printed
+
+
 def test_hints_change_nothing() -> None:
     body = f"""{INDEX} {OUT} .reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 0f3F800000;
       prefetch.global.L2 [%p]; st.global.u32 [%p], %i; membar.cta; fence.acq_rel.cta; nanosleep.u32 20;

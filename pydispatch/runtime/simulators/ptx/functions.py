@@ -16,8 +16,12 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 
 HOST = ("vprintf", "__assertfail", "__assert_fail")
 """The functions that this module implements. Calls of others run PTX."""
-_FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
-"""A conversion specifier of C's printf: its groups are the length modifier and the kind."""
+_FORMAT = re.compile(r"%([-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?)(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
+"""A conversion specifier of C's printf: its groups are the flags, width and precision, the length modifier, and the
+kind. An asterisk stands for a width or precision that is an argument."""
+_PYTHON_KINDS = {"u": "d", "i": "d", "a": "g", "A": "G"}
+"""Kinds of C's printf that Python's % operator lacks or has for other values → the kinds that format them there.
+Hexadecimal floats (a, A) become decimal ones."""
 
 
 @handles("call")
@@ -99,20 +103,21 @@ class _VariadicArguments:
         match: the specifier, a match of `_FORMAT`. `%5ld` has the length modifier "l" and the kind "d"; its argument
         has 8 bytes, and is formatted by Python's `%5d`.
         """
-        length, kind = match.groups()
+        layout, length, kind = match.groups()
         if kind == "%":
             return "%"
+        stars = [int.from_bytes(self._read(4), "little", signed=True) for _ in range(layout.count("*"))]
         data = self._read(8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4)
-        # For Python's % operator, length modifiers are removed. It lacks C's %u, for which %d is the same, and C's %a
-        # (hexadecimal float), which is printed as %g.
-        specifier = match.group().replace(length or "", "", 1) if length else match.group()
-        if kind == "s":
-            return specifier % _string(self._frame, int.from_bytes(data, "little"))
+        value: Any = int.from_bytes(data, "little", signed=kind in "di")
         if kind == "p":
-            return hex(int.from_bytes(data, "little"))
-        if kind in "eEfFgGaA":
-            return specifier.replace("a", "g") % np.frombuffer(data, "f8")[0]
-        return specifier.replace("u", "d") % int.from_bytes(data, "little", signed=kind in "dic")
+            return hex(value)
+        if kind == "s":
+            value = _string(self._frame, value)
+        elif kind == "c":
+            value &= 0xFF  # of the promoted integer, the character
+        elif kind in "eEfFgGaA":
+            value = np.frombuffer(data, "f8")[0]
+        return f"%{layout}{_PYTHON_KINDS.get(kind, kind)}" % (*stars, value)
 
     def _read(self, size: int) -> bytes:
         """Read the next argument of `size` bytes; return zeros if its address is not valid."""
