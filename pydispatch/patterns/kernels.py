@@ -143,11 +143,13 @@ class WholeKernel:
             _check_source(f"WholeKernel: files['{format}']", source)
         _check_name("WholeKernel: entry", self.entry)
         _check_list("constants", self.constants, lambda name: isinstance(name, str), "names of sizes")
-        _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
+        _check_list(
+            "workgroups", self.workgroups, _is_extent, "up to three numbers, or (size, divisor)", counts=range(4)
+        )
         extents = tuple(tuple(extent) if isinstance(extent, list) else extent for extent in self.workgroups)
         object.__setattr__(self, "workgroups", extents)
         if self.workgroup_size is not None:
-            _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", count=3)
+            _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", counts=(3,))
         object.__setattr__(self, "defines", _checked_strings("WholeKernel: defines", self.defines))
         if self.parameters is not None:
             _check_list("parameters", self.parameters, _is_parameter, "strings, or lists of them")
@@ -211,7 +213,7 @@ def _check_name(what: str, name: object) -> None:
 
 
 def _check_list(
-    what: str, values: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
+    what: str, values: object, fits: Callable[[Any], bool], expected: str, counts: Sequence[int] | None = None
 ) -> None:
     """Raise InvalidArgumentError unless `values` is a tuple or a list whose items fit.
 
@@ -220,9 +222,13 @@ def _check_list(
         values: The value of the field.
         fits: Returns whether an item is valid.
         expected: Description of the items, for errors.
-        count: Length of the list; None for any.
+        counts: Lengths that the list may have; None for any.
     """
-    if not isinstance(values, (tuple, list)) or not all(map(fits, values)) or len(values) != (count or len(values)):
+    if (
+        not isinstance(values, (tuple, list))
+        or not all(map(fits, values))
+        or (counts is not None and len(values) not in counts)
+    ):
         raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {values!r}")
 
 

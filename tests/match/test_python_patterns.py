@@ -276,6 +276,8 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
         pd.InvalidArgumentError, match=r"workgroups: .* numbers, or \(size, divisor\), got \[\['n', 0\]\]"
     ):
         pd.WholeKernel({}, "whole", workgroups=lists)
+    with pytest.raises(pd.InvalidArgumentError, match=r"workgroups: expected a tuple of up to three .*, 1, 2, 3\)$"):
+        pd.WholeKernel({}, "whole", workgroups=(("n", 16), 1, 2, 3))
 
 
 def test_compiled_programs_are_not_retained_by_what_they_were_compared_with() -> None:
