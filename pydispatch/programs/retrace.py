@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -23,16 +23,18 @@ _NOTE = (
 def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
     """Raise CompileError, at the first operation that differs, unless two traces of a program are equal.
 
-    Operations are compared by name, attributes and result types, in order. name: name of the program.
+    Operations are compared in order, by name, operands, attributes and types. name: name of the program.
     """
+    counterparts = dict[SSAValue, SSAValue]()  # value of `module` -> value of `again` that is defined at its position
     # Traces of different lengths may begin with equal operations: the lengths are compared after that.
     for index, (op, other) in enumerate(zip(walk(module), walk(again), strict=False)):
-        if index and not _is_same(op, other):  # operation 0 is the module itself
+        if index and not _is_same(op, other, counterparts):  # operation 0 is the module itself
             raise CompileError(
                 f"program '{name}' is another one each time it is traced: this value has changed since the first "
                 "trace",
                 _location(other, again) or _location(op, module), _NOTE,
             )  # fmt: skip
+        counterparts |= zip(_defined_values(op), _defined_values(other), strict=True)
     if sum(1 for _ in walk(module)) != sum(1 for _ in walk(again)):
         raise CompileError(f"program '{name}' has another length each time it is traced", location=None, note=_NOTE)
 
@@ -48,13 +50,23 @@ def _location(op: Operation, module: ModuleOp) -> Any:
     return location_of(op)
 
 
-def _is_same(lhs: Operation, rhs: Operation) -> bool:
-    """Return whether two operations have equal names, attributes and result types. Operands are not compared."""
+def _defined_values(op: Operation) -> list[SSAValue]:
+    """Return the results of an operation and the arguments of its blocks, which the operations in these may read."""
+    return [*op.results, *(argument for region in op.regions for block in region.blocks for argument in block.args)]
+
+
+def _is_same(lhs: Operation, rhs: Operation, counterparts: dict[SSAValue, SSAValue]) -> bool:
+    """Return whether two operations have equal names, attributes and types of the values that they define, and read
+    values that are defined at equal positions.
+
+    counterparts: for each value that is defined before `lhs`, the value at its position in the program of `rhs`.
+    """
     return (
         lhs.name == rhs.name
+        and [counterparts[operand] for operand in lhs.operands] == list(rhs.operands)
         and _are_same(lhs.properties, rhs.properties)
         and _are_same(lhs.attributes, rhs.attributes)
-        and [result.type for result in lhs.results] == [result.type for result in rhs.results]
+        and [value.type for value in _defined_values(lhs)] == [value.type for value in _defined_values(rhs)]
     )
 
 

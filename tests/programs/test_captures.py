@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import types
 from collections.abc import Callable
@@ -223,6 +224,20 @@ def test_a_program_of_another_length_is_refused() -> None:
 
     with pytest.raises(pd.CompileError, match=r"program 'grows' (is another one|has another length) each time"):
         pd.compile(grows)
+
+
+@pytest.mark.parametrize("results", [
+    lambda x, y: (x - y) * 1, lambda x, y: (x + 1, y + 1), lambda x, y: pd.loop(2, lambda i, v: v * y, x),
+])  # fmt: skip
+def test_operands_that_change_places_are_refused(results: Callable[[Any, Any], Any]) -> None:
+    counter = itertools.count()
+
+    @pd.program
+    def swaps(x: Annotated[np.ndarray, pd.f32["n"]], y: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        return results(x, y) if next(counter) % 2 else results(y, x)
+
+    with pytest.raises(pd.CompileError, match=r"program 'swaps' is another one each time"):
+        pd.compile(swaps)
 
 
 def test_an_array_that_changes_while_it_is_traced() -> None:
