@@ -250,12 +250,16 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             self.tensor = self.FUNCTIONS["<set>"](self.trace, self, index, value).tensor
 
     def __getitem__(self, index: Any) -> Array:
-        """Record a read of elements: a view as in NumPy, or a copy if the index has arrays or lists."""
+        """Record a read of elements: a view or a copy, as in NumPy.
+
+        An index with arrays or lists gives a copy, and so do numbers for all axes, which select one element.
+        """
         with self.trace.operation("an index"):
             result: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
             keys = index if isinstance(index, tuple) else (index,)
-            if any(isinstance(key, (Array, np.ndarray, list)) for key in keys):
-                return result  # a copy, as in NumPy; other indices give a view of this array
+            is_element = len(keys) == self.ndim and all(map(is_size, keys))
+            if is_element or any(isinstance(key, (Array, np.ndarray, list)) for key in keys):
+                return result
             return result.as_view_of(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_against_numpy import F, I, traced
+from test_against_numpy import F, G, I, traced
 
 import pydispatch as pd
 
@@ -100,6 +100,23 @@ def _copied(x: Any) -> Any:
     return flat + y.sum()
 
 
+def _elements(x: Any) -> Any:
+    """Elements at numbers are copies; `...` gives a view of an element."""
+    y = x.copy()
+    element, shown, diagonal = y[0, 1], y[0, 1, ...], [row[0] for row in y[:2]]
+    whole = element[()]
+    y[...] = 7
+    return y + element * 10 + whole * 20 + shown * 100 + diagonal[0] * 1000 + diagonal[1] * 2000
+
+
+def _reversed_in_place(x: Any) -> Any:
+    y = np.stack([x[0], x[1], x[2]])
+    y[0], y[2] = y[2], y[0]
+    elements = list(y)
+    y[:] = 0
+    return y + elements[0] * 10 + elements[2]
+
+
 def _not_copied(x: Any) -> Any:
     """An array of the type already is itself the result, and one without NaN is replaced in place."""
     y, z = x.copy(), x + np.inf
@@ -114,6 +131,8 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a row is assigned to": (_through_a_row, (F,)),
     "a view follows": (_after, (F,)),
     "arguments by name": (_arguments_by_name, (F,)),
+    "elements at numbers are copies": (_elements, (F,)),
+    "elements of a vector are copies": (_reversed_in_place, (G,)),
     "copies of reshaped arrays": (_copied, (F,)),
     "options against copies": (_not_copied, (F,)),
     "a plus sign gives a new array": (_assigned_after(lambda x: +x), (F,)),
