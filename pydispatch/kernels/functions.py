@@ -31,7 +31,7 @@ def emulated(name: str, *arguments: Any) -> Any:
     """
     invocation = getattr(running, "invocation", None)
     if invocation is None:
-        outside(name)
+        outside(name)  # raises the error
     return getattr(invocation, name)(*arguments)
 
 

@@ -97,6 +97,7 @@ class Subgroups(Coverage):
         assert self.local is not None
         result: Scalar | Literal = Literal(0)
         for coordinate, size in zip(reversed(self.local), reversed(self.workgroup), strict=True):
+            # The last axis comes first, when the result is still 0: nothing is scaled and added.
             scaled = binary(self.writer, "*", result, Literal(size)) if isinstance(result, Scalar) else None
             result = coordinate if scaled is None else binary(self.writer, "+", scaled, coordinate)
         return cast(self.writer, result, "index")

@@ -71,7 +71,7 @@ class DType:
         return TensorType(self.name, sizes)
 
     def __call__(self, value: Any) -> Any:
-        """Convert a number to this type. Kernels are not run by Python: the compiler translates the call there.
+        """Convert a number to this type. In a compiled kernel the compiler translates the call instead.
 
         NumPy has no bf16 and no f8: outside of kernels they are f32. A bf16 is rounded toward 0, an f8 not rounded.
         """

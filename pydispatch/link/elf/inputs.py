@@ -178,6 +178,7 @@ class Object:
             name = self._file.name(section)
             if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_UNUSED_SECTIONS):
                 self.parts[index] = self._part(name, section)
+        # Relocations refer to symbols by index; index 0 is the null symbol, which `symbols` lacks.
         self.symbols = [LinkSymbol("", reader.LOCAL, reader.STT_NOTYPE), *(self._symbol(symbol) for symbol in symbols)]
         for section in sections:
             part = self.parts.get(section.info)

@@ -243,6 +243,7 @@ class SpirvOutput:
         # Decorations are (kind, operands...), those of members (member, kind, operands...).
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
+        # The operands of a struct are the ids of its members' types; those of other types may be numbers.
         return (
             op,
             tuple(self.representative(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands),
