@@ -111,11 +111,11 @@ def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[T
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         """Return whether row `a` precedes row `other` in lexicographic order of their columns.
 
-        The last scalar of each is the row's index in the table, and is ignored.
+        NaN is greater than all numbers. The last scalar of each is the row's index in the table, and is ignored.
         """
         less = scalars.const(value=False, dtype=BOOL)
         for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):  # earlier columns take precedence
-            below, tied = scalars.compare("lt", u, v), scalars.compare("eq", u, v)
+            below, tied = ordering.less(scalars, u, v), scalars.compare("eq", u, v)
             less = scalars.binary("or", below, scalars.binary("and", tied, less))
         return less
 

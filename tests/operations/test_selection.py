@@ -1,0 +1,31 @@
+"""Distinct elements and rows, whose number each call computes, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pydispatch.operations import selection
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_distinct_elements_beside_nan(run: Any, dynamic: bool) -> None:
+    x = np.array([2, NAN, 2, NAN, 1, 2, -np.inf, NAN, np.inf, 1], np.float32)
+    values, first, inverse, counts = run(
+        lambda b, x: selection.distinct_slices(b, x, axis=0, sort=True), x, dynamic=dynamic
+    )
+    wanted = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    for result, expected in zip((values, first, inverse, counts), wanted, strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_distinct_rows_beside_nan(run: Any) -> None:
+    x = np.array([[3, 1], [NAN, 2], [3, 1], [2, NAN], [NAN, 1], [3, 1], [2, 5], [2, NAN], [2, 5]], np.float32)
+    values, first, inverse, counts = run(lambda b, x: selection.distinct_slices(b, x, axis=0, sort=True), x)
+    np.testing.assert_array_equal(values[:4], [[2, 5], [2, NAN], [2, NAN], [3, 1]])
+    assert first.tolist() == [6, 3, 7, 0, 1, 4] and counts.tolist() == [2, 1, 1, 3, 1, 1]
+    np.testing.assert_array_equal(values[inverse], x)
