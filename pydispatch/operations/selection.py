@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
-from pydispatch.graph.sizes import Expr, product
+from pydispatch.graph.sizes import Expr, one_unless_empty, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, ordering, reductions, scans, shapes, slicing
 from pydispatch.operations.assignment import put_rows
@@ -148,13 +148,14 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     [0, 1, 1, 2].
     """
     size = columns[0].shape[0]
+    head_count = one_unless_empty(size)
     # The row before each row; the first row, which has none, is repeated.
     previous = [
         slicing.concat(
             builder,
             [
-                slicing.slice_axis(builder, c, axis=0, start=0, limit=1),
-                slicing.slice_axis(builder, c, axis=0, start=0, limit=size - 1),
+                slicing.slice_axis(builder, c, axis=0, start=0, limit=head_count),
+                slicing.slice_axis(builder, c, axis=0, start=0, limit=size - head_count),
             ],
             axis=0,
         )

@@ -29,3 +29,18 @@ def test_distinct_rows_beside_nan(run: Any) -> None:
     np.testing.assert_array_equal(values[:4], [[2, 5], [2, NAN], [2, NAN], [3, 1]])
     assert first.tolist() == [6, 3, 7, 0, 1, 4] and counts.tolist() == [2, 1, 1, 3, 1, 1]
     np.testing.assert_array_equal(values[inverse], x)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_no_elements_have_no_distinct_ones(run: Any, shape: tuple[int, ...], dynamic: bool) -> None:
+    def write(b: Any, x: Any) -> list[Any]:
+        x = b.as_shape(x, (x.shape[0], *shape[1:]))
+        return [
+            *selection.distinct_slices(b, x, axis=0, sort=False),
+            *selection.distinct_neighbours(b, x, axis=0),
+        ]
+
+    values, *rest = run(write, np.zeros(shape, np.float32), dynamic=dynamic)
+    assert values.shape == shape
+    assert [result.shape for result in rest] == [(0,), (0,), (0,), shape, (0,), (0,)]
