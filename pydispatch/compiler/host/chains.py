@@ -85,7 +85,7 @@ class _Chain:
         return sizes.pop() if len(sizes) == 1 else 0
 
     def join(self, command: ScheduledCommand) -> bool:
-        """Append a dispatch if it can run tile by tile with the chain; return whether it was appended."""
+        """Append the dispatch `command` if it can run tile by tile with the chain; return whether it was appended."""
         common = self._common_tile(command)
         if common is None:
             return False

@@ -243,7 +243,7 @@ class Segmentation:
             source = definition(value)
             # A view is among a segment's `own` operations only if the segment returns it; readers recompute it.
             if source is not None and _is_view(source):
-                home = self.home[source]  # the segment in which the view is first computed
+                home = self.home[source]  # the segment of the view's level
                 if source not in home.own:
                     home.own.append(source)
 

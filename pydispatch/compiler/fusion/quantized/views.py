@@ -53,7 +53,7 @@ def _index_before_reshape(op: Operation, at: Positions) -> Positions | None:
     positions = list[Position]()
     for group, position in zip(groups, at, strict=True):
         inner = expanded(position, [source_shape[d] for d in group])
-        if inner is None:  # no sums of mixed-radix digits of loops are the quotients and remainders of `position`
+        if inner is None:  # the quotients and remainders of `position` are no sums of mixed-radix digits
             return None
         positions += inner
     return tuple(positions)

@@ -227,7 +227,10 @@ def _rounds(
 def _whole_rounds(
     build: Build, own_index: SSAValue, rounds: int, invocations: int, values: list[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Insert a loop over `rounds` rounds in which all invocations have work; return the carried values."""
+    """Insert a loop over `rounds` rounds in which all invocations have work; return the carried values.
+
+    own_index: linear number of the invocation. values: the initial carried values. body: inserts one iteration.
+    """
 
     def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
         """Insert iteration round_ * invocations + own_index."""

@@ -129,7 +129,10 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
 
 
 def _is_multiply_add(elements: Elements, generic: Structured, paired: Sequence[PairedInput]) -> bool:
-    """Return whether the body is `acc + a * b` on floats with both factors loaded in pairs, so that it may be fused."""
+    """Return whether the body is `acc + a * b` on floats, with both factors among the inputs `paired`.
+
+    It may then be one fused multiply-add, which also needs the permission to reassociate.
+    """
     ops = list(generic.block.ops)  # the product, the sum and the yield
     if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False

@@ -103,7 +103,11 @@ def choose_tiles(level: Level, request: TileRequest) -> Tiles:
 
 
 def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
-    """Return the rows and the columns (mr, nr) of the register block."""
+    """Return the rows and the columns (mr, nr) of the register block.
+
+    Columns are whole vectors, or all `n` if there are fewer and none are padded. With matrix registers, there are at
+    most `MATRIX_ROWS` rows.
+    """
     n = request.n
     lanes = level.vector // request.element_bytes
     vectors = _vectors_of_block_row(level, request, lanes)
