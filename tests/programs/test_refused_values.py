@@ -68,6 +68,47 @@ def test_is_refused(name: str) -> None:
     assert note in (error.value.note or "")
 
 
+AXES: dict[str, Callable[[Any], Any]] = {
+    "cumsum": lambda x: np.cumsum(x, axis=2),
+    "cumprod": lambda x: np.cumprod(x, axis=-3),
+    "roll": lambda x: np.roll(x, 1, axis=2),
+    "repeat": lambda x: np.repeat(x, 2, axis=3),
+    "moveaxis": lambda x: np.moveaxis(x, 3, 0),
+    "moveaxis to": lambda x: np.moveaxis(x, 0, -3),
+    "transpose": lambda x: np.transpose(x, (2, 1)),
+    "flip": lambda x: np.flip(x, 4),
+    "take": lambda x: np.take(x, 1, axis=3),
+    "take_along_axis": lambda x: np.take_along_axis(x, np.zeros((1, 4), np.int64), axis=2),
+    "sort": lambda x: np.sort(x, axis=3),
+    "argsort": lambda x: np.argsort(x, axis=-3),
+    "stack": lambda x: np.stack([x, x], axis=5),
+    "split": lambda x: np.split(x, 2, axis=2)[0],
+    "trace": lambda x: np.trace(x, axis1=0, axis2=3),
+    "tensordot": lambda x: np.tensordot(x, x, axes=([3], [1])),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_axes_out_of_range_are_refused(name: str) -> None:
+    def refused(x: Matrix) -> Any:
+        return AXES[name](x)
+
+    with pytest.raises(pd.CompileError, match=r"axis -?\d of a tensor of rank \d; axes are -\d to \d"):
+        pd.program(refused).module()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.moveaxis(x, (0, 0), (0, 1)), lambda x: np.flip(x, (1, -1)), lambda x: np.transpose(x, (1, 1)),
+    lambda x: np.tensordot(x, x, axes=([1, 1], [0, 1])),
+])  # fmt: skip
+def test_axes_named_twice_are_refused(function: Callable[[Any], Any]) -> None:
+    def refused(x: Matrix) -> Any:
+        return function(x)
+
+    with pytest.raises(pd.CompileError, match="name one twice"):
+        pd.program(refused).module()
+
+
 def _with_type(function: Any) -> Any:
     function.__annotations__ = {"x": Matrix}
     return function

@@ -10,11 +10,9 @@ import numpy as np
 from pydispatch.graph.dtypes import BOOL, DTYPES, F16, F32, F64, DType, dtype_of_numpy
 from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import (
-    elementwise,
-)
+from pydispatch.operations import elementwise, shapes
 from pydispatch.patterns.types import DType as PatternType
-from pydispatch.programs.array import Array, numpy_dtype
+from pydispatch.programs.array import Array, numpy_dtype, shape_of
 from pydispatch.programs.trace import Trace
 
 WEAKLY_TYPED = (bool, int, float, complex, Expr)
@@ -129,6 +127,16 @@ def axes_of(axis: Any) -> list[int] | None:
     if axis is None:
         return None
     return [int(dimension) for dimension in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
+
+
+def ordered_axes(trace: Trace, axes: Any, rank: int) -> list[int]:
+    """Return an axis, or distinct axes in the order of the caller, as indices from 0.
+
+    Raise CompileError for axes that are out of range or named twice.
+    """
+    axes = shape_of(axes)
+    shapes.axes_of(trace, axes, rank)  # raises for an axis that is named twice
+    return [shapes.axis_of(trace, int(axis), rank) for axis in axes]
 
 
 def truth(trace: Trace, value: Any) -> Tensor:

@@ -7,8 +7,8 @@ from typing import Any
 from pydispatch.operations import (
     products,
 )
-from pydispatch.programs.array import Array, shape_of
-from pydispatch.programs.functions.common import promoted
+from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import ordered_axes, promoted
 from pydispatch.programs.functions.shapes import reshape
 from pydispatch.programs.trace import Trace
 
@@ -32,14 +32,13 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
     x, y = promoted(trace, a, b)
     if isinstance(axes, int):
         axes = (list(range(x.rank - axes, x.rank)), list(range(axes)))
-    left, right = (
-        [dimension % z.rank for dimension in shape_of(contracted)] for z, contracted in ((x, axes[0]), (y, axes[1]))
-    )
+    left, right = ordered_axes(trace, axes[0], x.rank), ordered_axes(trace, axes[1], y.rank)
+    partner = dict(zip(right, left, strict=True))  # contracted axis of b → its axis of a
     # As an equation of `einsum`: a contracted axis of b has the letter of its axis of a.
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     first = [next(letters) for _ in range(x.rank)]
-    second = [first[left[right.index(d)]] if d in right else next(letters) for d in range(y.rank)]
-    out = [c for d, c in enumerate(first) if d not in left] + [c for d, c in enumerate(second) if d not in right]
+    second = [first[partner[d]] if d in partner else next(letters) for d in range(y.rank)]
+    out = [c for d, c in enumerate(first) if d not in left] + [c for d, c in enumerate(second) if d not in partner]
     return Array(trace, products.einsum(trace, f"{''.join(first)},{''.join(second)}->{''.join(out)}", x, y))
 
 

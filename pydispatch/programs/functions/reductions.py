@@ -134,7 +134,7 @@ def _cumulative(name: str) -> Callable[..., Array]:
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
         x = elementwise.convert(trace, x, _type_of_sums(x, dtype))
-        return Array(trace, scans.cumulative(trace, name, x, axis % x.rank))
+        return Array(trace, scans.cumulative(trace, name, x, shapes.axis_of(trace, axis, x.rank)))
 
     return cumulate
 

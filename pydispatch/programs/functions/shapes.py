@@ -10,7 +10,7 @@ import numpy as np
 from pydispatch.graph.dtypes import I64
 from pydispatch.operations import indexing, matrices, padding, shapes, slicing
 from pydispatch.programs.array import Array, shape_of
-from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, promoted
+from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, ordered_axes, promoted
 from pydispatch.programs.trace import Trace
 
 
@@ -26,7 +26,7 @@ def reshape(trace: Trace, a: Any, shape: Any, copy: bool | None = None) -> Array
 def transpose(trace: Trace, a: Any, axes: Any = None) -> Array:
     """Permute axes; without `axes` reverse them."""
     x = trace.tensor_of(a)
-    order = None if axes is None else [int(dimension) % max(x.rank, 1) for dimension in axes]
+    order = None if axes is None else ordered_axes(trace, axes, x.rank)
     return Array(trace, shapes.transpose(trace, x, order))
 
 
@@ -46,8 +46,7 @@ def swapaxes(trace: Trace, a: Any, axis1: int, axis2: int) -> Array:
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Array:
     """Move axes to other positions; the other axes keep their order."""
     x = trace.tensor_of(a)
-    sources = [dimension % x.rank for dimension in shape_of(source)]
-    targets = [dimension % x.rank for dimension in shape_of(destination)]
+    sources, targets = ordered_axes(trace, source, x.rank), ordered_axes(trace, destination, x.rank)
     order = [dimension for dimension in range(x.rank) if dimension not in sources]
     # In ascending order, each axis is inserted where it stays.
     for target, from_ in sorted(zip(targets, sources, strict=True)):
@@ -82,7 +81,7 @@ def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Ar
 def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
     """Join arrays along a new axis."""
     tensors = promoted(trace, *arrays)
-    return Array(trace, slicing.stack(trace, tensors, axis % (tensors[0].rank + 1)))
+    return Array(trace, slicing.stack(trace, tensors, shapes.axis_of(trace, axis, tensors[0].rank + 1)))
 
 
 def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
@@ -90,6 +89,7 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     parts but the first.
     """
     x = trace.tensor_of(a)
+    axis = shapes.axis_of(trace, axis, x.rank)
     size = x.shape[axis]
     if isinstance(parts, int):
         if isinstance(size, int) and size % parts:
@@ -98,14 +98,13 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     else:
         ends = [*parts, size]
         sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    return [Array(trace, tensor) for tensor in slicing.split(trace, x, axis % x.rank, sizes)]
+    return [Array(trace, tensor) for tensor in slicing.split(trace, x, axis, sizes)]
 
 
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
     """Reverse the order of elements along axes; along all without `axis`."""
     x = trace.tensor_of(a)
-    axes = range(x.rank) if axis is None else [dimension % x.rank for dimension in axes_of(axis) or ()]
-    return Array(trace, indexing.reverse(trace, x, axes))
+    return Array(trace, indexing.reverse(trace, x, shapes.axes_of(trace, axes_of(axis), x.rank)))
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
@@ -114,7 +113,7 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, axis=0), x.shape)
     for offset, along in np.broadcast(np.asarray(shift, object), axis):
-        x = slicing.roll(trace, x, offset, int(along) % x.rank)
+        x = slicing.roll(trace, x, offset, shapes.axis_of(trace, int(along), x.rank))
     return Array(trace, x)
 
 
@@ -133,7 +132,7 @@ def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array
     x = trace.tensor_of(a)
     if axis is None:
         return repeat(trace, reshape(trace, a, (-1,)), repeats, axis=0)
-    axis %= x.rank
+    axis = shapes.axis_of(trace, axis, x.rank)
     wide = shapes.broadcast_to(
         trace, shapes.expand_dims(trace, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
     )
