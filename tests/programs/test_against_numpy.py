@@ -266,6 +266,18 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "average with weights for each": (lambda x, y: np.average(x, axis=1, weights=y), (F, J)),
     "inner": (np.inner, (F, F + 1)),
     "isclose": (lambda x, y: np.isclose(x, y) | np.isclose(x, y + 9, equal_nan=True), (ENDS, ENDS)),
+    "isclose of unsigned integers": (
+        lambda x, y: np.isclose(x, y, atol=100) * 4 + np.isclose(x, 250, atol=5) * 2 + np.isclose(9, y, atol=9),
+        (np.uint8([0, 50, 255, 3]), np.uint8([50, 0, 0, 9])),
+    ),
+    "isclose of signed integers": (
+        lambda x, y: np.isclose(x, y, atol=100),
+        (np.int8([-128, 127, 5]), np.int8([127, -128, -90])),
+    ),
+    "isclose to numbers": (
+        lambda x: np.isclose(x, np.nan, equal_nan=True) | np.isclose(x, 5) | np.isclose(np.inf, x),
+        (ENDS,),
+    ),
     "allclose": (lambda x, y: np.allclose(x, y), (F, F + 1e-9)),
     "without NaN": (lambda x: np.nansum(x, axis=1) + np.nanprod(x, axis=1) + np.nanmean(x, axis=1), (HOLES,)),
 }

@@ -200,10 +200,15 @@ def inner(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    """Return whether |a - b| <= atol + rtol |b|, element by element."""
-    within_tolerance = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
-    is_close = np.equal(a, b) | (within_tolerance & np.isfinite(_floats(trace, b)[0]))
-    return is_close | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else is_close
+    """Return whether |a - b| <= atol + rtol |b|, element by element.
+
+    As in NumPy, b becomes a float first: a difference of integers could exceed their type.
+    """
+    # A number of Python keeps its weak type.
+    y = b * 1.0 if isinstance(b, (int, float, complex)) else Array(trace, division_operands(trace, b)[0])
+    within_tolerance = abs(np.subtract(a, y)) <= atol + rtol * abs(y)
+    is_close = np.equal(a, y) | (within_tolerance & np.isfinite(y))
+    return is_close | (np.not_equal(a, a) & np.not_equal(y, y)) if equal_nan else is_close
 
 
 def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
