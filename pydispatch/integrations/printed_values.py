@@ -42,7 +42,7 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
     thread = threading.local()
 
     def receive(parameters: Any, context: Any, reserved: Any) -> int:
-        """Collect a number of a line, and print the line after its last one.
+        """Collect one number of a printed line, and print the line after its last number.
 
         The kernel calls it once for each number. `context` and `reserved`, which every import has, are unused. Return
         0, which means success.

@@ -208,7 +208,7 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """Return the value that a value is a copy of.
+    """Return the original of a value that may be a copy; a value that is no copy is returned unchanged.
 
     Operations of _PASSED_ON that do not change the type are replaced by their operand, and arguments of called
     functions by the operands of the call, which `frame` has.

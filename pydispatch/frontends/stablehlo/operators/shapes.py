@@ -16,7 +16,7 @@ from pydispatch.operations.indexing import reverse as reversed_
 
 
 def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
-    """Return the shape of a result: the static sizes of its type, and the sizes `known` for its dynamic axes.
+    """Return the shape of the first result of `op`: static sizes from its type, dynamic ones from `known`.
 
     known: a size or None for each axis, or empty. Raise CompileError for a dynamic axis without a known size.
     """

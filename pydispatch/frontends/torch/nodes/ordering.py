@@ -144,7 +144,7 @@ def searchsorted(
 def bucketize(
     builder: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """Return, for each element of `self`, the number of boundaries that are less; with `right`, less or equal.
+    """Return, for each element of `self`, how many boundaries are less than it; with `right`, less than or equal to it.
 
     `boundaries` is a vector in ascending order.
     """

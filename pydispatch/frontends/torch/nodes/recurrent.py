@@ -123,7 +123,7 @@ def _direction(
     builder: Builder, cell: Cell, x: Tensor, state: list[Tensor], weights: _Weights, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
     """Run one layer in one direction over x [steps, batch, features]. Return its outputs [steps, batch, output] and its
-    final state. backwards: whether the last step is first.
+    final state. backwards: whether the steps are computed from the last to the first.
     """
     projected = linear(builder, x, weights.inputs, weights.input_bias)
 
