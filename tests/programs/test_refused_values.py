@@ -41,6 +41,16 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "lists of different lengths": (lambda x: ([[1, 2], [3]], x), "inhomogeneous", ""),
     "a number that is too large": (lambda x: x * 10**400, "numpy.multiply.*OverflowError", "docs/python-programs.md"),
     "an index that is too large": (lambda x: x[10**30], "an index", "docs/python-programs.md"),
+    "an integer to a negative power": (
+        lambda x: x.astype(np.int32) ** -1,
+        r"i32\[n, 4\] to a negative power",
+        "x.astype(float) ** -1",
+    ),
+    "integers to powers that are not all positive": (
+        lambda x: np.power(x.astype(np.int8), np.int8([1, 0, -1, 2])),
+        r"i8\[n, 4\] to a negative power",
+        "float",
+    ),
     "a function that calls itself": (_again, "calls itself, or nests too deeply", "pydispatch.loop"),
 }
 

@@ -159,14 +159,20 @@ def float_power(trace: Trace, a: Any, b: Any) -> Array:
 
 
 def power(trace: Trace, a: Any, b: Any) -> Array:
-    """Return a to the power of b. The numbers 2, 3 and 0.5 as powers are products and a square root."""
+    """Return a to the power of b. The numbers 2, 3 and 0.5 as powers are products and a square root.
+
+    Raise CompileError for integers to a constant that has negative elements, as NumPy raises ValueError.
+    """
     if is_bare(b) and b in (2, 3, 0.5) and isinstance(a, Array):
         x = promoted(trace, a, b)[0]
         if b == 0.5:
             return Array(trace, elementwise.unary(trace, "sqrt", x))
         square = elementwise.binary(trace, "mul", x, x)
         return Array(trace, square if b == 2 else elementwise.binary(trace, "mul", square, x))
-    return Array(trace, elementwise.binary(trace, "pow", *promoted(trace, a, b)))
+    x, y = promoted(trace, a, b)
+    if x.dtype.is_integer and y.numbers is not None and (y.numbers < 0).any():
+        raise trace.fail(f"{x} to a negative power", "a power of integers is an integer: x.astype(float) ** -1")
+    return Array(trace, elementwise.binary(trace, "pow", x, y))
 
 
 def absolute(trace: Trace, a: Any) -> Array:
