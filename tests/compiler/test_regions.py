@@ -144,6 +144,62 @@ def test_a_tensor_that_is_overwritten_is_copied_while_it_is_needed(folder: Path)
     np.testing.assert_array_equal(a, same)
 
 
+IN_PLACE_TWICE = """
+func.func @twice(%a: tensor<4x8xf32>, %x: f32) -> tensor<4x8xf32> {
+  %four = arith.constant 4 : index
+  %y = flow.dispatch.region[%four] -> (tensor<4x8xf32>) {
+    %row = flow.dispatch.workgroup.id[0] : index
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = arith.constant 8 : index
+    %zero = arith.constant 0.0 : f32
+    %empty = tensor.empty() : tensor<1x8xf32>
+    %f = iree_codegen.ukernel.generic "fill" outs(%empty : tensor<1x8xf32>) (%n, %x : index, f32) fn_def_attrs {hal.import.static} strided_dims([[1]]) -> tensor<1x8xf32>
+    %part = tensor.extract_slice %f[0, 0] [1, 4] [1, 1] : tensor<1x8xf32> to tensor<1x4xf32>
+    CALL
+    %z = tensor.insert_slice %r into %a[%row, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<4x8xf32>
+    flow.return %z : tensor<4x8xf32>
+  } count(%g: index) -> (index, index, index) {
+    %one = arith.constant 1 : index
+    flow.return %g, %one, %one : index, index, index
+  }
+  return %y : tensor<4x8xf32>
+}
+"""
+CALL = '%q = iree_codegen.ukernel.generic "add_in_place" outs(%f : tensor<1x8xf32>) (%n, %x : index, f32) fn_def_attrs {hal.import.static} strided_dims([[1]]) -> tensor<1x8xf32>'
+FINAL_CALL = '%r = iree_codegen.ukernel.generic "add_in_place" outs(%q : tensor<1x8xf32>) (%n, %w : index, f32) fn_def_attrs {hal.import.static} strided_dims([[1]]) -> tensor<1x8xf32>'
+LOOP = "%w = scf.for %i = %c0 to %n step %c1 iter_args(%old = %zero) -> (f32) {"
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        pytest.param(["%w = tensor.extract %f[%c0, %c1] : tensor<1x8xf32>", CALL, FINAL_CALL], id="before"),
+        pytest.param([LOOP, "%v = tensor.extract %f[%c0, %i] : tensor<1x8xf32>\nscf.yield %v : f32 }", CALL, FINAL_CALL], id="loop-before"),
+        pytest.param([CALL, "%w = tensor.extract %q[%c0, %c1] : tensor<1x8xf32>", FINAL_CALL], id="result"),
+        pytest.param([CALL, "%d = tensor.dim %f, %c1 : tensor<1x8xf32>\n%w = arith.constant 1.0 : f32", FINAL_CALL], id="size"),
+    ],
+)  # fmt: skip
+def test_a_tensor_is_read_before_a_microkernel_overwrites_it(reads: list[str]) -> None:
+    assert "@add_in_place" in compile_to("dispatches", IN_PLACE_TWICE.replace("CALL", "\n".join(reads)))
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        pytest.param([CALL, "%w = tensor.extract %f[%c0, %c1] : tensor<1x8xf32>", FINAL_CALL], id="after"),
+        pytest.param([CALL, "%w = tensor.extract %part[%c0, %c1] : tensor<1x4xf32>", FINAL_CALL], id="slice"),
+        pytest.param([CALL, LOOP, "%v = tensor.extract %f[%c0, %i] : tensor<1x8xf32>\nscf.yield %v : f32 }", FINAL_CALL], id="nested"),
+        pytest.param([LOOP, "%v = tensor.extract %f[%c0, %i] : tensor<1x8xf32>", CALL, "scf.yield %v : f32 }", FINAL_CALL.replace("%q", "%f")], id="next-iteration"),
+        pytest.param([LOOP, CALL, "scf.yield %old : f32 }", "%v = tensor.extract %f[%c0, %c1] : tensor<1x8xf32>", FINAL_CALL.replace("%q", "%f")], id="after-the-loop"),
+        pytest.param([LOOP, CALL, "scf.yield %old : f32 }", FINAL_CALL.replace("%q", "%f")], id="call-in-next-iteration"),
+    ],
+)  # fmt: skip
+def test_a_read_after_a_microkernel_has_overwritten_a_tensor_is_refused(reads: list[str]) -> None:
+    with pytest.raises(CompileError, match="a tensor is used after a microkernel has overwritten it"):
+        compile_to("dispatches", IN_PLACE_TWICE.replace("CALL", "\n".join(reads)))
+
+
 NO_COUNT = """
 func.func @total(%a: tensor<?x?xf32>) -> tensor<3x4xf32> {
   %c0 = arith.constant 0 : index

@@ -1,10 +1,15 @@
-"""Loads of a dispatch body whose elements are overwritten, because tensors are computed in the memory of bindings."""
+"""Tensors of a dispatch body whose elements are overwritten, because others are computed in their memory."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import LOADS, STORES, base_of, final_write_of, slice_of
+
+EXECUTED_ONCE = ("affine.if", "scf.execute_region", "scf.if", "scf.index_switch")
+"""Operations that execute a region at most once. Others with regions are loops."""
 
 
 class Overwrites:
@@ -68,6 +73,54 @@ def store_of(value: SSAValue) -> Operation | None:
     while final_write is not None and final_write.name == "tensor.insert_slice":
         final_write = final_write_of(final_write.results[0])
     return final_write if final_write is not None and final_write.name in STORES else None
+
+
+def later_reader(value: SSAValue, op: Operation) -> Operation | None:
+    """Return an operation that may read elements of a tensor, or of a slice of it, after `op`; None if there is none.
+
+    Args:
+        value: The tensor.
+        op: The operation that overwrites it. In a loop, it may read the tensor itself in the next iteration.
+    """
+    return next((reader for reader in _readers_of(value) if _may_execute_after(reader, op, value)), None)
+
+
+def _readers_of(value: SSAValue) -> Iterator[Operation]:
+    """Yield the operations that read elements of a tensor, of the tensor itself or of a slice of it."""
+    for use in value.uses:
+        user = use.operation
+        if user.name == "tensor.extract_slice":  # a view, which reads nothing until it is used
+            yield from _readers_of(user.results[0])
+        elif user.name != "tensor.dim":
+            yield user
+
+
+def _may_execute_after(user: Operation, op: Operation, value: SSAValue) -> bool:
+    """Return whether an operation may execute after `op`, with the same instance of a tensor that both use.
+
+    In a loop, every operation of the body may execute after `op`, in the next iteration. A tensor that the loop's body
+    defines is another instance in each iteration. An empty tensor that `op` overwrites has no elements to lose: `op`
+    may overwrite it again in the next iteration.
+
+    Args:
+        user: An operation that uses the tensor.
+        op: An operation that uses the tensor, maybe in another region; may be `user`.
+        value: The tensor.
+    """
+    if user is op and isinstance(value.owner, Operation) and value.owner.name == "tensor.empty":
+        return False
+    defining_block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    before: Operation | None = op  # `op`, or the operation around it, in each of the blocks around `op`
+    while before is not None and before.parent is not None:
+        after = before.parent.find_ancestor_op_in_block(user)
+        if after is not None and before.is_before_in_block(after):
+            return True
+        if before.parent is defining_block:
+            return False
+        before = before.parent_op()
+        if before is not None and before.name not in EXECUTED_ONCE and before.is_ancestor(user):
+            return True
+    return False
 
 
 def _may_overwrite(store: Operation, load: Operation) -> bool:

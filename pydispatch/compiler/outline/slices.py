@@ -33,14 +33,11 @@ from pydispatch.compiler.analysis.destinations import (
     slice_of,
 )
 from pydispatch.compiler.outline.microkernels import Microkernels, strided_dims
-from pydispatch.compiler.outline.overwrites import Overwrites, store_of
+from pydispatch.compiler.outline.overwrites import EXECUTED_ONCE, Overwrites, later_reader, store_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_codegen
-
-# Operations that execute a region at most once. Others with regions are loops.
-_EXECUTED_ONCE = ("affine.if", "scf.execute_region", "scf.if", "scf.index_switch")
 
 
 class KernelBody(ABC):
@@ -153,7 +150,7 @@ class KernelBody(ABC):
                 "slices (tensor.extract_slice, tensor.insert_slice), tensor.extract, tensor.dim and "
                 "iree_codegen.ukernel.generic are; leave other operations outside, where the compiler fuses them",
             )
-        if op.name not in _EXECUTED_ONCE:  # an iteration of a loop follows the stores of earlier iterations
+        if op.name not in EXECUTED_ONCE:  # an iteration of a loop follows the stores of earlier iterations
             for inner in walk(op):
                 if inner.name in STORES:
                     self._overwrites.record_store_of_iteration(inner)
@@ -374,8 +371,8 @@ class KernelBody(ABC):
                 continue
             is_output = index >= len(op.inputs)
             if is_output:
-                self._check_last_use(value, op)
                 self._check_current(value, store_of(value))  # the microkernel may read what it overwrites
+                self._check_last_use(value, op)
             arguments += self._tensor_arguments(
                 self.to_write(value) if is_output else self.to_read(value), op, tensor_index
             )
@@ -407,16 +404,20 @@ class KernelBody(ABC):
         return [base_pointer, offset, *(strides[d] for d in strided_dims(op, tensor_index, rank))]
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:
-        """Check that no later operation reads a tensor that a microkernel overwrites; raise CompileError otherwise.
+        """Check that no operation reads a tensor after a microkernel has overwritten it; raise CompileError otherwise.
 
         Tensors from outside the body are exempt, because the dispatch copies them.
+
+        Args:
+            value: The tensor.
+            op: The call of the microkernel.
         """
         if self.is_outer(value):
             return
-        for use in value.uses:
-            user = use.operation
-            if user is not op and user.parent is op.parent and op.parent is not None and op.is_before_in_block(user):
-                raise CompileError(
-                    "a tensor is used after a microkernel has overwritten it", location_of(user),
-                    "use the result of the microkernel instead",
-                )  # fmt: skip
+        reader = later_reader(value, op)
+        if reader is not None:
+            raise CompileError(
+                "a tensor is used after a microkernel has overwritten it", location_of(reader),
+                "use the result of the microkernel, or read the tensor before the call; a tensor that is overwritten "
+                "in a loop must be defined in the loop",
+            )  # fmt: skip
