@@ -220,6 +220,63 @@ def test_words_that_no_assembler_writes() -> None:
     refused(at + 4, 163, "instruction 163 of GLSL.std.450")
 
 
+EXTENDED_TYPES = """%double = OpTypeFloat 64
+%dvec4 = OpTypeVector %double 4
+%mat4 = OpTypeMatrix %vec4 4
+%mat4x3 = OpTypeMatrix %vec4 3
+%dmat4 = OpTypeMatrix %dvec4 4
+%ushort = OpTypeInt 16 0
+%floatpair = OpTypeStruct %float %float
+%doublepair = OpTypeStruct %float %double
+%exponent = OpTypeStruct %float %uint
+%shortexponent = OpTypeStruct %float %ushort
+%pdouble = OpTypePointer Function %double
+%puint = OpTypePointer Function %uint
+%pushort = OpTypePointer Function %ushort
+%square = OpConstantNull %mat4
+%wide = OpConstantNull %mat4x3
+%two = OpConstant %double 2
+"""
+EXTENDED_VARIABLES = """%wholef = OpVariable %plocalf Function
+%wholed = OpVariable %pdouble Function
+%power = OpVariable %puint Function
+%shortpower = OpVariable %pushort Function
+"""
+
+
+def extended(instruction: str) -> bytes:
+    """VALID with `%r = OpExtInst {instruction}`, and with matrices, doubles and variables for it."""
+    type_, rest = instruction.split(maxsplit=1)
+    text = VALID.replace("OpCapability Shader\n", "OpCapability Shader\nOpCapability Float64\nOpCapability Int16\n", 1)
+    text = text.replace("%array = ", f"{EXTENDED_TYPES}%array = ", 1)
+    text = text.replace("%px = ", f"{EXTENDED_VARIABLES}%px = ", 1)
+    return assembled(text.replace("%dot = ", f"%r = OpExtInst {type_} %glsl {rest}\n%dot = ", 1))
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "%float Determinant %square", "%mat4 MatrixInverse %square", "%float Modf %old %wholef", "%float Frexp %old %power",
+        "%floatpair ModfStruct %old", "%exponent FrexpStruct %old", "%vec4 Refract %halves %halves %half",
+    ],
+)  # fmt: skip
+def test_extended_instructions_with_types_of_their_own(instruction: str) -> None:
+    check(extended(instruction), "x.spv")
+    subprocess.run(["spirv-val", "--target-env", "vulkan1.1", "-"], input=extended(instruction), check=True)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "%vec4 Determinant %square", "%double Determinant %square", "%float Determinant %wide", "%float MatrixInverse %square",
+        "%dmat4 MatrixInverse %square", "%mat4x3 MatrixInverse %wide", "%float Determinant %halves",
+    ],
+)  # fmt: skip
+def test_extended_instructions_with_other_types_are_refused(instruction: str) -> None:
+    with pytest.raises(pd.ArtifactError, match=r"instruction \d+ of GLSL.std.450, or operands, that do not fit"):
+        check(extended(instruction), "x.spv")
+
+
 def test_the_work_is_linear() -> None:
     """Twice the instructions, twice the calls: a struct of many members with a chain into each, and many variables."""
 

@@ -110,8 +110,22 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
         second_kind = "f" if instruction == _Glsl.MODF_STRUCT else "i"
         return is_operand_valid and _is_pair(code, inst.type_id, shapes[0], second_kind)
     if instruction in (_Glsl.DETERMINANT, _Glsl.MATRIX_INVERSE):
-        return len(positions) == 1 and code.declared.opcode(code.operand_type(inst, positions[0])) == Op.TYPE_MATRIX
+        return len(positions) == 1 and _fits_square_matrix(
+            code, inst, instruction, code.operand_type(inst, positions[0])
+        )
     return False
+
+
+def _fits_square_matrix(code: FunctionChecker, inst: SpirvInstruction, instruction: int, operand: int) -> bool:
+    """Return whether a type `operand` is a square matrix, and the result has the type of its elements, for a
+    Determinant, or its own type, for a MatrixInverse."""
+    op, words = code.declared.type(operand)
+    column = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
+    if column is None or column.count != words[1]:
+        return False
+    if instruction == _Glsl.MATRIX_INVERSE:
+        return inst.type_id == operand
+    return code.declared.shape(inst.type_id) == Shape(column.kind, column.width, count=1)
 
 
 def _is_float(shape: Shape | None) -> bool:
