@@ -270,6 +270,8 @@ def test_extended_instructions_with_types_of_their_own(instruction: str) -> None
     [
         "%vec4 Determinant %square", "%double Determinant %square", "%float Determinant %wide", "%float MatrixInverse %square",
         "%dmat4 MatrixInverse %square", "%mat4x3 MatrixInverse %wide", "%float Determinant %halves",
+        "%float Modf %old %wholed", "%float Modf %old %power", "%float Frexp %old %shortpower", "%float Frexp %old %wholef",
+        "%doublepair ModfStruct %old", "%exponent ModfStruct %old", "%shortexponent FrexpStruct %old", "%floatpair FrexpStruct %old",
     ],
 )  # fmt: skip
 def test_extended_instructions_with_other_types_are_refused(instruction: str) -> None:

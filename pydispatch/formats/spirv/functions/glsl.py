@@ -103,12 +103,19 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
     if instruction == _Glsl.REFRACT:  # the third operand, the ratio of indices of refraction, is a scalar
         return len(shapes) == 3 and result is not None and shapes[:2] == [result, result] and _is_float(shapes[2])
     if instruction in (_Glsl.MODF, _Glsl.FREXP):
-        fits = len(shapes) == 2 and result is not None and shapes[0] == result and _is_float(result)
-        return fits and _fits_second_result(code, inst, positions[1], "f" if instruction == _Glsl.MODF else "i")
+        if len(shapes) != 2 or result is None or shapes[0] != result or not _is_float(result):
+            return False
+        pointer = code.pointer(inst, positions[1])
+        return pointer.storage not in READ_ONLY and code.declared.shape(pointer.type) == _second_result(
+            instruction, result
+        )
     if instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):
-        is_operand_valid = len(shapes) == 1 and _is_float(shapes[0])
-        second_kind = "f" if instruction == _Glsl.MODF_STRUCT else "i"
-        return is_operand_valid and _is_pair(code, inst.type_id, shapes[0], second_kind)
+        operand = shapes[0] if len(shapes) == 1 else None
+        return (
+            operand is not None
+            and _is_float(operand)
+            and _is_pair(code, inst.type_id, operand, _second_result(instruction, operand))
+        )
     if instruction in (_Glsl.DETERMINANT, _Glsl.MATRIX_INVERSE):
         return len(positions) == 1 and _fits_square_matrix(
             code, inst, instruction, code.operand_type(inst, positions[0])
@@ -143,21 +150,15 @@ def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: in
     return fits and operand is not None and result == Shape("f", operand.width, count=1)
 
 
-def _fits_second_result(code: FunctionChecker, inst: SpirvInstruction, position: int, kind: str) -> bool:
-    """Return whether the operand in word `position` is a writable pointer to as many components of `kind` ("i" or "f")
-    as the result has."""
-    pointer = code.pointer(inst, position)
-    result, second = code.declared.shape(inst.type_id), code.declared.shape(pointer.type)
-    if pointer.storage in READ_ONLY or result is None or second is None:
-        return False
-    return second.count == result.count and second.kind == kind
+def _second_result(instruction: int, operand: Shape) -> Shape:
+    """Return the shape of the second result of a Modf or Frexp, with a pointer or a struct, of an operand.
+
+    It is the operand's own shape for the integral part, and 32-bit integers for the exponent.
+    """
+    return operand if instruction in (_Glsl.MODF, _Glsl.MODF_STRUCT) else Shape("i", 32, operand.count)
 
 
-def _is_pair(code: FunctionChecker, type_: int, first: Shape | None, second_kind: str) -> bool:
-    """Return whether a type is a struct of two members: one of shape `first` (None: no scalar or vector, which does not
-    fit), and one with as many components of `second_kind`, "i" or "f"."""
+def _is_pair(code: FunctionChecker, type_: int, first: Shape, second: Shape) -> bool:
+    """Return whether a type is a struct of two members of these shapes."""
     members = [code.declared.shape(member) for member in code.declared.parts(type_).types]
-    if code.declared.opcode(type_) != Op.TYPE_STRUCT or len(members) != 2 or members[0] != first:
-        return False
-    second = members[1]
-    return first is not None and second is not None and second.count == first.count and second.kind == second_kind
+    return code.declared.opcode(type_) == Op.TYPE_STRUCT and members == [first, second]
