@@ -272,6 +272,7 @@ def test_extended_instructions_with_types_of_their_own(instruction: str) -> None
         "%dmat4 MatrixInverse %square", "%mat4x3 MatrixInverse %wide", "%float Determinant %halves",
         "%float Modf %old %wholed", "%float Modf %old %power", "%float Frexp %old %shortpower", "%float Frexp %old %wholef",
         "%doublepair ModfStruct %old", "%exponent ModfStruct %old", "%shortexponent FrexpStruct %old", "%floatpair FrexpStruct %old",
+        "%vec4 Refract %halves %halves %halves", "%float Refract %old %old %halves", "%vec4 Refract %halves %halves %zero",
     ],
 )  # fmt: skip
 def test_extended_instructions_with_other_types_are_refused(instruction: str) -> None:

@@ -101,31 +101,29 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
     if instruction == _Glsl.CROSS:
         return result is not None and result.count == 3 and result.kind == "f" and shapes == [result, result]
     if instruction == _Glsl.REFRACT:  # the third operand, the ratio of indices of refraction, is a scalar
-        return len(shapes) == 3 and result is not None and shapes[:2] == [result, result] and _is_float(shapes[2])
+        is_ratio_valid = len(shapes) == 3 and _is_float_scalar(shapes[2])
+        return is_ratio_valid and result is not None and shapes[:2] == [result, result]
     if instruction in (_Glsl.MODF, _Glsl.FREXP):
         if len(shapes) != 2 or result is None or shapes[0] != result or not _is_float(result):
             return False
         pointer = code.pointer(inst, positions[1])
-        return pointer.storage not in READ_ONLY and code.declared.shape(pointer.type) == _second_result(
-            instruction, result
-        )
+        second = code.declared.shape(pointer.type)
+        return pointer.storage not in READ_ONLY and second == _second_result(instruction, result)
     if instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):
         operand = shapes[0] if len(shapes) == 1 else None
-        return (
-            operand is not None
-            and _is_float(operand)
-            and _is_pair(code, inst.type_id, operand, _second_result(instruction, operand))
-        )
+        if operand is None or not _is_float(operand):
+            return False
+        return _is_pair(code, inst.type_id, operand, _second_result(instruction, operand))
     if instruction in (_Glsl.DETERMINANT, _Glsl.MATRIX_INVERSE):
-        return len(positions) == 1 and _fits_square_matrix(
-            code, inst, instruction, code.operand_type(inst, positions[0])
-        )
+        return len(positions) == 1 and _fits_matrix(code, inst, instruction, code.operand_type(inst, positions[0]))
     return False
 
 
-def _fits_square_matrix(code: FunctionChecker, inst: SpirvInstruction, instruction: int, operand: int) -> bool:
-    """Return whether a type `operand` is a square matrix, and the result has the type of its elements, for a
-    Determinant, or its own type, for a MatrixInverse."""
+def _fits_matrix(code: FunctionChecker, inst: SpirvInstruction, instruction: int, operand: int) -> bool:
+    """Return whether the types of a Determinant or MatrixInverse are valid.
+
+    The type `operand` is a square matrix. The result has its element type, or for a MatrixInverse its own type.
+    """
     op, words = code.declared.type(operand)
     column = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
     if column is None or column.count != words[1]:
@@ -138,6 +136,11 @@ def _fits_square_matrix(code: FunctionChecker, inst: SpirvInstruction, instructi
 def _is_float(shape: Shape | None) -> bool:
     """Return whether a shape is of floats; None is the shape of other types than scalars and vectors."""
     return shape is not None and shape.kind == "f"
+
+
+def _is_float_scalar(shape: Shape | None) -> bool:
+    """Return whether a shape is of one float, of any width."""
+    return shape is not None and shape.kind == "f" and shape.count == 1
 
 
 def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: int) -> bool:
