@@ -180,9 +180,9 @@ def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
         raise SystemError_(error.errno, f"cannot write {what}: {error.strerror or error}", os.fspath(path)) from None
 
 
-@dataclass
+@dataclass(eq=False)
 class Reads:
-    """Record of file accesses.
+    """Record of file accesses. Records are compared by identity: each belongs to one `recording()` block.
 
     Attributes:
         existing: Paths that were read.
@@ -208,8 +208,7 @@ def recording() -> Iterator[Reads]:
     try:
         yield reads
     finally:
-        # Not `remove`: records with equal paths are equal.
-        _recorders[:] = [recorder for recorder in _recorders if recorder is not reads]
+        _recorders.remove(reads)  # one atomic operation: another thread may begin or end a block at any time
 
 
 def record_accesses(existing: Iterable[str] = (), missed: Iterable[str] = ()) -> None:

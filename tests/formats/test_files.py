@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -133,3 +137,37 @@ def test_a_broken_compiler_package(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert "its half is missing; install it again" in done.stdout
+
+
+def test_a_record_begins_while_another_ends() -> None:
+    """Another thread may run before any instruction of the interpreter: here, it enters a block before each of them."""
+
+    def end_and_begin(step: int) -> list[AbstractContextManager[files.Reads]]:
+        """End a block; return the block that is entered before instruction `step` of that, none after the last one."""
+        steps = iter(range(1_000_000))
+        entered: list[AbstractContextManager[files.Reads]] = []
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            frame.f_trace_opcodes = frame.f_code.co_filename == files.__file__
+            if event == "opcode" and next(steps) == step:
+                entered.append(files.recording())
+                records.append(entered[0].__enter__())
+            return trace
+
+        ending, earlier = files.recording(), sys.gettrace()
+        ending.__enter__()
+        sys.settrace(trace)
+        try:
+            ending.__exit__(None, None, None)
+        finally:
+            sys.settrace(earlier)
+        return entered
+
+    records: list[files.Reads] = []
+    step = 0
+    while entered := end_and_begin(step):
+        files.record_accesses([f"{step}.c"])
+        entered[0].__exit__(None, None, None)
+        step += 1
+    assert step > 1
+    assert [record.existing for record in records] == [{f"{step}.c"} for step in range(len(records))]
