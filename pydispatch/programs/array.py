@@ -240,6 +240,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     __int__ = __float__ = __index__
 
+    def __pow__(self, exponent: Any) -> Any:
+        """Record a power. As in NumPy, x ** 2 is numpy.square(x), which is i8 for conditions, unlike numpy.power."""
+        return np.square(self) if type(exponent) is int and exponent == 2 else super().__pow__(exponent)
+
     def __iter__(self) -> Iterator[Array]:
         for index in range(len(self)):
             yield self[index]

@@ -303,6 +303,7 @@ def test_python_runs_the_function() -> None:
     assert f.specialize(scale=3)(np.array([9], np.float32))[0] == 9
 
 
+BITS = np.array([False, False, True])
 ZEROS = np.array([[0, 3], [-2, 0], [0, -1], [7, -4]], np.int32)
 EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "floor_divide by 0": (lambda x, y: x // y, (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
@@ -317,6 +318,11 @@ EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "fabs of integers": (lambda x: np.fabs(x), (np.int32([-3, 0, 100]),)),
     "heaviside of integers": (lambda x: np.heaviside(x, 0.5), (np.int16([-3, 0, 100]),)),
     "square of conditions": (lambda x: np.square(x), (np.array([True, False]),)),
+    "a square of conditions by the operator": (lambda x: x**2, (np.array([True, False]),)),
+    "powers of conditions": (
+        lambda x: np.stack([np.power(x, 2), x**3, x**True]) + x ** np.int8(2), (np.array([True, False]),),
+    ),
+    "powers of conditions to conditions": (lambda x, y: x**y, (BITS, BITS[::-1].copy())),
     "concatenate all": (lambda x, y: np.concatenate([x, y], axis=None), (F, G)),
 }  # fmt: skip
 

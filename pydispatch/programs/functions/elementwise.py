@@ -170,6 +170,8 @@ def power(trace: Trace, a: Any, b: Any) -> Array:
         square = elementwise.binary(trace, "mul", x, x)
         return Array(trace, square if b == 2 else elementwise.binary(trace, "mul", square, x))
     x, y = promoted(trace, a, b)
+    if x.dtype.is_bool:  # NumPy computes powers of conditions in i8
+        x, y = (elementwise.convert(trace, operand, I8) for operand in (x, y))
     if x.dtype.is_integer and y.numbers is not None and (y.numbers < 0).any():
         raise trace.fail(f"{x} to a negative power", "a power of integers is an integer: x.astype(float) ** -1")
     return Array(trace, elementwise.binary(trace, "pow", x, y))
