@@ -157,6 +157,26 @@ def test_sizes_that_a_call_does_not_broadcast_are_refused(function: Callable[[An
         program(x, y)
 
 
+def test_parts_that_do_not_divide_an_axis_are_refused() -> None:
+    @pd.program
+    def halves(x: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        return np.split(x, 2)[0]
+
+    np.testing.assert_array_equal(halves(np.arange(6, dtype=np.float32)), [0, 1, 2])
+    line = f"{Path(__file__).name}:{halves.function.__code__.co_firstlineno + 2}"
+    message = rf"f32\[n\] cannot be divided into 2 equal parts along axis 0: 1 elements are left over.*{line}:"
+    with pytest.raises(pd.InvalidArgumentError, match=message):
+        halves(np.arange(5, dtype=np.float32))
+
+
+def test_parts_are_at_least_one() -> None:
+    def refused(x: Matrix) -> Any:
+        return np.split(x, -2, axis=1)
+
+    with pytest.raises(pd.CompileError, match="cannot be divided into -2 equal parts along axis 1"):
+        pd.program(refused).module()
+
+
 def test_exceptions_of_the_function_are_its_own() -> None:
     @pd.program
     def raises(x: Matrix) -> Any:

@@ -92,8 +92,10 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     axis = shapes.axis_of(trace, axis, x.rank)
     size = x.shape[axis]
     if isinstance(parts, int):
-        if isinstance(size, int) and size % parts:
-            raise trace.fail(f"{x} cannot be divided into {parts} equal parts along axis {axis}")
+        message = f"{x} cannot be divided into {parts} equal parts along axis {axis}"
+        if parts < 1 or (isinstance(size, int) and size % parts):
+            raise trace.fail(message, "give the positions that begin the parts but the first, as a list")
+        trace.require_equal(size % parts, 0, f"{message}: {{a}} elements are left over")
         sizes = [size // parts] * parts
     else:
         ends = [*parts, size]
