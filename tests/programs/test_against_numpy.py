@@ -198,6 +198,7 @@ NOT_HERE = {
 """Other names of what cases call, and those of tests of their own."""
 
 ENDS = np.array([0, -0.0, 1, -3, 3e38, -3e38, 1e-40, np.inf, -np.inf, np.nan, 5, np.nan], np.float32)
+BYTES = np.uint8([[200, 250], [250, 3], [100, 255]])
 HOLES = np.where(F > 1, np.nan, F).astype(np.float32)
 MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "inverse functions": (lambda x: np.arcsin(x) + np.arccos(x) + np.arctanh(x) + np.arccosh(x + 2), (F / 8,)),
@@ -263,6 +264,18 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "nan_to_num with values": (lambda x: np.nan_to_num(x, nan=1, posinf=2, neginf=3), (ENDS,)),
     "count_nonzero": (lambda x: np.count_nonzero(x > 0, axis=1), (F,)),
     "average": (lambda x, y: np.average(x, axis=1, weights=y) + np.average(x, axis=1), (F, abs(G))),
+    "average of integers": (
+        lambda x, y: np.average(x, axis=0, weights=x) + np.average(x, axis=0, weights=y),
+        (BYTES, BYTES[::-1].copy()),
+    ),
+    "average of i8 with weights of f16": (
+        lambda x, y: np.average(x, weights=y),
+        (I.astype(np.int8), J.astype(np.float16)),
+    ),
+    "average along two axes": (
+        lambda x, y: np.average(x.reshape(-1, 2, 3), axis=(2, 0), weights=y[:, :3].T),
+        (F, abs(F) + 1),
+    ),
     "average with weights for each": (lambda x, y: np.average(x, axis=1, weights=y), (F, J)),
     "inner": (np.inner, (F, F + 1)),
     "isclose": (lambda x, y: np.isclose(x, y) | np.isclose(x, y + 9, equal_nan=True), (ENDS, ENDS)),

@@ -177,6 +177,31 @@ def test_parts_are_at_least_one() -> None:
         pd.program(refused).module()
 
 
+@pytest.mark.parametrize(("axis", "weights", "message"), [
+    (None, np.ones(4), "their shapes differ"), (None, np.ones((1, 4)), "their shapes differ"),
+    (1, np.ones(3), "their sizes differ along axis=1"), (1, np.ones((3, 4)), "their sizes differ along axis=1"),
+])  # fmt: skip
+def test_weights_that_do_not_fit_are_refused(axis: int | None, weights: Any, message: str) -> None:
+    def refused(x: Annotated[np.ndarray, pd.f64[2, 4]]) -> Any:
+        return np.average(x, axis=axis, weights=weights)
+
+    with pytest.raises((TypeError, ValueError)):
+        refused(np.ones((2, 4)))
+    with pytest.raises(pd.CompileError, match=rf"numpy.average of f64\[2, 4\].*{message}"):
+        pd.program(refused).module()
+
+
+def test_weights_whose_number_a_call_does_not_fit_are_refused() -> None:
+    @pd.program
+    def average(x: Annotated[np.ndarray, pd.f64["n", "m"]], weights: Annotated[np.ndarray, pd.f64["k"]]) -> Any:
+        return np.average(x, axis=1, weights=weights)
+
+    x, weights = np.arange(6.0).reshape(2, 3), np.array([1.0, 2, 5])
+    np.testing.assert_allclose(average(x, weights), np.average(x, axis=1, weights=weights))
+    with pytest.raises(pd.InvalidArgumentError, match="1 weights along axis 1 of size 3"):
+        average(x, weights[:1])
+
+
 def test_exceptions_of_the_function_are_its_own() -> None:
     @pd.program
     def raises(x: Matrix) -> Any:

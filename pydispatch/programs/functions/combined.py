@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pydispatch.graph.sizes import differ
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import shapes
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import division_operands, floats
+from pydispatch.programs.functions.common import division_operands, floats, ordered_axes, promoted
 from pydispatch.programs.trace import Trace
 
 
@@ -183,15 +186,39 @@ def count_nonzero(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False
 
 
 def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
-    """Return the mean along axes, weighted by `weights`: an array of a's shape, or a vector along the one `axis`."""
+    """Return the mean along axes, weighted by `weights`: an array of a's shape, or one with the axes in `axis` only.
+
+    Integers are averaged in f64, as in NumPy.
+    """
     if weights is None:
         return np.mean(a, axis=axis)
-    w: Any = Array(trace, trace.tensor_of(weights))
-    if isinstance(axis, int) and w.ndim == 1 and a.ndim > 1:
-        shape = [1] * a.ndim
-        shape[axis] = a.shape[axis]
-        w = np.broadcast_to(np.reshape(w, tuple(shape)), a.shape)
-    return np.sum(a * w, axis=axis) / np.sum(w, axis=axis)
+    numbers = Array(trace, division_operands(trace, a)[0])
+    x, w = promoted(trace, numbers, Array(trace, trace.tensor_of(weights)))
+    values, factors = Array(trace, x), Array(trace, _along_axes_of(trace, x, w, axis))
+    return np.sum(values * factors, axis=axis) / np.sum(factors, axis=axis)
+
+
+def _along_axes_of(trace: Trace, x: Tensor, weights: Tensor, axis: Any) -> Tensor:
+    """Return the weights of an average of x along axes with the rank of x, and the size 1 along axes that they lack.
+
+    Raise CompileError unless they have the shape of x, or the sizes of the axes in `axis`, in this order.
+    """
+    what = f"numpy.average of {x} with weights {weights}"
+    if x.rank == weights.rank and not any(map(differ, x.shape, weights.shape)):
+        axes = list(range(x.rank))
+    elif axis is None:
+        raise trace.fail(
+            f"{what}: their shapes differ",
+            "give the axes of the weights as axis=, or weights of the shape of the array",
+        )
+    else:
+        axes = ordered_axes(trace, axis, x.rank)
+    if len(axes) != weights.rank or any(differ(x.shape[d], n) for d, n in zip(axes, weights.shape, strict=True)):
+        raise trace.fail(f"{what}: their sizes differ along axis={axis}", "give one weight per position along the axes")
+    for along, size in zip(axes, weights.shape, strict=True):
+        trace.require_equal(size, x.shape[along], f"{what}: {{a}} weights along axis {along} of size {{b}}")
+    ascending = shapes.transpose(trace, weights, [axes.index(along) for along in sorted(axes)])
+    return shapes.reshape(trace, ascending, [n if along in axes else 1 for along, n in enumerate(x.shape)])
 
 
 def inner(trace: Trace, a: Any, b: Any) -> Any:
