@@ -272,9 +272,11 @@ def ceil_divide(context: CallContext, node: ast.Call, arguments: list[Entity]) -
     """Emit `cdiv(a, b)`: a / b rounded up, for integers."""
     check_count(context, node, arguments, min_count=2)
     a, b = number(context, node.args[0], arguments[0]), number(context, node.args[1], arguments[1])
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return context.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
     type = joined(a, b, "cdiv")
+    if type not in INTEGERS:
+        raise context.error(node, f"cdiv of {type}", "cdiv takes whole numbers; of floats write pydispatch.ceil(a / b)")
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return context.folding(node, lambda: Literal(-(-a.value // b.value)))
     x, y = cast(context.writer, a, type), cast(context.writer, b, type)
     operation = "arith.ceildivui" if type in UNSIGNED else "arith.ceildivsi"
     return context.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
