@@ -379,7 +379,9 @@ def negated(writer: Writer, value: Number) -> Number:
 def inverted(writer: Writer, value: Number) -> Number:
     """Emit `~` of an integer or `not` of a condition, or evaluate it for a literal."""
     if isinstance(value, Literal):
-        return Literal(not value.value if isinstance(value.value, bool) else ~int(value.value))
+        if not isinstance(value.value, int):
+            raise TypeMismatch(f"'~' of the number {value.value!r}", "write a whole number")
+        return Literal(not value.value if isinstance(value.value, bool) else ~value.value)
     if is_float(value.type):
         raise TypeMismatch(f"'~' of {value.type}", "use pydispatch.bitcast(value, pydispatch.i32) for its bits")
     ones = writer.constant(True if value.type == "i1" else -1, value.type)
