@@ -365,10 +365,11 @@ class Expressions(Subscripts):
     def _named_tuple(self, node: ast.Call, kind: Any, arguments: list[Entity]) -> TupleValue:
         """Return the tuple that a call of `kind`, a NamedTuple class, gives. Raise CompileError for wrong arguments."""
         names: tuple[str, ...] = kind._fields
-        values = {name: known(default) for name, default in kind._field_defaults.items()}
-        values |= dict(zip(names, arguments, strict=False))
-        values |= {keyword.arg or "**": self.evaluate(keyword.value) for keyword in node.keywords}
-        if len(arguments) > len(names) or values.keys() != set(names):
+        defaults = {name: known(default) for name, default in kind._field_defaults.items()}
+        in_order = dict(zip(names, arguments, strict=False))
+        by_name = {keyword.arg or "**": self.evaluate(keyword.value) for keyword in node.keywords}
+        values = {**defaults, **in_order, **by_name}
+        if len(arguments) > len(names) or in_order.keys() & by_name.keys() or values.keys() != set(names):
             raise self.error(
                 node, f"'{kind.__name__}' has {', '.join(names)}, and this call does not give these",
                 "give each value once, in order or by its name",
