@@ -287,9 +287,13 @@ def length(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
     check_count(context, node, arguments, min_count=1)
     if isinstance(arguments[0], TupleValue):
         return Literal(len(arguments[0].items))
-    if isinstance(arguments[0], MemoryRef):
+    if isinstance(arguments[0], MemoryRef) and arguments[0].shape:
         return arguments[0].shape[0]
-    raise context.error(node, f"len of {described(arguments[0])}", "views and tuples have one")
+    remedy = "views and tuples have one"
+    if isinstance(arguments[0], MemoryRef):
+        name = ast.unparse(node.args[0])
+        remedy = f"a view without dimensions has one element, {name}[()]"
+    raise context.error(node, f"len of {described(arguments[0])}", remedy)
 
 
 def zipped(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
