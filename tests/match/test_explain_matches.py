@@ -70,6 +70,15 @@ def test_structured_matchers_say_which_check_failed() -> None:
     assert report.near["@match"][0].reason != ""
 
 
+@pytest.mark.parametrize("dim", [2, -3])
+def test_a_dimension_that_a_tensor_lacks_states_the_rank_that_it_needs(dim: int) -> None:
+    from test_transform_spec import ARGMAX_SPEC
+
+    text = ARGMAX_SPEC.replace("dim_is_multiple_of %in0[1]", f"dim_is_multiple_of %in0[{dim}]")
+    report, _ = dry_run(cases.ARGMAX, transform_spec=text)
+    assert [m.reason for m in report.near["@match"]] == ["expected at least 3 sizes, got tensor<1x128xf32>"]
+
+
 def test_predicates_are_explained() -> None:
     @pd.pattern
     def square(a: pd.f32["n"], b: pd.f32["n"]):

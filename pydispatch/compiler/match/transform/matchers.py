@@ -150,10 +150,10 @@ def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]
     if not isinstance(value.type, TensorType):
         reject(f"expected a tensor, got {value.type}", op=None, depth=STRUCTURE_AGREES)
     rank, dim = len(value.type.get_shape()), op.dim.value.data
-    dim += rank if dim < 0 else 0
-    if not 0 <= dim < rank:
-        reject(f"expected more than {op.dim.value.data} sizes, got {value.type}", op=None, depth=STRUCTURE_AGREES)
-    return value, dim
+    least_rank = dim + 1 if dim >= 0 else -dim
+    if rank < least_rank:
+        reject(f"expected at least {least_rank} sizes, got {value.type}", op=None, depth=STRUCTURE_AGREES)
+    return value, dim % rank
 
 
 def _multiple(run: Interpreter, op: Any, env: Env) -> None:
