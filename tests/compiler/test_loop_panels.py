@@ -42,6 +42,17 @@ TRANSPOSED = """linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)
     }} -> tensor<{rows}x160xf32>"""
 
 
+BRANCHES = 6
+CONDITIONAL_PRODUCT = """
+    %a{index} = scf.if %condition -> tensor<4x160xf32> {{
+      %product = linalg.matmul ins({state}, %w{index} : tensor<4x160xf32>, tensor<160x160xf32>)
+          outs(%fill : tensor<4x160xf32>) -> tensor<4x160xf32>
+      scf.yield %product : tensor<4x160xf32>
+    }} else {{
+      scf.yield {state} : tensor<4x160xf32>
+    }}"""
+
+
 def loop(product: str = PRODUCT, iterations: int = MIN_ITERATIONS, rows: int = 4) -> str:
     """A state of some rows that is multiplied by a matrix in each iteration of a loop."""
     return LOOP.format(product=product.format(rows=rows), iterations=iterations, rows=rows)
@@ -74,3 +85,15 @@ def test_short_loops_and_single_rows_read_the_matrix_in_place(iterations: int, r
 def test_a_matrix_that_the_loop_computes_is_not_packed() -> None:
     computed = loop().replace("%a = linalg.matmul", "%v = arith.negf %w : tensor<160x160xf32>\n    %a = linalg.matmul")
     assert not is_packed(computed.replace("ins(%state, %w", "ins(%state, %v"))
+
+
+def test_factors_are_packed_in_the_order_of_their_products() -> None:
+    states = ["%state", *(f"%a{index}" for index in range(BRANCHES))]
+    products = "".join(CONDITIONAL_PRODUCT.format(state=states[index], index=index) for index in range(BRANCHES))
+    weights = "".join(f", %w{index}: tensor<160x160xf32>" for index in range(BRANCHES))
+    text = LOOP.format(product="PRODUCTS", iterations=MIN_ITERATIONS, rows=4)
+    text = text.replace(", %w: tensor<160x160xf32>", f", %condition: i1{weights}")
+    text = text.replace("%a = PRODUCTS", products).replace("math.tanh %a", f"math.tanh {states[-1]}")
+    host = str(compile_to("dispatches", text, targets="cpu", cpu="x86-64-v3"))
+    packed = re.findall(r"flow\.dispatch @\S+\((%w\d)\) : \(tensor<160x160xf32>\) -> tensor<5x160x32xf32>", host)
+    assert packed == [f"%w{index}" for index in range(BRANCHES)]

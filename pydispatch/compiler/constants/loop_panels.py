@@ -71,14 +71,18 @@ def pack_before_loops(function: Operation, levels: Sequence[Level]) -> None:
             _pack_in_loop(body, branch, levels)
 
 
-def _natural_loop(header: Block, blocks: Sequence[Block]) -> set[Block]:
-    """Return the blocks of a loop: those that its header reaches, and that reach the header."""
+def _natural_loop(header: Block, blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks of a loop in region order: those that its header reaches, and that reach the header.
+
+    A set of blocks has another order in each process, and so would operations that are inserted for each block.
+    """
 
     def predecessors(block: Block) -> list[Block]:
         """Return the blocks that may branch to a block."""
         return [other for other in blocks if block in successors(other)]
 
-    return _reached(header, successors) & _reached(header, predecessors)
+    body = _reached(header, successors) & _reached(header, predecessors)
+    return [block for block in blocks if block in body]
 
 
 def _reached(start: Block, neighbours: Callable[[Block], Iterable[Block]]) -> set[Block]:
@@ -91,14 +95,14 @@ def _reached(start: Block, neighbours: Callable[[Block], Iterable[Block]]) -> se
     return seen
 
 
-def _pack_in_loop(body: set[Block], entry: cf.BranchOp, levels: Sequence[Level]) -> None:
+def _pack_in_loop(body: Sequence[Block], entry: cf.BranchOp, levels: Sequence[Level]) -> None:
     """Rewrite the products in a loop to read panels of the factors B that do not change in it.
 
     Each such factor is packed once, before the loop; a product reads the matrix unpacked from the panels, which later
     passes fuse into it.
 
     Args:
-        body: Blocks of the loop.
+        body: Blocks of the loop, in the order in which their factors are packed.
         entry: The only branch from outside to the loop; the packing is inserted before it.
         levels: ISA levels of all targets.
     """
@@ -116,7 +120,7 @@ def _pack_in_loop(body: set[Block], entry: cf.BranchOp, levels: Sequence[Level])
         op.operands[contraction.b.main_input] = unpacked
 
 
-def _layout_if_invariant(contraction: Contraction, body: set[Block], levels: Sequence[Level]) -> Layout | None:
+def _layout_if_invariant(contraction: Contraction, body: Sequence[Block], levels: Sequence[Level]) -> Layout | None:
     """Return the panel layout for factor B of a product in a loop; None if the loop changes B or packing does not pay.
 
     Constants are left to `pack_constants`. body: the blocks of the loop.
