@@ -81,6 +81,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "all and any": (lambda x: (x > 0).all(axis=1) | (x > 1).any(axis=1), (F,)),
     "argmax": (lambda x: np.argmax(x, axis=1) * 10 + np.argmin(x, axis=1), (F,)),
     "argmax of all": (np.argmax, (F,)),
+    "argmax of all that keeps axes": (lambda x: x + x.argmax(keepdims=True) * np.argmin(x[0, 0], keepdims=True), (F,)),
+    "argmin of all that keeps axes": (lambda x: np.argmin(x, keepdims=True), (F,)),
     "argmax of equal elements, infinities and NaN": (
         lambda x: np.argmax(x, axis=1) * 100 + np.argmin(x, axis=1),
         (np.float32([[np.inf, -np.inf, -np.inf] * 30, [0.0, -0.0, 0.0] * 30, [-np.inf] * 90,

@@ -118,7 +118,9 @@ def _argument(name: str) -> Callable[..., Array]:
         """
         x = trace.tensor_of(a)
         if axis is None:
-            x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
+            flat = Array(trace, shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))))
+            position = arg_extreme(trace, flat, axis=0).tensor
+            return Array(trace, shapes.reshape(trace, position, [1] * x.rank if keepdims else []))
         trace.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
         return Array(trace, reductions.arg_reduce(trace, name, x, axis, keepdims))
 
