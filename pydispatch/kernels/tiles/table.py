@@ -93,13 +93,19 @@ def _full(context: Slices, node: ast.Call, arguments: list[Entity], names: tuple
 def _arange(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `arange(n)`: the tile 0, 1, ..., n - 1 of i32."""
     size_node, size_entity = _arguments(context, node, arguments, ("size",), min_count=1)["size"]
-    size = _shape(context, size_node, size_entity)[0]
+    shape = _shape(context, size_node, size_entity)
+    if len(shape) > 1:
+        raise context.error(
+            size_node,
+            f"arange takes one size, got {described(size_entity)}",
+            f"write pydispatch.reshape(pydispatch.arange({math.prod(shape)}), {shape})",
+        )
 
     def element(indices: Any) -> Scalar:
         """Return the value of an element, its only index, as an i32."""
         return converted(context.writer, indices[0], "i32")
 
-    return context.lazy(node, (size,), "i32", operands=[], element=element)
+    return context.lazy(node, shape, "i32", operands=[], element=element)
 
 
 def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
