@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import test_linalg
@@ -294,6 +295,13 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (ENDS,),
     ),
     "allclose": (lambda x, y: np.allclose(x, y), (F, F + 1e-9)),
+    **{
+        f"{name} of complex numbers": (
+            lambda x, name=name: getattr(np, name)(x + 1j * np.arange(6, dtype=np.float32), axis=1),
+            (HOLES,),
+        )
+        for name in ("nansum", "nanprod", "nanmean")
+    },
     "without NaN": (lambda x: np.nansum(x, axis=1) + np.nanprod(x, axis=1) + np.nanmean(x, axis=1), (HOLES,)),
 }
 
@@ -306,6 +314,24 @@ def test_more(name: str) -> None:
     found = np.asarray(traced(function, *args))
     assert found.shape == expected.shape and found.dtype == expected.dtype, (found.dtype, expected.dtype)
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_mean_without_nan_of_many_halves() -> None:
+    """Neither the number of elements nor their sum is a number of f16."""
+    x = np.full((1, 100_000), 0.75, np.float16)
+    x[0, ::7] = np.nan
+    result = traced(lambda x: np.nanmean(x, axis=1), x)
+    assert result.dtype == np.float16 and result[0] == np.float16(0.75)
+
+
+def test_bf16_without_nan() -> None:
+    @pd.program
+    def f(x: Annotated[np.ndarray, pd.bf16[4]]) -> Any:
+        return tuple(of(x).astype(np.float32) for of in (np.nansum, np.nanmean, np.nan_to_num))
+
+    x = np.array([1, np.nan, 3, 5], ml_dtypes.bfloat16)
+    total, mean, numbers = f(x)
+    assert (float(total), float(mean), numbers.tolist()) == (9, 3, [1, 0, 3, 5])
 
 
 def test_python_runs_the_function() -> None:

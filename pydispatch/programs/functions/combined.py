@@ -172,12 +172,20 @@ def nan_to_num(
     if a.dtype.kind == "c":
         real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
         return real + 1j * imag
-    if a.dtype.kind != "f":
+    if not a.tensor.dtype.is_float:
         return a.copy()
-    limits = np.finfo(a.dtype)
+    limits: Any = np.finfo(a.dtype) if a.tensor.dtype.has_numpy_values else _finfo_of_ml_dtypes(a.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
     return np.where(np.isnan(a), nan, np.where(np.isinf(a), np.where(a > 0, high, low).astype(a.dtype), a))
+
+
+def _finfo_of_ml_dtypes(dtype: Any) -> Any:
+    """Return the limits of a float type that NumPy lacks, such as bf16."""
+    import ml_dtypes
+
+    finfo: Any = ml_dtypes.finfo  # it has no types
+    return finfo(dtype)
 
 
 def count_nonzero(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -246,18 +254,24 @@ def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-
 def _ignoring_nan(function: Any, other: float) -> Callable[..., Any]:
     """Return the handler of a reduction by a function of NumPy that takes `other` in place of NaN."""
     return lambda _trace, a, axis=None, keepdims=False: function(
-        np.where(np.isnan(a), other, a) if a.dtype.kind == "f" else a, axis=axis, keepdims=keepdims
+        np.where(np.isnan(a), other, a) if _may_be_nan(a) else a, axis=axis, keepdims=keepdims
     )
+
+
+def _may_be_nan(a: Array) -> bool:
+    """Return whether the type of an array has NaN: that of floats, with those that NumPy lacks, and complex numbers."""
+    return a.tensor.dtype.is_float or a.tensor.dtype.is_complex
 
 
 def nanmean(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the mean along axes of the elements that are not NaN."""
-    if a.dtype.kind != "f":
+    """Return the mean along axes of the elements that are not NaN. The sum of floats narrower than f32 is of f32."""
+    if not _may_be_nan(a):
         return np.mean(a, axis=axis, keepdims=keepdims)
-    is_number = np.equal(a, a).astype(a.dtype)
-    return np.sum(np.where(np.isnan(a), 0, a), axis=axis, keepdims=keepdims) / np.sum(
-        is_number, axis=axis, keepdims=keepdims
-    )
+    is_narrow = a.tensor.dtype.real.bits < 32
+    numbers = np.where(np.isnan(a), 0, a.astype(np.float32) if is_narrow else a)
+    total = np.sum(numbers, axis=axis, keepdims=keepdims)
+    count = np.sum(~np.isnan(a), axis=axis, keepdims=keepdims)
+    return (total / count.astype(total.real.dtype)).astype(a.dtype)
 
 
 Array.UFUNCS |= {
