@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import re
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
@@ -70,23 +72,63 @@ func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
 """
 
 
-def test_strength_reduction_is_for_code_without_register_blocks(
-    no_cache: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: dict[bool, list[str]] = {True: [], False: []}
+CLAMPED = """
+func.func @f(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  %low = stablehlo.constant dense<0.0> : tensor<f32>
+  %high = stablehlo.constant dense<6.0> : tensor<f32>
+  %r = stablehlo.clamp %low, %c, %high : (tensor<f32>, tensor<{m}x{n}xf32>, tensor<f32>) -> tensor<{m}x{n}xf32>
+  return %r : tensor<{m}x{n}xf32>
+}}
+"""
+
+
+@pytest.fixture
+def left_out(no_cache: None, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str]]:
+    """The passes of code generation that each module is compiled without, and the module's text."""
+    asked: list[tuple[list[str], str]] = []
     real = llvm.LlvmModule.object
 
-    def object_(module: llvm.LlvmModule, reduce_strength: bool = True) -> bytes:
-        asked[reduce_strength].append(module.text())
-        return real(module, reduce_strength)
+    def object_(module: llvm.LlvmModule, without: Collection[llvm.CodePass] = ()) -> bytes:
+        asked.append(([*without], module.text()))
+        return real(module, without)
 
     monkeypatch.setenv(llvm_process.PROCESSES_VARIABLE, "0")
     monkeypatch.setattr(llvm.LlvmModule, "object", object_)
+    return asked
+
+
+def test_strength_reduction_is_for_code_without_register_blocks(left_out: list[tuple[list[str], str]]) -> None:
     check(pd.compile(chain(*SIZES)), *SIZES)
-    assert len(asked[False]) == len(SIZES) - 1
-    assert all("query" in text for text in asked[True])
+    without = [passes for passes, text in left_out if "query" not in text]
+    assert without == [["lsr"]] * (len(SIZES) - 1)
+    left_out.clear()
     pd.compile(HALVES)
-    assert len(asked[False]) == len(SIZES) - 1
+    assert not any(passes for passes, _ in left_out)
+
+
+def test_constants_after_a_register_block_are_not_loaded_before_it(
+    left_out: list[tuple[list[str], str]],
+) -> None:
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.standard_normal(shape, dtype=np.float32) for shape in ((28, 40), (40, 64)))
+    clamped = pd.compile(CLAMPED.format(m=28, k=40, n=64))
+    np.testing.assert_allclose(pd.device("cpu").load(clamped).f(a, b), (a @ b).clip(0, 6), rtol=1e-4, atol=1e-5)
+    assert ["lsr", "machine-licm"] in [passes for passes, _ in left_out]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="passes are left out on x86-64 only")
+def test_sums_of_a_block_stay_in_registers(no_cache: None, tmp_path: Path) -> None:
+    """Neither stores a step of K a sum on the stack, nor does it copy one to another register."""
+    pd.compile(CLAMPED.format(m=196, k=64, n=384), targets="cpu", cpu="x86-64-v4", dump=tmp_path)
+    (assembly,) = (path.read_text() for path in tmp_path.glob("*.s") if "vfmadd" in path.read_text())
+    steps = [loop for loop in re.split(r"^\.L\w+:$", assembly, flags=re.MULTILINE) if loop.count("vfmadd") > 8]
+    assert steps
+    for step in steps:
+        body = step[: step.index("\tjne")]
+        assert "(%rsp)" not in body
+        assert not re.search(r"vmov\w+\s+%zmm\d+, %zmm", body)
 
 
 CONVOLUTION = """

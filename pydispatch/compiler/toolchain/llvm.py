@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydispatch.compiler.toolchain.machines import (
     FULL,
@@ -27,6 +27,14 @@ from pydispatch.compiler.toolchain.machines import (
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 from pydispatch.errors import CompileError
+
+CodePass = Literal["lsr", "machine-licm"]
+"""Passes of code generation that `LlvmModule.object` can leave out on x86-64.
+
+"lsr" is loop strength reduction. For register blocks it takes a third to two thirds of the time, and saves nothing: x86
+addressing modes compute the addresses. "machine-licm" moves constants and their loads out of loops. Those that are used
+after the loop of a register block then occupy registers that the block needs.
+"""
 
 _MODULE_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
 """Metadata of a module that clashes with that of other modules when they are linked."""
@@ -282,7 +290,7 @@ class LlvmModule:
         machine = target_machine(self.machine)
         builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm, effort))
         self._module.verify()
-        with self._without_pass("licm-promotion", disabled=not promote_memory):
+        with self._without_passes(() if promote_memory else ("licm-promotion",)):
             builder.getModulePassManager().run(self._module, builder)
         self._check_no_shared_variables()
         has_scalable_sums = self.machine.arch == "riscv64" and "v" in self.machine.has
@@ -318,38 +326,30 @@ class LlvmModule:
             self._module.close()
             self._module = ordered
 
-    def object(self, reduce_strength: bool = True) -> bytes:
-        """Return the machine code as an ELF object.
-
-        reduce_strength: whether LLVM's loop strength reduction runs on x86-64. For register blocks it takes a third to
-        two thirds of the time, and saves nothing: x86 addressing modes compute the addresses.
-        """
-        with self._without_strength_reduction(not reduce_strength):
+    def object(self, without: Collection[CodePass] = ()) -> bytes:
+        """Return the machine code as an ELF object. without: passes of code generation to leave out on x86-64."""
+        with self._without_code_passes(without):
             return bytes(target_machine(self.machine, self._effort.code_level).emit_object(self._module))
 
-    def assembly(self, reduce_strength: bool = True) -> str:
-        """Return the machine code as text. reduce_strength: see `object`."""
-        with self._without_strength_reduction(not reduce_strength):
+    def assembly(self, without: Collection[CodePass] = ()) -> str:
+        """Return the machine code as text. without: see `object`."""
+        with self._without_code_passes(without):
             return str(target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 
-    def _without_strength_reduction(self, disabled: bool) -> AbstractContextManager[None]:
-        """Disable loop strength reduction within the `with` block, if `disabled`.
-
-        Has no effect on other machines than x86-64: only x86 addressing modes make the pass unnecessary.
-        """
-        return self._without_pass("lsr", disabled=disabled and self.machine.arch == "x86_64")
+    def _without_code_passes(self, passes: Collection[CodePass]) -> AbstractContextManager[None]:
+        """Disable passes within the `with` block, on x86-64; other machines need them or were not measured."""
+        return self._without_passes(passes if self.machine.arch == "x86_64" else ())
 
     @contextmanager
-    def _without_pass(self, part: str, disabled: bool) -> Iterator[None]:
-        """Disable a pass of LLVM by its option -disable-<part> within the `with` block, if `disabled`.
+    def _without_passes(self, passes: Collection[str]) -> Iterator[None]:
+        """Disable passes of LLVM by their options -disable-<pass> within the `with` block.
 
-        The option applies to the whole process, so it is reset at the end.
+        The options apply to the whole process, so they are reset at the end.
         """
-        if not disabled:
-            yield
-            return
-        self._llvm.set_option("pydispatch", f"-disable-{part}=true")
+        for name in passes:
+            self._llvm.set_option("pydispatch", f"-disable-{name}=true")
         try:
             yield
         finally:
-            self._llvm.set_option("pydispatch", f"-disable-{part}=false")
+            for name in passes:
+                self._llvm.set_option("pydispatch", f"-disable-{name}=false")

@@ -11,17 +11,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import cast
-
-from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import MemRefType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block
 
 from pydispatch.compiler import devlib
 from pydispatch.compiler.backends.cpu.clock import Clock
+from pydispatch.compiler.backends.cpu.loops import LoopProperties, properties_of
 from pydispatch.compiler.backends.cpu.shared_code import Instance, Template, instance_of, shared_module
 from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL, library
 from pydispatch.compiler.emit.llvm.cpu.platform import CpuPlatform
@@ -39,8 +34,6 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.distributions import version
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.imports import ImportSignature
-from pydispatch.ir.core.walk import is_defined_outside, walk
-from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 Linked = tuple[str, bytes, bool]
 """Bitcode that is linked into a module: its name, its bytes, and whether its CPU features must be checked, since it was
@@ -57,10 +50,7 @@ class Unit:
         visible_symbols: Symbols that other objects or the runtime refer to; all others become internal.
         defined_elsewhere: Symbols that other units define; only the unit of library tables, which is last, has some.
         stem: Part of the names of dumped files.
-        has_register_blocks: Whether a kernel computes a matrix product in register blocks (tiles of the result in
-            vector registers) of several rows. Some passes of LLVM are then left out, which would find nothing.
-        guards_strided_loads: Whether an innermost loop loads elements at a stride under a condition. Such a loop needs
-            LLVM's full effort, also in a unit with register blocks.
+        loops: What the loops of its kernels contain.
         notes: For dumps: a line for each parallel loop around sequential loops, which says whether its iterations
             became lanes of vectors, or why not.
     """
@@ -70,8 +60,7 @@ class Unit:
     visible_symbols: frozenset[str]
     defined_elsewhere: frozenset[str] = frozenset()
     stem: str = ""
-    has_register_blocks: bool = False
-    guards_strided_loads: bool = False
+    loops: LoopProperties = field(default_factory=LoopProperties)
     notes: tuple[str, ...] = ()
 
 
@@ -244,8 +233,7 @@ class UnitContext:
             machines.words(self.machine),
             sorted(unit.visible_symbols),
             unit.text,
-            unit.has_register_blocks,
-            unit.guards_strided_loads,
+            astuple(unit.loops),
             unit.variant.is_fallback,
         )
         key = cache.digest("unit", _tools(), *inputs) if is_cached else ""
@@ -280,11 +268,12 @@ class UnitContext:
                 with self.clock("optimize"):
                     # The sums of register blocks are in registers from the start. Promotion of memory to registers and
                     # loop strength reduction would take long and find nothing.
-                    module.optimize(self._effort(unit), promote_memory=not unit.has_register_blocks)
+                    module.optimize(self._effort(unit), promote_memory=not unit.loops.register_blocks)
+                without = _passes_to_leave_out(unit.loops)
                 with self.clock("codegen"):
-                    code = module.object(reduce_strength=not unit.has_register_blocks)
+                    code = module.object(without)
                 if self.dump:
-                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(not unit.has_register_blocks))]
+                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(without))]
         except llvm_process.Died as died:
             raise died.error_for(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
         except CompileError as error:
@@ -303,7 +292,7 @@ class UnitContext:
             return machines.LESS
         # LLVM does not vectorize a loop whose loads at a stride are under a condition. Only with full effort does it
         # move a condition that the loop does not change out of the loop.
-        has_short_pipeline = unit.has_register_blocks and not unit.guards_strided_loads
+        has_short_pipeline = unit.loops.register_blocks and not unit.loops.strided_loads_under_conditions
         return machines.BLOCKS if has_short_pipeline else machines.FULL
 
     def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
@@ -335,14 +324,14 @@ class UnitContext:
 
 def _with_shared_code(units: Sequence[Unit]) -> list[Unit]:
     """Return the units of single exports, where units that differ only in integers are replaced by one joined unit."""
-    alike: dict[tuple[Template, bool], list[tuple[Unit, Instance]]] = {}
+    alike: dict[tuple[Template, LoopProperties], list[tuple[Unit, Instance]]] = {}
     others: list[Unit] = []
     for unit in units:
         instance = instance_of(unit.text)
         if instance is None:
             others.append(unit)
         else:
-            alike.setdefault((instance.template, unit.has_register_blocks), []).append((unit, instance))
+            alike.setdefault((instance.template, unit.loops), []).append((unit, instance))
     return [*map(_joined, alike.values()), *others]
 
 
@@ -362,41 +351,18 @@ def _joined(members: Sequence[tuple[Unit, Instance]]) -> Unit:
 
 
 def _with_properties_of_loops(unit: Unit, symbols: Symbols) -> Unit:
-    """Return the unit with the attributes `has_register_blocks` and `guards_strided_loads` of its kernels."""
-    functions = [symbols.functions[export.name] for export in unit.variant.exports]
-    return replace(
-        unit,
-        has_register_blocks=any(map(_has_register_blocks, functions)),
-        guards_strided_loads=any(map(_guards_strided_loads, functions)),
-    )
+    """Return the unit with the properties of its kernels' loops."""
+    return replace(unit, loops=properties_of([symbols.functions[export.name] for export in unit.variant.exports]))
 
 
-def _has_register_blocks(function: FuncOp) -> bool:
-    """Return whether a kernel computes a product in register blocks of several rows."""
-    blocks = (op for op in walk(function) if isinstance(op, ContractOp))
-    # A grouped product multiplies several steps of K at once, by other code (emit/llvm/ops/groups.py).
-    return any(not b.grouped and cast("MemRefType[Attribute]", b.a.type).get_shape()[0] > 1 for b in blocks)
-
-
-def _guards_strided_loads(function: FuncOp) -> bool:
-    """Return whether an innermost loop of a kernel loads elements at a stride under a condition.
-
-    Such loops copy one channel of each position of an image, for a grouped convolution with channels last. 3x3 windows
-    on 14x14x256 in 32 groups take 177 us with full effort, 206 us with the effort for register blocks (AMD EPYC Zen 4).
-    """
-    for loop in (op for op in walk(function) if isinstance(op, scf.ParallelOp)):
-        body = loop.body.block
-        branches = [op for op in body.ops if isinstance(op, scf.IfOp)]
-        loads = (op for branch in branches for op in walk(branch) if isinstance(op, memref.LoadOp))
-        if any(_is_strided(load, body) for load in loads):
-            return True
-    return False
-
-
-def _is_strided(load: memref.LoadOp, body: Block) -> bool:
-    """Return whether the address of a load depends on values of a loop body, but its last index does not."""
-    varies = [not is_defined_outside(index, body) for index in load.indices]
-    return any(varies) and not varies[-1]
+def _passes_to_leave_out(loops: LoopProperties) -> list[llvm.CodePass]:
+    """Return the passes of code generation that kernels with such loops are better without, on x86-64."""
+    passes: list[llvm.CodePass] = []
+    if loops.register_blocks:
+        passes.append("lsr")
+    if loops.constants_after_blocks:
+        passes.append("machine-licm")
+    return passes
 
 
 @functools.cache
