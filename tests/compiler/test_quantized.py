@@ -316,3 +316,42 @@ def test_stablehlo_numbers_that_are_quantized() -> None:
     assert is_integer(text)
     expected = (a.astype(np.float32) - 3) @ b.astype(np.float32) * np.float32(0.125)
     np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(text, targets="cpu")).main(a, b), expected)
+
+
+@pytest.mark.parametrize(("row", "rows"), [(0, 1), (0, 3), (2, 3)])
+@pytest.mark.parametrize("zero", [0, 7])
+def test_row_at_a_constant_index_is_the_only_one_in_the_sum(row: int, rows: int, zero: int) -> None:
+    text = f"""
+    func.func @main(%x: tensor<{rows}x{K}xi8>, %w: tensor<{K}x{N}xi8>) -> tensor<1x{N}xf32> {{
+      %zero_point = arith.constant {zero} : i32
+      %row_empty = tensor.empty() : tensor<1x{K}xf32>
+      %row = linalg.generic {{
+          indexing_maps = [affine_map<(d0, d1) -> ({row}, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+          iterator_types = ["parallel", "parallel"]}}
+          ins(%x : tensor<{rows}x{K}xi8>) outs(%row_empty : tensor<1x{K}xf32>) {{
+        ^bb0(%stored: i8, %unread: f32):
+          %wide = arith.extui %stored : i8 to i32
+          %shifted = arith.subi %wide, %zero_point : i32
+          %float = arith.sitofp %shifted : i32 to f32
+          linalg.yield %float : f32
+      }} -> tensor<1x{K}xf32>
+      %weights_empty = tensor.empty() : tensor<{K}x{N}xf32>
+      %weights = linalg.generic {{
+          indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+          iterator_types = ["parallel", "parallel"]}}
+          ins(%w : tensor<{K}x{N}xi8>) outs(%weights_empty : tensor<{K}x{N}xf32>) {{
+        ^bb0(%stored: i8, %unread: f32):
+          %float = arith.sitofp %stored : i8 to f32
+          linalg.yield %float : f32
+      }} -> tensor<{K}x{N}xf32>
+      %start = arith.constant dense<0.0> : tensor<1x{N}xf32>
+      %product = linalg.matmul ins(%row, %weights : tensor<1x{K}xf32>, tensor<{K}x{N}xf32>)
+          outs(%start : tensor<1x{N}xf32>) -> tensor<1x{N}xf32>
+      return %product : tensor<1x{N}xf32>
+    }}"""
+    rng = np.random.default_rng(row)
+    x, w = rng.integers(0, 256, (rows, K), np.uint8), rng.integers(-128, 128, (K, N), np.int8)
+    assert is_integer(text)
+    expected = (x[row : row + 1].astype(np.float32) - zero) @ w.astype(np.float32)
+    result = pd.device("cpu").load(pd.compile(text, targets="cpu")).main(x.view(np.int8), w)
+    np.testing.assert_array_equal(result, expected)

@@ -227,20 +227,24 @@ class ScalarRecognizer:
         # Scales of the tensor may vary along the dimensions that no reduction loop indexes.
         scale_dims = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.scale_loops)
         inner = self.tensors.of(self.g.inputs[argument.index], scale_dims)
-        return None if inner is None else inner.reindexed(self._with_unit_loops(index_map))
+        return None if inner is None else inner.reindexed(self._with_unit_loops(argument.index))
 
-    def _with_unit_loops(self, index_map: AffineMap) -> AffineMap:
-        """Replace constants 0 in the map of an input by the loops of one iteration that index this result dimension.
+    def _with_unit_loops(self, input_index: int) -> AffineMap:
+        """Return the map of an input, with the loop of a result dimension in place of 0 where both have size 1.
 
-        The index of an input [1, 64] read at (0, d1) becomes (d0, d1). A product needs it: inputs state the sizes of
-        its loops.
+        The index of an input [1, 64] read at (0, d1) becomes (d0, d1) in a generic whose result is [1, 64]. A product
+        needs it: inputs state the sizes of its loops. An input [3, 64] read at (0, d1) keeps its index, because d0
+        would iterate over three rows.
         """
-        result_index, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
-        if len(index_map.results) != len(result_index):
+        index_map, result_index = self.g.maps[input_index], self.g.maps[-1].results
+        shape, result_shape = shape_of(self.g.inputs[input_index]), shape_of(self.g.op.results[0])
+        if len(shape) != len(result_shape):
             return index_map
         results = [
-            result_expr if isinstance(expr, AffineConstantExpr) and size == 1 else expr
-            for expr, result_expr, size in zip(index_map.results, result_index, shape, strict=True)
+            result_expr if isinstance(expr, AffineConstantExpr) and size == result_size == 1 else expr
+            for expr, result_expr, size, result_size in zip(
+                index_map.results, result_index, shape, result_shape, strict=True
+            )
         ]
         return AffineMap(index_map.num_dims, 0, tuple(results))
 
