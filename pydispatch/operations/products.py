@@ -9,7 +9,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape
+from pydispatch.graph.sizes import Expr, Shape, differ
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.reductions import reduce
@@ -184,10 +184,22 @@ def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tupl
 
 
 def _diagonal(builder: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
-    """Return x with one axis per distinct letter, and these letters. Repeated letters select a diagonal."""
+    """Return x with one axis per distinct letter, and these letters. Repeated letters select a diagonal.
+
+    Raise CompileError if axes with one letter have sizes that are known to differ; other sizes are compared in each
+    call.
+    """
     distinct = list(dict.fromkeys(letters))
     if len(distinct) == len(letters):
         return x, letters
+    for axis, letter in enumerate(letters):
+        first = letters.index(letter)
+        if differ(x.shape[first], x.shape[axis]):
+            raise builder.fail(
+                f"einsum: the axes {first} and {axis} of {x} have the letter '{letter}', but the sizes "
+                f"{x.shape[first]} and {x.shape[axis]}",
+                "a diagonal needs axes of one size: slice the longer one",
+            )
     shape = tuple(x.shape[letters.index(c)] for c in distinct)
     source = AffineMap(len(shape), 0, tuple(AffineExpr.dimension(distinct.index(c)) for c in letters))
     return rearranged(builder, x, shape, source), distinct

@@ -51,6 +51,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         r"i8\[n, 4\] to a negative power",
         "float",
     ),
+    "a diagonal of axes of two sizes": (
+        lambda x: np.einsum("ii,jk->ij", np.ones((3, 2)), x),
+        "the letter 'i', but the sizes 3 and 2",
+        "slice the",
+    ),
     "a function that calls itself": (_again, "calls itself, or nests too deeply", "pydispatch.loop"),
 }
 
