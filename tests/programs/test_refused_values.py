@@ -207,6 +207,14 @@ def test_weights_whose_number_a_call_does_not_fit_are_refused() -> None:
         average(x, weights[:1])
 
 
+def test_differences_of_negative_order_are_refused() -> None:
+    def refused(x: Matrix) -> Any:
+        return np.diff(x, n=-1)
+
+    with pytest.raises(pd.CompileError, match=r"numpy\.diff of order -1"):
+        pd.program(refused).module()
+
+
 def test_exceptions_of_the_function_are_its_own() -> None:
     @pd.program
     def raises(x: Matrix) -> Any:

@@ -67,6 +67,8 @@ def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
     """Return the n-th differences along an axis: n times, element i + 1 minus element i, which removes an element."""
     if a.dtype == np.bool_:
         raise trace.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
+    if n < 0:
+        raise trace.fail(f"numpy.diff of order {n}", "the order n is 0 or more")
     for _ in range(n):
         before: list[Any] = [slice(None)] * a.ndim
         after = list(before)
