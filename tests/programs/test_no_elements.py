@@ -10,6 +10,7 @@ import pytest
 import pydispatch as pd
 
 Dynamic = Annotated[np.ndarray, pd.f32["n", "m"]]
+Vector = Annotated[np.ndarray, pd.f32["n"]]
 NAMES = ("max", "min", "argmax", "argmin")
 
 
@@ -59,3 +60,15 @@ def test_static_sizes_are_refused_in_the_trace(name: str) -> None:
     ):
         nothing.module()
     assert empty.module()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_ranges_of_dynamic_limits_may_have_no_elements(size: int) -> None:
+    @pd.program
+    def ranges(x: Vector) -> Any:
+        n = x.shape[0]
+        return np.arange(2, n, like=x), np.arange(n, 3, 2, like=x), np.arange(n, 0, -2, like=x), np.arange(n, like=x)
+
+    x = np.zeros(size, np.float32)
+    for result, expected in zip(ranges(x), ranges.python(x), strict=True):
+        np.testing.assert_array_equal(result, expected)

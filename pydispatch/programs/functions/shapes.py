@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import maximum
 from pydispatch.operations import indexing, matrices, padding, shapes, slicing
 from pydispatch.programs.array import Array, shape_of
 from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, ordered_axes, promoted
@@ -207,7 +208,7 @@ def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
     # (stop - start) / step, rounded up
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
-    size = max(count, 0) if isinstance(count, int) else count
+    size = maximum(count, 0)
     result = Array(trace, shapes.iota(trace, (size,), axis=0, dtype=I64)) * step + start
     return result if dtype is None else Array(trace, as_type(trace, result, dtype_from(dtype)))
 
