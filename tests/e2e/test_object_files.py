@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch import ir
+from pydispatch.compiler.target.variants import inline_bytes
 
 PROGRAM = """
 stream.executable private @exe attributes {
@@ -85,3 +87,51 @@ def test_the_working_directory_is_the_last(folders: Path) -> None:
     with pytest.raises(pd.CompileError, match=r"was not found[\s\S]*looked at \S*program/gone\.c, gone\.c"):
         (folders / "program/p.mlir").write_text(PROGRAM.replace("kernels/k.c", "gone.c"))
         value(folders / "program/p.mlir")
+
+
+SOURCE = "void k(float* out) { *out = 7; }  "  # 34 characters: as many bytes as 17 elements of i16 have
+HEX = SOURCE.encode().hex().upper()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        f'dense<"0x{HEX}"> : vector<34xi8>',
+        f"dense<{list(SOURCE.encode())}> : vector<34xi8>",
+        f'dense<"0x{HEX}"> : vector<17xi16>',
+        f"dense<{[int.from_bytes(SOURCE.encode()[i : i + 2], 'little') for i in range(0, 34, 2)]}> : vector<17xi16>",
+        f"{list(SOURCE.encode())}",
+        f'"{SOURCE}"',
+        f'"{SOURCE} // \u00e9 \u0416"',
+        f'"{SOURCE} // \\C3\\A9"',
+        f'dense<"0x{HEX}"> : tensor<34xui8>',
+    ],
+)
+def test_inline_data_are_the_bytes_of_its_elements(data: str) -> None:
+    program = PROGRAM.replace('path = "kernels/k.c"', f'path = "k.c", data = {data}')
+    assert value(program) == 7
+
+
+@pytest.mark.parametrize(("type", "expected"), [("4000xi8", b"\5" * 4000), ("2000xi16", b"\5\0" * 2000)])
+def test_inline_data_of_one_repeated_element(type: str, expected: bytes) -> None:
+    module = ir.parse(f"builtin.module attributes {{data = dense<5> : vector<{type}>}} {{}}")
+    assert inline_bytes(module.attributes["data"], module) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("[118, 258]", "object data has the element 258"),
+        ("[118, -129]", "object data has the element -129"),
+        ('[118, "a"]', 'object data has the element "a"'),
+        ("[1.5]", "object data has the element 1.5"),
+        ("dense<[1, 2]> : vector<2xi4>", "cannot read object data given as dense elements of type i4"),
+        ("dense<[true, false]> : vector<2xi1>", "cannot read object data given as dense elements of type i1"),
+        ("array<i8: 1, 2>", "cannot read object data given as array"),
+    ],
+)
+def test_inline_data_without_bytes_is_refused(data: str, message: str) -> None:
+    program = PROGRAM.replace('path = "kernels/k.c"', f'path = "k.c", data = {data}')
+    with pytest.raises(pd.CompileError, match=message) as error:
+        pd.compile(program)
+    assert error.value.location is not None and error.value.note == "write dense<...> : vector<Nxi8>"

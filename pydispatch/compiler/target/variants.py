@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     StringAttr,
 )
@@ -29,6 +30,7 @@ from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, Object
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.target.backend import architecture, config_string
 from pydispatch.errors import CompileError, CompileWarning, SystemError_
+from pydispatch.ir.core.dense import whole_bytes
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -358,15 +360,35 @@ def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:
 
 
 def inline_bytes(data: Attribute, op: Operation) -> bytes:
-    """Return the bytes of an inline `data` entry of the operation `op`; CompileError for an unsupported attribute."""
-    if isinstance(data, StringAttr):  # one character, U+0000 to U+00FF, for each byte
-        return data.data.encode("latin-1", "surrogateescape")
+    """Return the bytes of an inline `data` entry of an object.
+
+    - The bytes of a string are those of the string in MLIR: text in UTF-8, or the bytes that escapes state.
+    - The bytes of a dense constant are its elements in little-endian order. Elements have one byte or more.
+    - A list has one integer for each byte, whatever its type is.
+
+    Raises CompileError for other attributes.
+
+    Args:
+        data: The entry.
+        op: The operation with the object, for messages.
+    """
+    remedy = "write dense<...> : vector<Nxi8>"
+    if isinstance(data, StringAttr):
+        return data.data.encode()
     if isinstance(data, BytesAttr):
         return bytes(data.data)
     if isinstance(data, DenseIntOrFPElementsAttr):
-        return bytes(int(v) & 0xFF for v in data.get_values())
+        type_ = data.get_element_type()
+        if isinstance(type_, IntegerType) and type_.width.data % 8:
+            raise CompileError(
+                f"cannot read object data given as dense elements of type {type_}", location_of(op), remedy
+            )
+        return whole_bytes(data)
     if isinstance(data, ArrayAttr):
-        return bytes(cast("IntegerAttr[Any]", v).value.data & 0xFF for v in data.data)
-    raise CompileError(
-        f"cannot read object data given as {data.name}", location_of(op), "write dense<...> : vector<Nxi8>"
-    )
+        content = bytearray()
+        for element in data.data:
+            if not isinstance(element, IntegerAttr) or not -128 <= element.value.data <= 255:
+                raise CompileError(f"object data has the element {element}, which is no byte", location_of(op), remedy)
+            content.append(element.value.data & 0xFF)
+        return bytes(content)
+    raise CompileError(f"cannot read object data given as {data.name}", location_of(op), remedy)

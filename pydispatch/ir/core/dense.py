@@ -177,6 +177,12 @@ def splat_of_bytes(type: Any, element: bytes) -> DenseIntOrFPElementsAttr[Any]:
     return DenseIntOrFPElementsAttr(type, BytesAttr(element if count > _WHOLE_SPLAT_ELEMENTS else element * count))
 
 
+def whole_bytes(constant: DenseIntOrFPElementsAttr[Any]) -> bytes:
+    """Return the bytes of all elements of a constant, which may store those of one element only."""
+    data = constant.data.data
+    return data * (math.prod(constant.get_shape()) * element_bytes(constant.get_element_type()) // max(len(data), 1))
+
+
 _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDictionary()
 """Cached results of is_splat(): passes query it repeatedly, and a constant may have millions of elements."""
 
