@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, elementwise
 from pydispatch.programs.array import Array, arrays_of
@@ -38,8 +41,13 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
     Args:
         count: A number or a size; `body(i, *values)` then returns the next values. Or a function of the values;
             `body(*values)` runs as long as it returns true.
-        body: Returns the next values, with the types and shapes of the current ones.
+        body: Returns the next values, with the shapes of the current ones. They are converted to the types of `first`.
         first: Initial values.
+
+    Raises:
+        CompileError: The body returns another number of values, or one that its initial value's type cannot hold: a
+            float for an integer, a complex number for a float, or a number for a condition.
+        InvalidArgumentError: There are no initial values, or outside of a program, the body returns such a value.
     """
     if not first:
         raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
@@ -57,7 +65,10 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
             values = _listed(body(*lead, *arrays_of(trace, tensors)))
             if len(values) != len(start):
                 raise trace.fail(f"the body of a loop returns {len(values)} values, expected {len(start)}")
-            return [elementwise.convert(trace, trace.tensor_of(x), s.dtype) for x, s in zip(values, start, strict=True)]
+            arrays = arrays_of(trace, [trace.tensor_of(value) for value in values])
+            for array, initial in zip(arrays, arrays_of(trace, start), strict=True):
+                _require_kind(initial.dtype, array.dtype)
+            return [elementwise.convert(trace, x.tensor, s.dtype) for x, s in zip(arrays, start, strict=True)]
 
         if callable(count):
             results = control.while_(
@@ -78,13 +89,49 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
     the values after an iteration, whose index is its first argument in a counted loop. first: the initial values.
     """
     values = list(first)
+
+    def step(*lead: int) -> list[Any]:
+        """Run the body once, and return its results in the types of the initial values. `lead` is the iteration."""
+        results = _listed(body(*lead, *values))
+        # A wrong number of values is an error of the body, which takes them.
+        return [*map(_in_type_of, first, results), *results[len(first) :]]
+
     if callable(count):
         while count(*values):
-            values = _listed(body(*values))
+            values = step()
     else:
         for iteration in range(int(count)):
-            values = _listed(body(iteration, *values))
+            values = step(iteration)
     return tuple(values) if len(values) > 1 else values[0]
+
+
+def _in_type_of(initial: Any, value: Any) -> Any:
+    """Return a value after an iteration in the element type of the initial one, if that is an array.
+
+    Numbers of Python and sizes have no element type: they are returned unchanged, and so is `value` if `initial` is
+    one.
+    """
+    if not hasattr(initial, "dtype") or isinstance(value, Expr):
+        return value
+    array = value if hasattr(value, "dtype") else np.asarray(value)
+    _require_kind(initial.dtype, array.dtype)
+    return array if array.dtype == initial.dtype else array.astype(initial.dtype)
+
+
+_KINDS = {"b": 0, "u": 1, "i": 1, "V": 2, "f": 2, "c": 3}
+"""NumPy's kinds of element types -> their order: each holds the numbers of those before it. "V" are the floats that
+NumPy lacks, such as bf16.
+"""
+
+
+def _require_kind(initial: np.dtype[Any], result: np.dtype[Any]) -> None:
+    """Raise an error unless the type of a loop's initial value holds the kind of numbers that its body returns."""
+    if _KINDS.get(result.kind, 0) <= _KINDS.get(initial.kind, 0):
+        return
+    message = f"a loop begins with a value of {initial}, and its body returns {result} for it"
+    note = f"begin with that type, as in x.astype(numpy.{result}), or convert what the body returns"
+    trace = current()
+    raise InvalidArgumentError(f"{message}: {note}") if trace is None else trace.fail(message, note)
 
 
 def _branch(

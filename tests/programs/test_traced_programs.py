@@ -28,6 +28,8 @@ def swish(x: View, y: View, beta: Annotated[float, pd.f32]) -> None:
         y[i, j] = x[i, j] / (1 + pd.exp(-beta * x[i, j]))
 
 
+DTYPES = {"bool": pd.i1, "uint8": pd.u8, "int32": pd.i32, "float16": pd.f16, "float32": pd.f32}
+
 count = pd.state(np.zeros((), np.int64))
 rows = pd.state(np.zeros((2, 3, 4), np.float32))
 
@@ -109,6 +111,39 @@ def test_python_runs_control_flow() -> None:
     own = pd.state([1.0, 2.0])
     own.value = own.value * 2
     assert own.value.tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(("start", "grow"), [
+    (np.int32([1, 2]), lambda v: v + np.int64(2**31)), (np.uint8([200, 3]), lambda v: v * np.int16(2)),
+    (np.float32([1, 2]), lambda v: v * np.array([1 / 3], np.float64)), (np.float16([1, 2]), lambda v: 3),
+])  # fmt: skip
+def test_values_of_a_loop_keep_their_types(start: Any, grow: Callable[[Any], Any]) -> None:
+    def grown(x: Any) -> Any:
+        return pd.loop(3, lambda i, v: np.zeros_like(x) + grow(v), x), pd.loop(2, lambda i, v: v + 1.25, x * 1.0)
+
+    grown.__annotations__ = {"x": DTYPES[start.dtype.name][2]}
+    program = pd.program(grown)
+    for result, expected in zip(program(start), program.python(start), strict=True):
+        assert np.asarray(result).dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
+    assert program.python(start)[0].dtype == start.dtype
+
+
+@pytest.mark.parametrize(("start", "body"), [
+    (np.int32([1, 2]), lambda i, v: v * 1.5), (np.bool([0, 1]), lambda i, v: v + 1),
+    (np.float32([1, 2]), lambda i, v: v * 1j),
+])  # fmt: skip
+def test_values_of_a_loop_of_another_kind_are_refused(start: Any, body: Callable[..., Any]) -> None:
+    def changed(x: Any) -> Any:
+        return pd.loop(2, body, x)
+
+    changed.__annotations__ = {"x": DTYPES[start.dtype.name][2]}
+    message = f"a loop begins with a value of {start.dtype}, and its body returns"
+    with pytest.raises(pd.CompileError, match=message) as error:
+        pd.compile(pd.program(changed))
+    assert "begin with that type" in (error.value.note or "")
+    with pytest.raises(pd.InvalidArgumentError, match=f"{message} .* for it: begin with that type"):
+        changed(start)
 
 
 BAD: dict[str, tuple[Callable[[Any], Any], str, str]] = {
