@@ -195,7 +195,8 @@ def bitcast(value: Any, dtype: Any) -> Any:
 
 def cdiv(a: int, b: int) -> int:
     """Return a / b rounded up, for integers with b > 0. Works on sizes of kernels and programs, and on Python ints."""
-    return -(-a // b)
+    invocation = getattr(running, "invocation", None)
+    return -(-a // b) if invocation is None else invocation.cdiv(a, b)
 
 
 def range(*bounds: int, stages: int = 1) -> builtins.range:

@@ -16,6 +16,8 @@ from test_tuples_of_views import scaled
 import pydispatch as pd
 
 Vector = Annotated[pd.View, pd.f32["n"]]
+Bytes = Annotated[pd.View, pd.u8["n"]]
+SignedBytes = Annotated[pd.View, pd.i8["n"]]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,25 @@ def test_equals_the_compiled_kernel(kernel: Any, shapes: list[tuple[Any, Any]]) 
     kernel(x, *compiled)
     for one, other in zip(emulated, compiled, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pd.kernel
+def rounded_up(x: Bytes, y: SignedBytes, of_x: Bytes, of_y: SignedBytes, by_x: Bytes) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        of_x[i] = pd.cdiv(x[i], 7)
+        of_y[i] = pd.cdiv(y[i], 7)
+        by_x[i] = pd.cdiv(200, x[i])
+
+
+def test_quotients_that_are_rounded_up_do_not_wrap() -> None:
+    x, y = np.uint8([16, 255, 14, 1]), np.int8([-128, 127, -14, 0])
+    expected = [np.uint8([3, 37, 2, 1]), np.int8([-18, 19, -2, 0]), np.uint8([13, 1, 15, 200])]
+    for run in (rounded_up, rounded_up.python):
+        results = [np.zeros_like(x), np.zeros_like(y), np.zeros_like(x)]
+        run(x, y, *results)
+        for result, right in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, right)
 
 
 def test_tuples_of_views() -> None:

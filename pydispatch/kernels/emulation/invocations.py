@@ -168,6 +168,10 @@ class Invocation(TileFunctions):
         kind = np.result_type(a, b, c)
         return kind.type(np.float64(a) * np.float64(b) + np.float64(c))
 
+    def cdiv(self, a: Any, b: Any) -> Any:
+        """Return a / b rounded up, without a negation: it wraps for unsigned integers and the least signed one."""
+        return a // b + (a % b != 0)
+
     def bitcast(self, value: Any, dtype: DType) -> Any:
         """Return the bits of a number as another type."""
         return np.asarray(value).view(dtype_of(dtype))[()]
