@@ -176,8 +176,10 @@ def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
         return False
     if numbers.dtype.kind != "f" or dtype.is_float or dtype.is_complex or dtype.is_bool:
         return True
-    info = np.iinfo(dtype.numpy)
-    return bool(np.all(np.isfinite(numbers)) and np.all(numbers >= info.min) and np.all(numbers <= info.max))
+    # Powers of two are exact in f64; the largest integer, one less, would be rounded up to a value out of range.
+    low, end = (0.0, 2.0**dtype.bits) if dtype.is_unsigned else (-(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1))
+    values = numbers.astype(np.float64)
+    return bool(np.all((values >= low) & (values < end)))  # false for NaN
 
 
 def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:

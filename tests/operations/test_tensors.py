@@ -176,6 +176,21 @@ def test_conversions(run, to: str) -> None:
             np.testing.assert_array_equal(got, x.astype(DTYPES[to].numpy))
 
 
+@pytest.mark.parametrize("name", ["i32", "u32", "i64", "u64"])
+@pytest.mark.parametrize("source", ["f32", "f64"])
+def test_constants_at_the_ends_of_integer_types_are_converted_as_in_calls(run, source: str, name: str) -> None:
+    dtype = DTYPES[name]
+    end = 2.0**dtype.bits if name[0] == "u" else 2.0 ** (dtype.bits - 1)  # the first number that is too large
+    x = np.array([-end, np.nextafter(-end, -np.inf), 0, np.nextafter(end, 0), end, 2 * end], DTYPES[source].numpy)
+
+    def write(b: Builder, argument: Tensor) -> list[Tensor]:
+        constants = [ew.convert(b, b.constant(x[i : i + 1], DTYPES[source]), dtype) for i in range(len(x))]
+        return [ew.convert(b, argument, dtype), *constants]
+
+    in_call, *of_constants = run(write, x)
+    np.testing.assert_array_equal(np.concatenate(of_constants), in_call)
+
+
 COMPLEX = ["exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "expm1", "log1p", "neg", "sign", "rsqrt"]
 
 
