@@ -71,14 +71,16 @@ class DType:
         return TensorType(self.name, sizes)
 
     def __call__(self, value: Any) -> Any:
-        """Convert a number to this type. In a compiled kernel the compiler translates the call instead.
+        """Convert a number, or each element of an array, to this type.
+
+        In a compiled kernel the compiler translates the call instead.
 
         NumPy has no bf16 and no f8: outside of kernels they are f32. A bf16 is rounded toward 0, an f8 not rounded.
         """
         import numpy as np
 
         if self.name == "bf16":  # the upper 16 bits of an f32
-            return np.frombuffer((np.asarray(value, np.float32).view(np.uint32) & 0xFFFF0000).tobytes(), np.float32)[0]
+            return (np.float32(value).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
         numpy_name = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
         return np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}").type(value)
 

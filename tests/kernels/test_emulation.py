@@ -57,6 +57,19 @@ def test_quotients_that_are_rounded_up_do_not_wrap() -> None:
             np.testing.assert_array_equal(result, right)
 
 
+@pd.kernel(workgroup=4, grid=1)
+def as_bf16(x: Vector, y: Vector) -> None:
+    y[0:4] = pd.f32(pd.bf16(x[0:4]))
+
+
+def test_each_element_of_a_tile_becomes_a_bf16() -> None:
+    x = np.float32([1, -2.5, 3.0078125, np.inf])
+    for run in (as_bf16, as_bf16.python):
+        y = np.zeros_like(x)
+        run(x, y)
+        np.testing.assert_array_equal(y, [1, -2.5, 3, np.inf])
+
+
 def test_tuples_of_views() -> None:
     x = [np.arange(n, dtype=np.float32) for n in (5, 70, 1)]
     one, other = ([np.zeros_like(view) for view in x] for _ in range(2))
