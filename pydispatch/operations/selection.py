@@ -80,13 +80,16 @@ _MAX_COLUMNS = 64
 def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
     """Return the elements of the slices along an axis as columns of a table that has a row for each slice.
 
-    There is one vector per position in a slice, in row-major order.
+    There is one vector per position in a slice, in row-major order. Slices without elements, which are all equal, have
+    one column of zeros.
     """
     front = shapes.transpose(builder, x, [axis, *(d for d in range(x.rank) if d != axis)])
     width = product(front.shape[1:])
     if isinstance(width, Expr) or width > _MAX_COLUMNS:
         what = f"the slices of {x} along axis {axis} have more than {_MAX_COLUMNS} elements, or a computed number"
         raise builder.fail(f"{what}, and distinct ones are looked for")
+    if width == 0:
+        return [shapes.full(builder, 0, [x.shape[axis]], I64)]
     table = shapes.reshape(builder, front, [front.shape[0], width])
     return [
         shapes.reshape(builder, slicing.slice_axis(builder, table, axis=1, start=n, limit=n + 1), [table.shape[0]])

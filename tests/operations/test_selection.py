@@ -44,3 +44,20 @@ def test_no_elements_have_no_distinct_ones(run: Any, shape: tuple[int, ...], dyn
     values, *rest = run(write, np.zeros(shape, np.float32), dynamic=dynamic)
     assert values.shape == shape
     assert [result.shape for result in rest] == [(0,), (0,), (0,), shape, (0,), (0,)]
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_slices_without_elements_are_equal(run: Any, dynamic: bool, count: int) -> None:
+    def write(b: Any, x: Any) -> list[Any]:
+        x = b.as_shape(x, (x.shape[0], 0))
+        return [*selection.distinct_slices(b, x, axis=0, sort=True), *selection.distinct_neighbours(b, x, axis=0)]
+
+    values, first, inverse, counts, runs, run_index, lengths = run(
+        write, np.zeros((count, 0), np.float32), dynamic=dynamic
+    )
+    distinct_count = min(count, 1)
+    assert values.shape == runs.shape == (distinct_count, 0)
+    assert first.tolist() == [0] * distinct_count
+    assert inverse.tolist() == run_index.tolist() == [0] * count
+    assert counts.tolist() == lengths.tolist() == [count] * distinct_count
