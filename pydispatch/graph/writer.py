@@ -39,9 +39,10 @@ Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
 the block, not their terminator."""
 
 _TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
-    "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
+    "//": arith.FloorDivSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
 }  # fmt: skip
-"""`op` of a Term to the operation that computes it."""
+"""`op` of a Term to the operation that computes it. A remainder, %, has no single operation: it has the sign of the
+divisor, and `arith.remsi` has that of the dividend."""
 
 
 # xDSL verifies each new attribute. Programs have few different ones, so these are cached.
@@ -277,6 +278,10 @@ class OperationWriter:
         """Return the SSA value of a symbol, or emit the operation that computes a term: a // b, a % b, max or min."""
         if isinstance(atom, SizeSymbol):
             return self._symbols[atom.name]
+        if atom.op == "%":
+            quotient = self.add(_TERMS["//"](self.index(atom.a), self.index(atom.b))).result
+            multiple = self.add(arith.MuliOp(quotient, self.index(atom.b))).result
+            return self.add(arith.SubiOp(self.index(atom.a), multiple)).result
         return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
 
     def indices(self, shape: Sequence[Size]) -> list[SSAValue]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, symbol
+from pydispatch.graph.values import Tensor
 
 
 def value(of: Size, at: dict[str, int]) -> int:
@@ -81,3 +86,14 @@ def test_arrays_of_sizes() -> None:
     shape = np.array([n, 4], dtype=object)
     assert (shape * 2).tolist() == [n * 2, 8]
     assert shape.prod() == n * 4
+
+
+@pytest.mark.parametrize("length", [5, 7, 8, 13])
+def test_remainders_have_the_sign_of_the_divisor(run: Any, length: int) -> None:
+    def remainders(b: Builder, x: Tensor) -> Tensor:
+        n = x.shape[0]
+        return b.constant(np.array([-n % 4, (n - 8) % 3, (5 - n) % -3, n % -4, -20 % n, n % (n - 20)], object), I64)
+
+    n = length
+    (result,) = run(remainders, np.zeros(length, np.float32), dynamic=True)
+    assert np.asarray(result).tolist() == [-n % 4, (n - 8) % 3, (5 - n) % -3, n % -4, -20 % n, n % (n - 20)]
