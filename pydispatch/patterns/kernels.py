@@ -55,7 +55,8 @@ class CFunction:
         include_dirs: Include folders, searched after the folder of the source.
 
     Count, types and names of the arguments are checked against C source, against debug information of an object, and
-    against bitcode, whose pointers have no element type. An object without debug information is not checked.
+    against bitcode, whose pointers have no element type. An object without debug information is not checked, and
+    neither is C source that defines the function several times, with different parameters, in branches of `#if`.
     """
 
     source: str | os.PathLike[str] | bytes

@@ -173,6 +173,29 @@ def test_arguments_that_a_c_function_does_not_take(kernel: pd.CFunction, message
     assert "there are a, b, out, n" in str(error.value)
 
 
+ALTERNATIVES = "#include <stddef.h>\n#ifdef WIDE\nvoid k(const double* a, size_t n) {}\n#else\nPARAMETERS\n#endif\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(ALTERNATIVES.replace("PARAMETERS", f"void k(const float* a, const float* b, float* out, size_t n) {BODY}"), id="branches"),
+        pytest.param(f'#include <stddef.h>\nconst char k_usage[] = "k(int n) {{";\nvoid k(const float* a, const float* b, float* out, size_t n) {BODY}', id="string"),
+        pytest.param(f'#include <stddef.h>\nconst char k_quote = \'"\', k_url[] = "http://k";\nvoid k(size_t n, const float* b, const float* a, float* out) {BODY}', id="comment-in-string"),
+    ],
+)  # fmt: skip
+def test_the_prototype_is_that_of_the_code_that_is_compiled(source: str) -> None:
+    pattern = square_of_difference().replace(pd.CFunction(source, "k"))
+    program = pd.device("cpu").load(pd.compile(cases.DYNAMIC, patterns=[pattern]))
+    np.testing.assert_array_equal(program.f(P, Q), (P - Q) ** 2 + 100)
+
+
+def test_equal_definitions_in_branches_are_checked() -> None:
+    source = f"#include <stddef.h>\n#ifdef A\nvoid k(float* x, const float *y) {BODY}\n#else\nvoid k(float *x, float const* y) {BODY}\n#endif\n"
+    with pytest.raises(CompileError, match="takes 2 arguments, and is passed a, b, out, n"):
+        matched(cases.DYNAMIC, square_of_difference().replace(pd.CFunction(source, "k")))
+
+
 def test_scalars_and_constants() -> None:
     @pd.pattern
     def scaled(x: pd.f32["n"], alpha: pd.f32):

@@ -6,14 +6,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydispatch.compiler.toolchain.signatures import bitcode_parameters
 from pydispatch.errors import CompileError
 from pydispatch.formats.elf import dwarf
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
-"""Comment of C, or a preprocessor directive with its continuation lines."""
+_NO_CODE = re.compile(
+    r"/\*.*?\*/|//[^\n]*"  # comments
+    r"|^[ \t]*#(?:[^\n\\]|\\.)*$"  # a directive
+    r"""|"(?:[^"\n\\]|\\.)*"|'(?:[^'\n\\]|\\.)*'""",  # literals
+    re.DOTALL | re.MULTILINE,
+)
+"""Comment of C, a preprocessor directive with its continuation lines, or a literal of a string or character."""
 _QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restrict__", "register", "static", "struct"])
 """Words of a C declaration that do not change how a parameter is passed; `struct` is followed by the type's name."""
 # C type → element type of a pattern.
@@ -46,14 +51,14 @@ class CParameter:
         type: Its type, without qualifiers and `*`; "" if it is not known.
         is_pointer: Whether it is a pointer to that type.
         is_constant: Whether it is a pointer to const.
-        text: The parameter as messages print it.
+        text: The parameter as messages print it; two spellings of a parameter are equal.
     """
 
     name: str
     type: str
     is_pointer: bool
     is_constant: bool
-    text: str
+    text: str = field(compare=False)
 
     def takes(self, dtype: str, is_pointer: bool) -> bool:
         """Return whether a number of this dtype, or a pointer to such elements, may be passed.
@@ -94,14 +99,17 @@ def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | Non
 
 
 def _parameters_of_source(source: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters in the definition of a function; None if no definition is found in the source."""
-    text = _COMMENT.sub(" ", source.decode(errors="replace"))
+    """Return the parameters in the definition of a function.
+
+    Return None if the source has no definition, or several with different parameters, of which the preprocessor selects
+    one.
+    """
+    text = _NO_CODE.sub(" ", source.decode(errors="replace"))
     # A name, its parameters and a brace: calls and declarations have a `;` or `)` before the next brace.
-    definition = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
-    if definition is None:
-        return None
-    listed = [parameter.strip() for parameter in definition[1].split(",")]
-    return [] if listed in ([""], ["void"]) else [_parameter(parameter) for parameter in listed]
+    lists = re.findall(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
+    definitions = [_parameter_list(parameters) for parameters in lists]
+    is_known = bool(definitions) and all(parameters == definitions[0] for parameters in definitions)
+    return definitions[0] if is_known else None
 
 
 def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | None:
@@ -148,6 +156,12 @@ def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
             )
         )
     return parameters
+
+
+def _parameter_list(text: str) -> list[CParameter]:
+    """Parse the parameters of a function, the text between its parentheses."""
+    listed = [parameter.strip() for parameter in text.split(",")]
+    return [] if listed in ([""], ["void"]) else [_parameter(parameter) for parameter in listed]
 
 
 def _parameter(text: str) -> CParameter:
