@@ -8,6 +8,10 @@ from collections.abc import Callable
 from pydispatch.graph.dtypes import F64
 from pydispatch.operations.elements import Element, Value
 
+_HUGE = 1e30
+"""Size from which numbers are scaled down before sums of them. It is far below the largest f32, and so large that parts
+which the scaling makes subnormal do not matter beside it."""
+
 
 def _scaled(z: Element, factor: Value) -> Element:
     """Return a complex number times a real factor."""
@@ -174,11 +178,16 @@ def _cbrt(z: Element) -> Element:
 
 
 def _sqrt(z: Element) -> Element:
-    """Return the square root with non-negative real part."""
+    """Return the square root with non-negative real part: for a large z, twice the root of z / 4, so that no sum
+    overflows.
+    """
     x, y = z.real, z.imag
+    is_large = x.unary("abs").max(y.unary("abs")) > _HUGE
+    reduced = _scaled(z, is_large.where(x.const(0.25), 1.0))
     # The absolute values of the root's parts: the larger one by a sum that cannot cancel, the other as |y| / (2 large).
-    large = (0.5 * (z.unary("abs") + x.unary("abs"))).unary("sqrt")
-    small = 0.5 * y.unary("abs") / large
+    large = (0.5 * (reduced.unary("abs") + reduced.real.unary("abs"))).unary("sqrt")
+    small = 0.5 * reduced.imag.unary("abs") / large
+    large, small = (is_large.where(2.0 * part, part) for part in (large, small))
     small = y.unary("is_inf").where(large, small)  # else infinity / infinity
     is_right = x >= 0.0
     root = is_right.where(large, small).with_imag(is_right.where(small, large).binary("copysign", y))

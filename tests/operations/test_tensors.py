@@ -251,6 +251,15 @@ def test_complex_functions_at_their_ends(run) -> None:
     np.testing.assert_array_equal(found, [0, 1, 0])
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_roots_do_not_overflow(run, dtype: Any) -> None:
+    large = np.finfo(dtype).max
+    x = np.array([complex(a * large, b * large) for a in (-1, -0.6, 0, 0.6, 1) for b in (-1, -0.8, 0, 0.8, 1)], dtype)
+    (root,) = run(lambda b, x: ew.unary(b, "sqrt", x), x)
+    wanted = np.sqrt(x.astype(np.complex128) / 4) * 2
+    np.testing.assert_allclose(root, wanted, rtol=1e-6 if dtype is np.complex64 else 1e-14)
+
+
 def test_sums_of_complex_products(run) -> None:
     x, y = ((floats(3, 4) + 1j * floats(3, 4)).astype(np.complex64) for _ in range(2))
     got = run(lambda b, x, y: [products.dot_general(b, x, y, [], [(1, 1)]), reductions.reduce(b, "add", x, [0])], x, y)
