@@ -139,7 +139,7 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
         eliminated_side, remaining_side = formulas(builder, _eliminate_sides, side, next_side, pivot, low)
         return [remaining_pivot, remaining_above, remaining_side], [*eliminated, eliminated_side]
 
-    start = [row(builder, v, n=0) for v in (*bands[1:], sides)]
+    start = [row(builder, v, n=0) for v in following[1:]]  # exists also if there are no rows
     rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]  # three bands and the right-hand sides
     return control.scan(builder, n, start, step, rows=rows)[1]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.operations import factors, linear
+from pydispatch.operations import factors, linear, systems
 from pydispatch.operations.slicing import slice_axis
 
 RNG = np.random.default_rng(11)
@@ -121,3 +121,17 @@ def test_qr(run, shape: tuple[int, ...], dtype: str) -> None:
     np.testing.assert_allclose(q @ np.triu(made)[..., :k, :], x, rtol=1e-4, atol=1e-5)
     identity = np.broadcast_to(np.eye(k), (*shape[:-2], k, k))
     np.testing.assert_allclose(np.swapaxes(q, -1, -2).conj() @ q, identity, atol=1e-5)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_tridiagonal_systems(run, n: int, dynamic: bool) -> None:
+    lower, upper = RNG.standard_normal((2, 3, n)).astype(np.float32)
+    diagonal, y = RNG.uniform(3, 4, (3, n)).astype(np.float32), RNG.standard_normal((3, n, 2)).astype(np.float32)
+    solution, status = run(systems.tridiagonal_solve, lower, diagonal, upper, y, dynamic=dynamic)
+    matrices = [
+        np.diag(middle) + np.diag(below[1:], -1) + np.diag(above[:-1], 1) if n else np.zeros((0, 0))
+        for below, middle, above in zip(lower, diagonal, upper, strict=True)
+    ]
+    np.testing.assert_allclose(solution, np.linalg.solve(matrices, y), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(status, [0, 0, 0])
