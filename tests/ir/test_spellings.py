@@ -49,6 +49,14 @@ SAME = {
         else f"hal.executable.source private @s attributes {{hal.executable.objects = {o}}} {{}}"
         for i, o in enumerate([f"#hal.executable.objects<{{{TARGET} = [{OBJECT}]}}>"] * 3)
     ],
+    "query: default with its type, without it, before a comment": [
+        variant(
+            f"target({TARGET})",
+            "hal.executable.condition(%d: !hal.device) -> i1 {\n%ok, %value = hal.device.query<%d : !hal.device> "
+            f'key("x" :: "y") : i1, i32 = {default}\nhal.return %ok : i1 }}',
+        )
+        for default in ("-4 : i32", "-4", "-4 // a: b")
+    ],
     "layout: bindings, sets, shorthand": [
         export("", LAYOUT),
         export("", LAYOUT.removeprefix("#hal.pipeline.layout")),

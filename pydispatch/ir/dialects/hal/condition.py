@@ -123,13 +123,18 @@ class Default(CustomDirective):
         if parser.parse_optional_punctuation("=") is None:
             return
         start = parser.pos
-        value = parser.parse_attribute()
-        if isinstance(value, IntegerAttr) and value.type != type and isinstance(type, IntegerType | IndexType):
-            # Only a value without a type, which is parsed as i64, takes the type that precedes it; `4 : i64` has one.
-            if ":" in str(parser.lexer.input.content)[start : parser.pos]:
-                parser.raise_error(f"the default is of type {value.type}, expected {type}", start, parser.pos)
-            value = IntegerAttr(value.value.data, type)
-        self.value.set(state, value)
+        if not isinstance(type, IntegerType | IndexType):
+            self.value.set(state, parser.parse_attribute())
+            return
+        integer = parser.parse_optional_integer()
+        if integer is None:  # such as an alias
+            value = parser.parse_attribute()
+            stated = value.type if isinstance(value, IntegerAttr) else type
+        else:  # an integer without a type takes the type that precedes it
+            stated = type if parser.parse_optional_punctuation(":") is None else parser.parse_type()
+        if stated != type:
+            parser.raise_error(f"the default is of type {stated}, expected {type}", start, parser.pos)
+        self.value.set(state, value if integer is None else IntegerAttr(integer, type))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the type and the default."""
