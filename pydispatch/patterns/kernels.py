@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import SOURCE_SUFFIXES, path_of, read
@@ -94,7 +94,7 @@ class CFunction:
         """Return the source as a file whose suffix states its kind: bitcode, which begins with "BC", an object or C."""
         if isinstance(self.source, bytes):
             return SourceFile(f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source)
-        if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):
+        if _is_text(self.source):
             return SourceFile(f"{self.symbol}.c", self.source.encode(), self.defines, self.include_dirs)
         return _read(self.source, self.defines, self.include_dirs)
 
@@ -113,7 +113,8 @@ class WholeKernel:
 
     Args:
         files: Path, text or bytes by format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb',
-            'webgpu-wgsl-fb'). A string with several lines is text, another one a path. Text for Vulkan is GLSL.
+            'webgpu-wgsl-fb'). A string with several lines or a brace is text, another one a path. Text for
+            Vulkan is GLSL.
         entry: Name of the kernel.
         constants: Names of the sizes of the pattern that are passed to the kernel, 32 bits each.
         workgroups: Count of workgroups along x, y and z, 1 for a missing one: a number, or a size of the pattern with a
@@ -161,8 +162,7 @@ class WholeKernel:
         defines, folders = tuple(self.defines), tuple(map(str, self.include_dirs))
         result = []
         for format, source in self.files.items():
-            # A text has several lines; a string of one line is a path.
-            if isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source):
+            if not isinstance(source, bytes) and not _is_text(source):
                 result.append((format, _read(source, defines, folders)))
                 continue
             # Text of Vulkan is GLSL; other formats have one suffix for text and bytes.
@@ -181,13 +181,14 @@ def _check_tile(tile: object) -> None:
 
 
 def _check_source(what: str, source: object) -> None:
-    """Raise InvalidArgumentError unless an object is bytes, a text or a path. `what` begins error messages.
+    """Raise InvalidArgumentError unless an object is bytes, a text or a path. `what` begins error messages."""
+    if not isinstance(source, bytes) and not _is_text(source):
+        path_of(what, source, "the path of a kernel, its text or its bytes")
 
-    A text has several lines or a brace, other strings are paths.
-    """
-    if isinstance(source, bytes) or (isinstance(source, str) and ("\n" in source or "{" in source)):
-        return
-    path_of(what, source, "the path of a kernel, its text or its bytes")
+
+def _is_text(source: object) -> TypeGuard[str]:
+    """Return whether a source is the text of a kernel: a string with several lines or a brace. Others are paths."""
+    return isinstance(source, str) and ("\n" in source or "{" in source)
 
 
 def _checked_strings(what: str, values: object) -> tuple[str, ...]:

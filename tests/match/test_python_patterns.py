@@ -303,6 +303,15 @@ int32_t whole(const pyd_environment_t* environment, const pyd_dispatch_state_t* 
         pd.WholeKernel({}, "whole", workgroups=(("n", 16), 1, 2, 3))
 
 
+def test_a_text_of_one_line_has_a_brace() -> None:
+    text = "#version 450 void main() {}"
+    for kernel in (pd.shader(text), pd.ptx(text, "main"), pd.WholeKernel({"webgpu-wgsl-fb": text}, "main")):
+        ((_, file),) = kernel.objects()
+        assert file.data == text.encode()
+    with pytest.raises(pd.Error, match=r"cannot read 'main\.comp'"):
+        pd.shader("main.comp").objects()
+
+
 def test_compiled_programs_are_not_retained_by_what_they_were_compared_with() -> None:
     """The numbers of computations, whose keys hold constants of a program, are removed with the program."""
     counts = []
