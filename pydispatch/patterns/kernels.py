@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -362,7 +363,7 @@ def unfit(code: str | bytes) -> tuple[str, str] | None:
     Return None for C text, an object or bitcode.
     """
     head = code[:4096].encode() if isinstance(code, str) else code[:4096]  # contains the directives that begin PTX
-    if b".version" in head and b".target" in head:
+    if re.search(rb"\.version\s+\d", head) and re.search(rb"\.target\s+\w", head):  # in C, `.version = 1` is a field
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
     if head[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):  # the magic number in either byte order
         return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"

@@ -15,6 +15,7 @@ from pydispatch.compiler.driver.dry_run import dry_run
 from pydispatch.compiler.match import MatchWarning
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.patterns import Pattern
+from pydispatch.patterns.kernels import unfit
 
 
 def square() -> Pattern:
@@ -125,6 +126,12 @@ def test_what_a_generator_cannot_return(name: str) -> None:
     with pytest.raises(CompileError) as error:
         pd.compile(cases.STATIC, patterns=[pattern])
     assert message in error.value.message and note in (error.value.note or "") and error.value.location is not None
+
+
+def test_fields_named_as_directives_of_ptx_are_c() -> None:
+    fields = "static const struct { int version, target; } versions = {\n.version = 1,\n.target = 2};\n"
+    assert unfit(fields + cases.KERNEL) is None
+    assert unfit(".version 7.0 .target sm_50 .address_size 64 .entry k() { ret; }") is not None
 
 
 def test_the_bytes_of_an_object_and_the_targets(tmp_path: Path) -> None:
