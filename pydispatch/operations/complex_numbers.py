@@ -9,8 +9,9 @@ from pydispatch.graph.dtypes import F64
 from pydispatch.operations.elements import Element, Value
 
 _HUGE = 1e30
-"""Size from which numbers are scaled down before sums of them. It is far below the largest f32, and so large that parts
-which the scaling makes subnormal do not matter beside it."""
+"""Size above which numbers are scaled down before they are added or inverted; those below its reciprocal are scaled up
+before they are inverted. It is far below the largest f32, and so large that parts which the scaling makes subnormal do
+not matter beside it."""
 
 
 def _scaled(z: Element, factor: Value) -> Element:
@@ -58,13 +59,18 @@ def _div(lhs: Element, rhs: Element) -> Element:
 
     For a divisor of 0 or infinity, where scaling gives NaN, both parts of lhs are divided by the larger part of rhs.
     """
-    size = rhs.real.unary("abs").max(rhs.imag.unary("abs"))
+    unscaled_size = rhs.real.unary("abs").max(rhs.imag.unary("abs"))
+    # A power of two, after which the reciprocal of the size neither overflows nor is subnormal.
+    factor = (unscaled_size > _HUGE).where(unscaled_size.const(2.0**-64), 1.0)
+    factor = (unscaled_size < 1.0 / _HUGE).where(2.0**64, factor)
+    size = unscaled_size * factor
     scale = 1.0 / size
-    divisor = _scaled(rhs, scale)
+    divisor = _scaled(_scaled(rhs, factor), scale)
     squares = divisor.real * divisor.real + divisor.imag * divisor.imag
-    numerator = _scaled(lhs * divisor.conj(), scale)
+    dividend = _scaled(_scaled(lhs, factor), scale)
+    numerator = dividend * divisor.conj()
     quotient = (numerator.real / squares).with_imag(numerator.imag / squares)
-    return (size.is_equal(0.0) | size.unary("is_inf")).where(_scaled(lhs, scale), quotient)
+    return (size.is_equal(0.0) | size.unary("is_inf")).where(dividend, quotient)
 
 
 def _pow(lhs: Element, rhs: Element) -> Element:

@@ -260,6 +260,21 @@ def test_complex_roots_do_not_overflow(run, dtype: Any) -> None:
     np.testing.assert_allclose(root, wanted, rtol=1e-6 if dtype is np.complex64 else 1e-14)
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_quotients_by_the_smallest_and_largest_numbers(run, dtype: Any) -> None:
+    limits = np.finfo(dtype)
+    sizes = [limits.smallest_subnormal, 8 * limits.smallest_subnormal, limits.tiny / 16, limits.tiny, limits.max]
+    rhs = np.array([size * direction for size in sizes for direction in (1, 1j, -1 + 1j, 1 - 0.5j)], dtype)
+    rhs = rhs[(rhs.real != 0) | (rhs.imag != 0)]
+    factors = np.array([1, 1j, -1 / 8], dtype)
+    lhs = np.concatenate([rhs * factor for factor in factors])
+    (quotient,) = run(lambda b, x, y: ew.binary(b, "div", x, y), lhs, np.tile(rhs, 3))
+    # Eighths of subnormal numbers are not exact: these are left out.
+    is_exact = np.repeat([True, True, False], len(rhs)) | (np.abs(np.tile(rhs, 3).real) >= limits.tiny)
+    wanted = np.repeat(factors, len(rhs))
+    np.testing.assert_allclose(quotient[is_exact], wanted[is_exact], rtol=1e-6 if dtype is np.complex64 else 1e-14)
+
+
 def test_sums_of_complex_products(run) -> None:
     x, y = ((floats(3, 4) + 1j * floats(3, 4)).astype(np.complex64) for _ in range(2))
     got = run(lambda b, x, y: [products.dot_general(b, x, y, [], [(1, 1)]), reductions.reduce(b, "add", x, [0])], x, y)
