@@ -146,6 +146,9 @@ def c_function(parameters: str, *arguments: str) -> pd.CFunction:
     [
         ("ab", c_function("const size_t n, float *restrict out, const float b[], float const* a")),
         ("xy", c_function("const float* x, const float* y, float* out, size_t n")),
+        ("ab", c_function("long unsigned int n, float* out, const float* b, const float* a")),
+        ("ab", c_function("long int n, float* out, const float* b, const float* a")),
+        ("ab", c_function("int long long unsigned n, float* out, const float* b, const float* a")),
         ("xy", c_function("const float* y, const float* x, float* out, size_t n", "b", "a", "out", "n")),
     ],
 )
@@ -161,6 +164,12 @@ def test_arguments_of_c_functions_are_bound_by_name(names: str, kernel: pd.CFunc
     [
         (c_function("size_t n, const float* x, const float* y, float* out"), r"parameter 1 is passed 'a', which is a pointer to f32"),
         (c_function("const float* x, const float* b, float* out, int n"), r"parameter 4 is passed 'n', which is a size \(size_t\)"),
+        (c_function("const float* x, const float* b, float* out, short int n"), r"parameter 4 is passed 'n', which is a size \(size_t\)"),
+        (c_function("const float* x, const float* b, float* out, unsigned"), r"parameter 4 is passed 'n', which is a size \(size_t\)"),
+        (c_function("unsigned long int n, const float* x, const float* y, float* out"), r"parameter 1 is passed 'a', which is a pointer to f32"),
+        (c_function("long unsigned int n, const float* x, const float* y, float* out"), r"parameter 1 is passed 'a', which is a pointer to f32"),
+        (c_function("int long n, const float* x, const float* y, float* out"), r"parameter 1 is passed 'a', which is a pointer to f32"),
+        (c_function("const char unsigned* x, const float* b, float* out, size_t n"), r"parameter 1 is passed 'a', which is a pointer to f32"),
         (c_function("const double* a, const float* b, float* out, size_t n"), "parameter 1 is passed 'a', which is a pointer to f32"),
         (c_function("const float* x, const float* y, float* z, size_t n, size_t m"), "takes 5 arguments, and is passed a, b, out, n"),
         (c_function("const float* a, const float* b, float* out, size_t n", "b", "a", "out", "n"), "parameter 1 is passed 'b', and 'a' is another value of the pattern"),

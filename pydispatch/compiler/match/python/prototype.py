@@ -23,13 +23,16 @@ _QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restr
 """Words of a C declaration that do not change how a parameter is passed; `struct` is followed by the type's name."""
 # C type → element type of a pattern.
 _FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16"}
-# C type of an integer → its bits.
+# C type of an integer, as `_spelled` returns it → its bits.
 _BITS = {
-    "bool": 8, "_Bool": 8, "char": 8, "signed char": 8, "unsigned char": 8, "short": 16, "unsigned short": 16,
-    "int": 32, "unsigned": 32, "unsigned int": 32, "long": 64, "unsigned long": 64, "long long": 64,
-    "unsigned long long": 64, "size_t": 64, "ptrdiff_t": 64, "intptr_t": 64, "uintptr_t": 64,
+    "bool": 8, "_Bool": 8, "char": 8, "short": 16, "int": 32, "long": 64, "long long": 64,
+    "size_t": 64, "ptrdiff_t": 64, "intptr_t": 64, "uintptr_t": 64,
     **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
+_INTEGER_WORDS = frozenset(["signed", "unsigned", "char", "short", "int", "long"])
+"""Keywords of which C composes the types of integers, in any order."""
+_TYPE_WORDS = _INTEGER_WORDS | {"bool", "_Bool", "float", "double", "_Complex"}
+"""Keywords of types: a declaration that ends with one of them has no name."""
 # Type in LLVM IR → C type.
 _LLVM_TYPES = {
     "i1": "bool", "half": "_Float16", "bfloat": "__bf16", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
@@ -48,7 +51,7 @@ class CParameter:
 
     Attributes:
         name: Name; may be empty.
-        type: Its type, without qualifiers and `*`; "" if it is not known.
+        type: Its type, without qualifiers and `*`, and without the sign of integers; "" if it is not known.
         is_pointer: Whether it is a pointer to that type.
         is_constant: Whether it is a pointer to const.
         text: The parameter as messages print it; two spellings of a parameter are equal.
@@ -167,8 +170,8 @@ def _parameter_list(text: str) -> list[CParameter]:
 def _parameter(text: str) -> CParameter:
     """Parse the declaration of one parameter."""
     words = [word for word in re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", text)) if word not in _QUALIFIERS]
-    is_named = len(words) > 1 and " ".join(words) not in _BITS  # "unsigned int" is a type without a name
-    type = " ".join(words[:-1] if is_named else words)
+    is_named = len(words) > 1 and words[-1] not in _TYPE_WORDS  # "unsigned int" is a type without a name
+    type = _spelled(words[:-1] if is_named else words)
     is_pointer = "*" in text or "[" in text
     is_constant = is_pointer and "const" in text.partition("*")[0].split()  # a const after `*` is of the pointer
     return CParameter(
@@ -178,6 +181,15 @@ def _parameter(text: str) -> CParameter:
         is_constant=is_constant,
         text=" ".join(text.split()),
     )
+
+
+def _spelled(words: Sequence[str]) -> str:
+    """Return the words of a type as one string. Types of integers have one spelling for each size, without their sign:
+    "long" for "long unsigned int"."""
+    if not words or not _INTEGER_WORDS.issuperset(words):
+        return " ".join(words)
+    sizes = [word for word in words if word in ("char", "short", "long")]
+    return " ".join(sizes) or "int"
 
 
 def check_arguments(
