@@ -9,6 +9,9 @@ from pydispatch.errors import InvalidArgumentError
 # Suffix of a number of bytes → bytes
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
+_MAX_BYTES = (1 << 63) - 1
+"""Largest byte count of an option: the core has signed 64-bit sizes, to which larger ones do not convert."""
+
 
 def check_options(base: str, options: Mapping[str, str], known: Sequence[str]) -> None:
     """Raise InvalidArgumentError for an option that the device does not have.
@@ -59,9 +62,11 @@ def byte_count(base: str, key: str, text: str) -> int:
     Raise InvalidArgumentError for any other text. base, key: names of device and option, for the message.
     """
     digits, unit = (text[:-3], text[-3:]) if text[-3:] in UNITS else (text, "")
-    if not digits.isascii() or not digits.isdecimal() or len(digits) > 15 or int(digits) == 0:
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= 15
+    count = int(digits) * UNITS.get(unit, 1) if is_number else 0
+    if not 0 < count <= _MAX_BYTES:
         raise InvalidArgumentError(f"device '{base}': {key}: expected bytes, as in 1073741824 or 1GiB, got '{text}'")
-    return int(digits) * UNITS.get(unit, 1)
+    return count
 
 
 def device_number(name: str) -> int:

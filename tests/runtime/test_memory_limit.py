@@ -43,7 +43,9 @@ def test_devices_of_equal_threads_and_other_limits(artifact: pd.Artifact) -> Non
     assert limited.memory()["live_bytes"] == 0 and free.memory()["live_bytes"] >= kept.nbytes
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1GB", "1.5GiB", "MiB", "9" * 16, "٣"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "1GB", "1.5GiB", "MiB", "9" * 16, "9" * 15 + "GiB", "8589934592GiB", "٣"]
+)
 def test_what_is_no_number_of_bytes(text: str) -> None:
     with pytest.raises(pd.InvalidArgumentError, match="memory: expected bytes, as in 1073741824 or 1GiB"):
         pd.device(f"cpu?memory={text}")
