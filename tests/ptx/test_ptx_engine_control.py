@@ -281,6 +281,7 @@ def test_threads_that_wait_for_each_other() -> None:
     stuck("shfl.sync.idx.b32 %r0, %i, 0, 31, 0xfffffffe; ret;", "leaves out lane 0", "thread (0, 0, 0)")
     stuck("bar.sync 0, 33; ret;", "multiple of 32")
     stuck("mov.u32 %r0, 16; bar.sync %r0, 64; ret;", "names barrier 16")
+    stuck("mad.lo.u32 %r0, %i, 24, 16; bar.sync %r0, 64; ret;", "thread (0, 0, 0)", "names barrier 16")
     stuck("mov.u32 %r0, 16; bar.sync %r0; ret;", "names barrier 16")
     stuck("setp.lt.u32 %q0, %i, 32; selp.u32 %r0, 1, 2, %q0; bar.sync %r0; ret;",
           "deadlocks", "bar.sync %r0", "(barrier 2)", "and 28 more")  # fmt: skip

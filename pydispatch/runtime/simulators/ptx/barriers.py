@@ -221,10 +221,11 @@ def _require_existing(frame: Frame, instruction: Instruction, barrier_numbers: A
     """Report a fault if a thread names a barrier that blocks do not have. barrier_numbers: int64 [threads]."""
     invalid = barrier_numbers >= _BARRIERS
     if invalid.any():
+        position = int(np.argmax(invalid))
         frame.fault(
             instruction,
-            int(np.argmax(invalid)),
-            f"names barrier {int(barrier_numbers.max())}; {_BARRIERS - 1} is the last",
+            position,
+            f"names barrier {int(barrier_numbers[position])}; {_BARRIERS - 1} is the last",
         )
 
 
