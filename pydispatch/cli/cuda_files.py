@@ -10,12 +10,6 @@ from pydispatch.formats.ptx.module import PtxFunction
 from pydispatch.link.ptx import link
 
 
-def is_ptx(data: bytes) -> bool:
-    """Return whether the bytes look like PTX: `.version` and `.target` in the first 64 KiB, no NUL at the start."""
-    beginning = data[: 64 << 10]
-    return b".version" in beginning and b".target" in beginning and b"\0" not in data[:64]
-
-
 def describe(data: bytes, name: str) -> dict[str, Any]:
     """Return the kernels, functions and imports of a PTX text or cubin as JSON values.
 

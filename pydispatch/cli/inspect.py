@@ -27,6 +27,7 @@ from pydispatch.formats.artifact.artifact import (
 from pydispatch.formats.elf import cubin, elf
 from pydispatch.formats.elf.reader import is_elf
 from pydispatch.formats.program.text import chains_of, commands_of, signature_text
+from pydispatch.formats.ptx.lex import is_ptx
 
 DESCRIPTION = """\
 Shows the functions, executables, constants and tools of a .pdx artifact, the functions and weights of a model and which
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     read."""
     with open_mapped(args.file) as stream:
         start = stream.read(65536)
-    kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
+    kind = "an ELF file" if is_elf(start) else "PTX" if is_ptx(start) else ""
     model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file), results_of(args))
     if kind or model is not None:
         requested = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]

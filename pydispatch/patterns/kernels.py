@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -357,23 +356,6 @@ def kernel_of(value: object, name: str) -> Kernel:
     )
 
 
-def unfit(code: str | bytes) -> tuple[str, str] | None:
-    """Return why generated code is no kernel by itself: its kind, and what to return instead.
-
-    Return None for C text, an object or bitcode.
-    """
-    head = code[:4096].encode() if isinstance(code, str) else code[:4096]  # contains the directives that begin PTX
-    if re.search(rb"\.version\s+\d", head) and re.search(rb"\.target\s+\w", head):  # in C, `.version = 1` is a field
-        return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
-    if head[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):  # the magic number in either byte order
-        return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
-    # e_type of an ELF file is ET_REL, in either byte order.
-    is_object = head[:4] == b"\x7fELF" and head[16:18] in (b"\x01\x00", b"\x00\x01")
-    if isinstance(code, bytes) and not is_object and head[:2] != b"BC":
-        return "bytes that are no object and no bitcode", "return C text, or say what they are with a WholeKernel"
-    return None
-
-
 def _read(path: str | os.PathLike[str], defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
     """Read a file of a kernel. It gets the macros and include folders if it is a source, by the suffix of its name.
 
@@ -391,5 +373,4 @@ def _with_options(name: str, data: bytes, defines: tuple[str, ...], folders: tup
 
 __all__: Sequence[str] = [
     "CFunction", "CustomOperation", "Generated", "Kernel", "Traced", "WholeKernel", "kernel_of", "ptx", "shader",
-    "unfit",
 ]  # fmt: skip

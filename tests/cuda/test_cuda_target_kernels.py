@@ -13,6 +13,8 @@ from cuda_programs import IN_IN_OUT, MIXED, MUL, TWO, export, layout, objects, s
 from tools import DATA, assemble, compile_cu, nvcc
 
 import pydispatch as pd
+from pydispatch.compiler.backends.cuda.objects import UNNAMED, with_kind
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.formats.elf import cubin
 
 SM_75, SM_80, SM_90 = (DATA / f"kernels_sm_{n}.ptx" for n in (75, 80, 90))
@@ -229,6 +231,27 @@ def test_unnamed_objects_are_several(contents: list[str]) -> None:
     variant = only(build(with_data(source({target("sm_75"): ["x"]}, SCALING, ""), contents)))
     assert not variant.imports
     assert variant.extra["ptx"]["entries"] == [[0, "scaling"]]
+
+
+MEMBERS = b'extern "C" __global__ void f(P p) { if (p.version > 1) q(p.target); }\n'
+CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + (2).to_bytes(2, "little") + cubin.MACHINE.to_bytes(2, "little")
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (SCALED.encode(), "inline.ptx"),
+        (b"// a line\n\n/* lines **\n// */ " + SCALED.encode(), "inline.ptx"),
+        (MEMBERS, "inline.cu"),
+        (b"// .version 7.0 .target sm_80\n" + MEMBERS, "inline.cu"),
+        (CUBIN + SCALED.encode(), "inline.cubin"),  # as in the section .nv_debug_ptx_txt
+        (b"BC\xc0\xde" + SCALED.encode(), "inline.bc"),
+        (b"BC f(P p);\n" + MEMBERS, "inline.cu"),
+        (b"//" * 50_000 + b"/**/" * 50_000, "inline.cu"),
+    ],
+)
+def test_unnamed_objects_are_recognized_by_their_beginning(data: bytes, name: str) -> None:
+    assert with_kind(ObjectFile(UNNAMED, data)).name == name
 
 
 def test_executable_constants_are_variables_of_linked_objects(tmp_path: Path) -> None:

@@ -70,6 +70,11 @@ class _Bits:
         self.position = -(-self.position // 32) * 32
 
 
+def is_bitcode(data: bytes) -> bool:
+    """Return whether bytes begin as a bitcode file does, with or without a wrapper."""
+    return data[:4] in (MAGIC, WRAPPER)
+
+
 def payload(data: bytes) -> bytes:
     """Return the bitcode inside a file, without the wrapper that some compilers add. Raises BitcodeError."""
     if data[:4] == WRAPPER:

@@ -145,7 +145,7 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
     name: name of the object in messages. file: the user's object; None for a file that the compiler linked.
     """
     if not reader.is_elf(data):
-        kind = "LLVM bitcode; name it .bc" if data[:4] in (bitcode.MAGIC, bitcode.WRAPPER) else "something else"
+        kind = "LLVM bitcode; name it .bc" if bitcode.is_bitcode(data) else "something else"
         raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target")
     if data[4:6] != b"\x02\x01":  # EI_CLASS and EI_DATA
         raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}")

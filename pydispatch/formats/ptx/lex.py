@@ -23,6 +23,8 @@ _WORD = re.compile(
 _ASIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/)?', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 """Characters of a comment that become spaces, so that line numbers stay the same."""
+_BEGINNING = re.compile(rb"(?:\s|//[^\n]*\n|/\*[^*]*\*+(?:[^*/][^*]*\*+)*/)*\.version\b")
+"""Start of a PTX file: `.version`, the first directive, after spaces and comments."""
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[0-7]{0,22}|[1-9][0-9]{0,19})U?", re.ASCII)
 """Integer literal in base 16, 2, 8 or 10, such as 0x1F, 0b101, 017 and 42U."""
 _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}", re.ASCII)
@@ -143,6 +145,11 @@ def _float_of(float_format: str, integer_format: str, bits: int) -> float:
     """Return the float with a bit pattern. The formats are those of `struct` for it, and for an integer of its size."""
     value: float = struct.unpack(float_format, struct.pack(integer_format, bits))[0]
     return value
+
+
+def is_ptx(data: bytes) -> bool:
+    """Return whether bytes begin as a PTX file does: with the directive `.version`, which comments may precede."""
+    return _BEGINNING.match(data) is not None
 
 
 def decode(data: str | bytes | bytearray | memoryview, name: str) -> str:

@@ -80,9 +80,10 @@ class Ptx:
         self.capabilities = capabilities
 
     def is_code(self, data: bytes) -> bool:
-        """Return whether bytes look like PTX: text with a .version directive, which comments may precede."""
-        # 64 KiB hold the comments before the directive. A NUL byte near the start means a binary file, such as a cubin.
-        return b".version" in data[:65536] and b"\0" not in data[:64]
+        """Return whether bytes begin as a PTX file does."""
+        from pydispatch.formats.ptx.lex import is_ptx
+
+        return is_ptx(data)
 
     def open_library(self, data: bytes, name: str) -> PtxLibrary:
         """Read a PTX module as a library."""

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from pydispatch.compiler.backends.cuda import tools
 from pydispatch.compiler.backends.cuda.target import number_of
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
+from pydispatch.compiler.toolchain.bitcode import is_bitcode
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.elf import cubin
 from pydispatch.formats.ptx import interface, read
 from pydispatch.formats.ptx.interface import NAMES
+from pydispatch.formats.ptx.lex import is_ptx
 from pydispatch.link.ptx import link
 
 if TYPE_CHECKING:
@@ -131,10 +133,8 @@ def with_kind(file: ObjectFile) -> ObjectFile:
     """
     if file.name != UNNAMED:
         return file
-    suffix = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"  # "BC" begins bitcode
-    # PTX begins with these directives; only comments may precede them.
-    if b".version" in file.data[:65536] and b".target" in file.data[:65536]:
-        suffix = PTX
+    data = file.data
+    suffix = CUBIN if cubin.is_cubin(data) else ".bc" if is_bitcode(data) else PTX if is_ptx(data) else ".cu"
     return replace(file, name=f"inline{suffix}")
 
 

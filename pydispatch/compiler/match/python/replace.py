@@ -17,7 +17,11 @@ from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, user_function_error
 from pydispatch.compiler.match.python.signature import MatchSignature, signature_of
 from pydispatch.compiler.match.python.text import dispatch_of_c, dispatch_of_whole
+from pydispatch.compiler.toolchain.bitcode import is_bitcode
 from pydispatch.errors import CompileError
+from pydispatch.formats.elf.reader import REL, identity
+from pydispatch.formats.ptx.lex import is_ptx
+from pydispatch.formats.spirv.module import MAGIC
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import symbol_name
@@ -25,7 +29,7 @@ from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.locations import GeneratedText
 from pydispatch.patterns import Pattern, Replacement
-from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel, unfit
+from pydispatch.patterns.kernels import CFunction, Generated, Traced, WholeKernel
 from pydispatch.patterns.trace import Value, outputs_of
 
 
@@ -89,7 +93,7 @@ class Replacer:
         except Exception as error:
             raise user_function_error("generator", compiled.name, error, match.root) from error
         if isinstance(generated, (str, bytes)):
-            problem = unfit(generated)
+            problem = _unfit(generated)
             if problem is not None:
                 raise CompileError(f"the generator of pattern '{compiled.name}' returned {problem[0]}",
                                    location_of(match.root), problem[1])  # fmt: skip
@@ -199,6 +203,23 @@ class Replacer:
                 set_location(inner, anchor)
             self.program.body.block.insert_op_before(copy, first)
         return table_of(self.program)[unique]
+
+
+def _unfit(code: str | bytes) -> tuple[str, str] | None:
+    """Return why generated code is no kernel by itself: its kind, and what to return instead.
+
+    Return None for C text, an object or bitcode.
+    """
+    data = code.encode() if isinstance(code, str) else code
+    if is_ptx(data):
+        return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
+    if data[:4] in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big")):
+        return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
+    ident = identity(data)
+    is_object = ident is not None and ident.type == REL
+    if isinstance(code, bytes) and not is_object and not is_bitcode(data):
+        return "bytes that are no object and no bitcode", "return C text, or say what they are with a WholeKernel"
+    return None
 
 
 __all__ = ["Replacer", "TensorType"]
