@@ -10,7 +10,7 @@ from xdsl.dialects import arith, builtin, cf, tensor
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import I64
+from pydispatch.graph.dtypes import I64, Kind
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise
@@ -122,12 +122,13 @@ def product(builder: Builder, factors: Iterable[Integer]) -> HostInteger:
 def read_integers(builder: Builder, x: Tensor) -> list[HostInteger]:
     """Return the elements of a computed tensor of rank 0 or 1 as integers that the host reads back in each call.
 
-    A vector's length must be static. Floats are truncated to i64.
+    A vector's length must be static. Floats are truncated to i64, and unsigned elements are zero-extended.
     """
     count = x.shape[0] if x.rank else 1
     if x.rank > 1 or isinstance(count, Expr):
         raise builder.fail(f"{x} is read while it is computed; expected a vector whose length is known")
-    value = builder.value(x if x.dtype.is_integer else elementwise.convert(builder, x, I64))
+    # arith.index_cast sign-extends.
+    value = builder.value(x if x.dtype.kind is Kind.INT else elementwise.convert(builder, x, I64))
     integers = []
     for n in range(count):
         element = builder.add(tensor.ExtractOp(value, [builder.index(n)] * x.rank, value.type.element_type)).result  # type: ignore[attr-defined]

@@ -321,6 +321,16 @@ def test_sizes_as_operands(run: Any) -> None:
         np.testing.assert_array_equal(first, x[:2])
 
 
+@pytest.mark.parametrize(("element", "size"), [("ui8", 200), ("ui16", 40000), ("ui32", 3)])
+def test_unsigned_sizes_as_operands(run: Any, element: str, size: int) -> None:
+    text = f"""func.func @main(%s: tensor<1x{element}>) -> tensor<?xi32> {{
+      %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1x{element}>) -> tensor<?xi32>
+      return %0 : tensor<?xi32>
+    }}"""
+    (indices,) = run(text, np.array([size], element.replace("ui", "uint")))
+    np.testing.assert_array_equal(indices, np.arange(size))
+
+
 def test_strides_that_are_operands(run: Any) -> None:
     """They are computed in each call; a stride of 0 fails it."""
     text = """func.func @main(%x: tensor<7x6xf32>, %t: tensor<2xi64>) -> tensor<?x?xf32> {
