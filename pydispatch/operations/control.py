@@ -143,8 +143,11 @@ def for_(
     """Add a loop whose body replaces tensors `count` times, and return the final tensors.
 
     body(index of the iteration, from 0; tensors) returns the new tensors. `first` are the tensors before the loop, and
-    `shapes_vary` is that of `while_`.
+    `shapes_vary` is that of `while_`. If `count` is the int 0, the body is not emitted: it may read rows that do not
+    exist.
     """
+    if count == 0:
+        return list(first)
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
         """Emit the body of one iteration; `lead` is a list of one value, the loop index."""

@@ -57,7 +57,7 @@ def over_steps(
         return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]
 
     carried = list(states)
-    # `stack` below needs an output: no steps are a loop as well.
+    # `stack` below needs an output: no steps are a loop of no iterations.
     if isinstance(steps, Expr) or not 0 < steps <= unrolled:
         rows = [(carried[0].dtype, carried[0].shape)]  # an output is state 0
         ends, (stacked,) = control.scan(b, steps, carried, run, rows=rows, backwards=backwards)
