@@ -168,6 +168,19 @@ def test_arguments_of_attributes() -> None:
         read(b"@workgroup_size(((1]), 1) @compute fn f() {}", "x")
 
 
+def test_words_of_attributes_are_no_names_of_a_library() -> None:
+    kernel = b"// import scale as import0(f32) -> f32\n@compute @workgroup_size(1) fn main() { _ = import0(1.0); }"
+    library = b"""
+        const flat = 2; const size = 16;
+        struct Vertex { @builtin(position) position: vec4f, @interpolate(flat) @size(size) n: u32 }
+        fn position(v: Vertex) -> f32 { return v.position.x * flat; }
+        fn scale(x: f32) -> f32 { return position(Vertex(vec4f(x), 1)); }"""
+    text = link(kernel, [open_library(library, "y")], (), "x").data.decode()
+    assert "struct library_Vertex { @builtin(position) position: vec4f" in text
+    assert "@interpolate(flat) @size(library_size) n: u32" in text
+    assert "fn library_position(v: library_Vertex) -> f32 { return v.position.x * library_flat; }" in text
+
+
 def test_any_change_is_an_error_or_another_module() -> None:
     """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
     chance = random.Random(7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -87,6 +87,10 @@ class Declaration:
         return "read" if self.space in ("storage", "uniform") else "read_write"
 
 
+CONTEXT_DEPENDENT = ("builtin", "diagnostic", "interpolate")
+"""Attributes whose arguments are words of WGSL, such as `position`. A module may declare the same names for others."""
+
+
 @dataclass(frozen=True)
 class WgslModule:
     """WGSL module as its reader returns it: directives and declarations, which refer to tokens by index.
@@ -155,20 +159,29 @@ class WgslModule:
         """Return the entry point of this name; None if there is none."""
         return next((d for d in self.entry_points if d.name == name), None)
 
+    def identifiers(self, declaration: Declaration) -> Iterator[int]:
+        """Yield the indices of the tokens in a declaration that may be names of declarations, its own included.
+
+        Names of attributes, members after a dot, and the words in `CONTEXT_DEPENDENT` attributes are none.
+        """
+        is_word, previous = False, ""  # whether the token is among the arguments of such an attribute; the token before
+        for index in range(declaration.first, declaration.end):
+            token = self.tokens[index]
+            if previous == "@" and token.text in CONTEXT_DEPENDENT:
+                is_word = True
+            elif is_word and token.text == ")":
+                is_word = False
+            elif token.kind == "name" and not is_word and previous not in (".", "@"):
+                yield index
+            previous = token.text
+
     def mentioned(self, declaration: Declaration) -> list[Declaration]:
         """Return the other declarations whose names occur in a declaration.
 
         The result is conservative: a local name that shadows a declaration counts as well.
         """
-        tokens, named = self.tokens, self.named
-        mentioned: dict[str, Declaration] = {}
-        for i in range(declaration.first, declaration.end):
-            token = tokens[i]  # after a dot or `@`, it is a member or an attribute
-            if token.kind == "name" and token.text in named and (i == 0 or tokens[i - 1].text not in (".", "@")):
-                other = named[token.text]
-                if other is not declaration:
-                    mentioned[token.text] = other
-        return list(mentioned.values())
+        names = dict.fromkeys(self.tokens[index].text for index in self.identifiers(declaration))
+        return [self.named[name] for name in names if name in self.named and self.named[name] is not declaration]
 
     def reached(self, roots: Iterable[Declaration]) -> list[Declaration]:
         """Return `roots` and the declarations that they use, directly or not, in the order of the text."""

@@ -227,9 +227,9 @@ def _renamed(module: WgslModule, declaration: Declaration, names: Mapping[str, s
     """
     tokens, parts = module.tokens, []
     at = tokens[declaration.first].start  # offset up to which the text is in `parts`
-    for i in range(declaration.first, declaration.end):
+    for i in module.identifiers(declaration):
         token = tokens[i]
-        if token.kind != "name" or token.text not in names or tokens[i - 1].text in (".", "@"):
+        if token.text not in names:
             continue
         # A name before a colon in a struct is a member's.
         if declaration.kind == "struct" and i + 1 < declaration.end and tokens[i + 1].text == ":":
