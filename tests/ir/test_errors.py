@@ -146,6 +146,7 @@ CASES = {
     "name without percent": (fn("%0 = arith.addi d, %d : index"), 2, 19, "names of values begin with %: %d"),
     "number for a value": (fn("%0 = arith.addi %d, 1 : index"), 2, 23, "%name = arith.constant 1 : type"),
     "end of line": (fn("%0 = arith.addi %d, %d // sum"), 2, 25, "expected ':'"),
+    "end of line after a string": ('module attributes {a = "http://x.y" // an address\n', 1, 36, "'}' expected"),
     "arrow": (fn("%0 = flow.dispatch @e::@x(%d) : (index)"), 2, 42, "expected '->'"),
     "type of a value": (fn("%0 = arith.addi %i, %d : i32"), 2, 23, "%d has type index, but is used here with type i32"),
     "type of another language": (fn("%0 = arith.constant 1 : int32"), 2, 27, "nearest: i32"),

@@ -170,7 +170,18 @@ def end_of_previous(text: str, start: int) -> int | None:
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
         code = before.rstrip()
-        while "//" in (line := code.rpartition("\n")[2]):
-            code = code[: len(code) - len(line) + line.index("//")].rstrip()
+        while (shorter := _without_comment(code)) != code:
+            code = shorter.rstrip()
         return len(code) or None
     return None
+
+
+_CODE = re.compile(r'(?:[^"/]|"(?:[^"\\]|\\.)*"?|/(?!/))*')
+"""Line of MLIR up to its comment. A `//` in a string begins none."""
+
+
+def _without_comment(text: str) -> str:
+    """Return a text without the comment at the end of its last line."""
+    match = _CODE.match(text, text.rfind("\n") + 1)
+    assert match is not None  # an empty match is one, too
+    return text[: match.end()]
