@@ -154,6 +154,25 @@ def test_loops_of_a_length_that_is_not_known() -> None:
             call(size, A)
 
 
+TWO = """func.func @f(%n: i32, %a: tensor<64xi32>, %b: tensor<64xi32>) -> (tensor<1xi32>, tensor<1xi32>) {
+  %r = flow.dispatch @e::@k(%n, %a) : (i32, tensor<64xi32>) -> tensor<1xi32>
+  %s = flow.dispatch @e::@k(%n, %b) : (i32, tensor<64xi32>) -> tensor<1xi32>
+  return %r, %s : tensor<1xi32>, tensor<1xi32>
+}"""
+FROM_BUFFER = """%first = memref.load %a[%c0] : memref<64xi32>
+      %n = arith.index_cast %first : i32 to index"""
+
+
+def test_a_prepared_call_after_two_dispatches_that_ended_early() -> None:
+    text = KERNEL.format(loop=f"{FROM_BUFFER}\n      {REPEATED}", size="").partition("func.func @f(")[0] + TWO
+    a, b = np.full(64, 70_000, np.int32), np.full(64, 80_000, np.int32)
+    prepared = load(text).f.prepare(0, a, b)
+    with pytest.raises(pd.KernelError, match="65,535 iterations"):
+        prepared()
+    a[:], b[:] = 3, 4
+    assert [int(np.asarray(result)[0]) for result in prepared()] == [9, 16]
+
+
 def test_short_loops_stay_as_they_are() -> None:
     """A static loop below the limit is one loop, and its shader takes no buffer more."""
     artifact = pd.compile(KERNEL.format(loop=COUNTED, size="%n = arith.constant 1000 : index"), targets="vulkan")

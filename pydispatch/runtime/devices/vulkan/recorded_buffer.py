@@ -44,16 +44,18 @@ class RecordedBuffer:
         context.recordings.add(self)
 
     def raise_if_ended_early(self) -> None:
-        """Raise KernelError if, in the completed run, the device ended a loop early."""
-        for word, kernel in self.watches:
-            if word[0]:
-                word[0] = 0  # for the next run
-                raise KernelError(
-                    f"{kernel.label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader "
-                    "when an invocation has run 65,535 iterations, and this kernel has longer ones: its results are "
-                    "not complete; give more invocations less each, use static sizes, or another device",
-                    kernel.executable, kernel.export,
-                )  # fmt: skip
+        """Raise KernelError if, in the completed run, the device ended a loop early. The next run begins anew."""
+        incomplete = [kernel for word, kernel in self.watches if word[0]]
+        for word, _ in self.watches:
+            word[0] = 0
+        if incomplete:
+            kernel = incomplete[0]
+            raise KernelError(
+                f"{kernel.label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader "
+                "when an invocation has run 65,535 iterations, and this kernel has longer ones: its results are "
+                "not complete; give more invocations less each, use static sizes, or another device",
+                kernel.executable, kernel.export,
+            )  # fmt: skip
 
     def release(self) -> None:
         """Release the resources of a recording that is not running.
