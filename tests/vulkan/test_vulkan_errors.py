@@ -130,8 +130,9 @@ def test_one_subgroup_is_warned_about(device: Any, glsl: Any) -> None:
     body = "void main() { uint i = gl_LocalInvocationID.x; float s = subgroupAdd(a[i]); if (i == 0) c[n] = s + b[0]; }"
     size = device._context.features.subgroup_size
     wide = compiled(glsl("mul", buffers("-a", "-b", "c") + PUSH + body, f"local_size_x = {2 * size}", head))
-    with pytest.warns(RuntimeWarning, match=f"whose subgroups are of {size}"):
+    with pytest.warns(RuntimeWarning, match=f"whose subgroups are of {size}") as caught:
         device.load(wide)
+    assert [warning.filename for warning in caught] == [__file__]
     narrow = compiled(glsl("mul", buffers("-a", "-b", "c") + PUSH + body, f"local_size_x = {size}", head))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -14,6 +14,7 @@ from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
 from pydispatch.formats.spirv.validator import validate
+from pydispatch.logs import caller_level
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.descriptors import STORAGE_BUFFER
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_PIPELINE, OBJECT_SHADER_MODULE, LogicalDevice
@@ -213,7 +214,7 @@ class Executables:
                 f"{subject}: it combines values within a subgroup only, and its workgroups of {x * y * z} invocations "
                 f"are several subgroups on vulkan:{self.context.index}, whose subgroups are of {subgroup}; "
                 "combine the subgroups through shared memory",
-                RuntimeWarning, stacklevel=7,
+                RuntimeWarning, stacklevel=caller_level(),
             )  # fmt: skip
 
     def _explain(self, need: str) -> str:
