@@ -92,6 +92,10 @@ def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tu
     old = x.shape[to.axis]
     if not to.is_constant(old):
         return _resized_at_run_time(builder, x, to, how)
+    if old == to.size == 0:  # neither is there a ratio of the sizes
+        return x, None
+    message = f"axis {to.axis} of {x} has the size 0: it has no element to read for the size {to.size}"
+    builder.require_positive(old, message, unless_zero=to.size)
     scale = to.scale if to.scale is not None else int(to.size) / int(old)  # type: ignore[arg-type]
     if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):  # nothing changes
         return x, None

@@ -14,6 +14,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import gathers, indexing, padding, scatters, slicing
 from pydispatch.operations.gathers import GatherAxes
+from pydispatch.operations.resize_axis import Filter, ResizedAxis, resize_axis
 
 NONE = np.zeros(0, np.float32)
 ROWS = np.zeros((0, 3), np.float32)
@@ -136,3 +137,16 @@ def test_extremes_of_no_elements_are_refused_as_in_pytorch(run: Any, name: str) 
 def test_padding_of_no_elements_to_one(run: Any) -> None:
     (result,) = run(lambda b, x: slicing.pad(b, x, [0, 1, 0], [0, 0, 1], 2.5), np.zeros((3, 0, 0), np.float32))
     np.testing.assert_array_equal(result, np.full((3, 1, 1), 2.5, np.float32))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_resizing_of_no_elements(run: Any, mode: str) -> None:
+    def to(size: int) -> Write:
+        return lambda b, x: resize_axis(b, x, ResizedAxis(0, size), Filter(mode, "half_pixel"))[0]
+
+    for dynamic in (False, True):
+        assert run(to(0), ROWS, dynamic=dynamic)[0].shape == (0, 3)
+    with pytest.raises(pd.CompileError, match=r"axis 0 of f32\[0, 3\] has the size 0: it has no element to read"):
+        run(to(2), ROWS)
+    with pytest.raises(pd.InvalidArgumentError, match=r"axis 0 of .* has the size 0: it has no element to read"):
+        run(to(2), ROWS, dynamic=True)
