@@ -73,7 +73,8 @@ class DType:
     def __call__(self, value: Any) -> Any:
         """Convert a number, or each element of an array, to this type.
 
-        In a compiled kernel the compiler translates the call instead.
+        In a compiled kernel the compiler translates the call instead. A float that an integer type cannot hold becomes
+        the nearest integer of the type, NaN becomes 0.
 
         NumPy has no bf16 and no f8: outside of kernels they are f32. A bf16 is rounded toward 0, an f8 not rounded.
         """
@@ -82,12 +83,29 @@ class DType:
         if self.name == "bf16":  # the upper 16 bits of an f32
             return (np.float32(value).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
         numpy_name = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
-        return np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}").type(value)
+        dtype = np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}")
+        is_truncated = dtype.kind in "iu" and np.asanyarray(value).dtype.kind == "f"
+        return _truncated(value, dtype) if is_truncated else dtype.type(value)
 
     @property
     def is_float(self) -> bool:
         """Whether this is a floating-point type."""
         return self.name.startswith(("f", "bf"))
+
+
+def _truncated(value: Any, dtype: Any) -> Any:
+    """Return a float, or an array of floats, as integers of a NumPy type, as `arith.fptosi` does in kernels: rounded
+    toward 0, the nearest limit of the type where it is out of range, and 0 for NaN. NumPy's own conversion wraps.
+    """
+    import numpy as np
+
+    x, limits = np.asanyarray(value, np.float64), np.iinfo(dtype)
+    with np.errstate(invalid="ignore"):
+        result = x.astype(dtype)
+    result[x <= limits.min] = limits.min
+    result[x >= limits.max + 1.0] = limits.max
+    result[np.isnan(x)] = 0
+    return result[()]
 
 
 _NUMPY = {"f": "float", "i": "int", "u": "uint"}

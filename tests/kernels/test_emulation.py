@@ -70,6 +70,35 @@ def test_each_element_of_a_tile_becomes_a_bf16() -> None:
         np.testing.assert_array_equal(y, [1, -2.5, 3, np.inf])
 
 
+@pd.kernel(grid=1)
+def as_integers(x: Vector, y: Bytes, z: SignedBytes, longs: Annotated[pd.View, pd.i64["n"]]) -> None:
+    for i in range(x.shape[0]):
+        y[i] = pd.u8(x[i])
+        z[i] = pd.i8(x[i])
+        longs[i] = pd.i64(x[i])
+
+
+@pd.kernel(workgroup=4, grid=1)
+def tile_of_integers(x: Vector, y: SignedBytes) -> None:
+    y[0:8] = pd.i8(x[0:8])
+
+
+def test_floats_out_of_range_become_the_nearest_integer() -> None:
+    x = np.float32([260, -336, 127.5, -0.75, np.nan, np.inf, -np.inf, 3e9])
+    signed = [127, -128, 127, 0, 0, 127, -128, 127]
+    least, largest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for run in (as_integers, as_integers.python):
+        y, z, longs = np.zeros(8, np.uint8), np.zeros(8, np.int8), np.zeros(8, np.int64)
+        run(x, y, z, longs)
+        np.testing.assert_array_equal(y, [255, 0, 127, 0, 0, 255, 0, 255])
+        np.testing.assert_array_equal(z, signed)
+        np.testing.assert_array_equal(longs, [260, -336, 127, 0, 0, largest, least, 3_000_000_000])
+    for run in (tile_of_integers, tile_of_integers.python):
+        z = np.zeros(8, np.int8)
+        run(x, z)
+        np.testing.assert_array_equal(z, signed)
+
+
 def test_tuples_of_views() -> None:
     x = [np.arange(n, dtype=np.float32) for n in (5, 70, 1)]
     one, other = ([np.zeros_like(view) for view in x] for _ in range(2))
