@@ -43,7 +43,7 @@ class KernelSource(KernelLike):
         self.source = Source(function)
         self.parameters = self.source.parameters()
         self.workgroup = _checked_workgroup(self.source.name, workgroup)
-        self.grid = grid if callable(grid) or grid is None else _checked_grid(self.source.name, grid)
+        self.grid = grid if callable(grid) or grid is None else checked_grid(self.source.name, grid)
         self.statics = self._statics(statics or {})
         self.checks = checks
         self.derivative: Any = None  # set by `pydispatch.vjp`
@@ -190,7 +190,7 @@ def _checked_workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, 
     return tuple(sizes)
 
 
-def _checked_grid(name: str, requested: Any) -> tuple[int, ...]:
+def checked_grid(name: str, requested: Any) -> tuple[int, ...]:
     """Return a grid as a tuple of one to three numbers of workgroups. Raise InvalidArgumentError for any other value.
 
     name: the kernel, for the error.

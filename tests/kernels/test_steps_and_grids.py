@@ -128,6 +128,15 @@ def test_what_grids_cannot_do() -> None:
             pd.compile(kernel_over(lambda x, y, other=other: 7 if x.shape[0] == other else 3))
 
 
+def test_grids_that_are_no_numbers_of_workgroups_are_refused_under_python() -> None:
+    x, y = np.zeros(3, np.float32), np.ones(2, np.float32)
+    for grid, chosen in ((lambda x, y: x.shape[0] - 100, "-97"), (lambda x, y: (1, x.shape[0] / 2), r"\(1, 1\.5\)")):
+        with pytest.raises(pd.InvalidArgumentError, match=f"'kernel': grid: expected .* of workgroups, got {chosen}"):
+            kernel_over(grid).python(x, y)
+    kernel_over(lambda x, y: x.shape[0] - 3).python(x, y)  # without workgroups
+    np.testing.assert_array_equal(y, [1, 1])
+
+
 def weighted_sums(x: Rows, weights: ForThreads, y: Rows, totals: ForThreads) -> None:
     """Elements and carried values of an invocation, whose number the body uses beside the counter of its loop."""
     row, lane, threads = pd.group_id(0), pd.local_id(0), pd.group_size(0)

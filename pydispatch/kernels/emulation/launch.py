@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.emulation.tile_functions import dtype_of
 from pydispatch.kernels.emulation.views import ArrayView
 from pydispatch.kernels.emulation.workgroups import run_workgroup
+from pydispatch.kernels.kernel import KernelSource, checked_grid
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.kernels.view_sizes import size_symbols
 from pydispatch.patterns.types import DType
-
-if TYPE_CHECKING:
-    from pydispatch.kernels.kernel import KernelSource
 
 
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None = None) -> None:
@@ -85,6 +83,8 @@ def _view(kernel: KernelSource, parameter: Parameter, argument: object) -> Array
 def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the number of workgroups along the three axes, 1 along axes that the kernel's grid omits.
 
+    Raise InvalidArgumentError if a grid function returns anything but one to three numbers of workgroups.
+
     args: one for each item of `kernel.passed`. values: those of `_arguments`, which a grid function is called with.
     """
     if kernel.grid is None:
@@ -94,10 +94,7 @@ def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]
         chosen: Any = [-(-size_by_symbol.get(str(size), size) // extent) for size, extent in kernel.covering]
     else:
         chosen = kernel.grid(*values.values()) if callable(kernel.grid) else kernel.grid
-    counts = tuple(chosen) if isinstance(chosen, (tuple, list)) else (chosen,)
-    if not 1 <= len(counts) <= 3:
-        raise InvalidArgumentError(f"kernel '{kernel.name}': grid: expected one to three numbers, got {chosen!r}")
-    return (*counts, 1, 1)[:3]
+    return (*checked_grid(kernel.name, chosen), 1, 1)[:3]
 
 
 def _position(kernel: KernelSource, name: str) -> int:
