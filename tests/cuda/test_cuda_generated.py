@@ -100,7 +100,7 @@ def test_ptxas_refuses_the_same_with_a_wrong_register(tmp_path: Path) -> None:
     assert "f31" in assembled(broken, "sm_80", tmp_path)
 
 
-@pytest.mark.parametrize("arch", [f"sm_{number}" for number in PTX_VERSIONS] + ["sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("arch", [*(f"sm_{n}" for n in PTX_VERSIONS), "sm_90a", "sm_100a", "sm_100f", "sm_120a"])
 def test_every_architecture_has_code(arch: str) -> None:
     """LLVM knows all of them, and our reader what it writes."""
     made = cuda_kernels.emit(copy("math.exp %x"), bindings=2, arch=arch)
@@ -111,7 +111,7 @@ def test_every_architecture_has_code(arch: str) -> None:
 
 
 def test_unknown_architectures() -> None:
-    for name in ("sm_12", "gfx90a", "sm_", "80"):
+    for name in ("sm_12", "gfx90a", "sm_", "80", "sm_75f", "sm_80a", "sm_89a", "sm_90f"):
         with pytest.raises(CompileError, match="no code can be generated for") as caught:
             machine_of(name)
         assert "sm_75" in str(caught.value)

@@ -70,8 +70,9 @@ def test_versions_that_a_target_needs() -> None:
     assert problem("6.3", "sm_75") is None and problem("9.0", "sm_50") is None and problem("9.0", "sm_130") is None
     assert problem("7.0", "sm_90") == "its .target sm_90 needs .version 7.8, the text says .version 7.0"
     assert problem("7.8", "sm_90a") == "its .target sm_90a needs .version 8.0, the text says .version 7.8"
+    assert "its .target sm_80a has a suffix that sm_80 lacks" in (problem("9.0", "sm_80a") or "")
     assert "'sm_next' is no architecture" in (problem("8.0", "sm_next") or "")
-    assert "its .target sm_85 is no architecture; known are sm_50, sm_52" in (problem("8.0", "sm_85") or "")
+    assert "its .target sm_85 is no architecture; known: sm_50, sm_52" in (problem("8.0", "sm_85") or "")
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_100f", "sm_103", "sm_120"])

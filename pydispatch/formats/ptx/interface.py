@@ -18,7 +18,12 @@ ARCHITECTURES = {
 }  # fmt: skip
 """Compute capability, 75 for 7.5 → the first PTX ISA version (`.version`, major and minor) that has it."""
 
+SUFFIXES = {"": 50, "a": 90, "f": 100}
+"""Suffix of a name → the first architecture that has it. Suffix a: for this architecture only; f: for this and later
+architectures of the same major version."""
 NAMES = tuple(f"sm_{version}" for version in ARCHITECTURES)
+"""The known architectures without suffixes."""
+KNOWN = f"known: {', '.join(NAMES)}; the suffix a exists from sm_{SUFFIXES['a']} on, f from sm_{SUFFIXES['f']} on"
 """The known architectures, for messages."""
 
 MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
@@ -58,7 +63,6 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
     newest = max(ARCHITECTURES)
     # A device that is newer than ARCHITECTURES compiles all architectures up to its own.
     have = [known for known in ARCHITECTURES if known <= capability] + list(range(newest + 1, capability + 1))
-    # Suffix a: for this architecture only; f: for this and later architectures of the same major version.
     names = {f"sm_{architecture}" for architecture in [*have, capability]} | {f"sm_{capability}a"}
     for lower in range(minor + 1):  # machine code runs on devices of the same major and at least its minor version
         names |= {f"sm_{major}{lower}f", f"cubin_sm_{major}{lower}"}
@@ -83,6 +87,12 @@ def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
     if newest.startswith("cubin_"):
         return f"is machine code for {newest.removeprefix('cubin_')}, {have}"
     return f"is PTX for {newest}, {have}"
+
+
+def is_known(target: str) -> bool:
+    """Return whether a target, such as sm_90a, is a known architecture without or with a suffix that it has."""
+    match = _TARGET.fullmatch(target)
+    return match is not None and int(match[1]) in ARCHITECTURES and int(match[1]) >= SUFFIXES[match[2]]
 
 
 def split(target: str) -> tuple[int, str]:
@@ -112,9 +122,11 @@ def target_problem(module: PtxModule) -> str | None:
     least_version = ARCHITECTURES.get(architecture)
     if least_version is None:
         if architecture < max(ARCHITECTURES):
-            return f"its .target {module.target} is no architecture; known are {', '.join(NAMES)}"
+            return f"its .target {module.target} is no architecture; {KNOWN}"
         return None  # newer than this list
-    if suffix:  # PTX 8.0 introduced a (one architecture only), 8.8 f (later ones of the same major version too)
+    if not is_known(module.target):
+        return f"its .target {module.target} has a suffix that sm_{architecture} lacks; {KNOWN}"
+    if suffix:  # PTX 8.0 introduced a, 8.8 f
         least_version = max(least_version, (8, 8) if suffix == "f" else (8, 0))
     if module.version < least_version:
         return (

@@ -32,7 +32,7 @@ from pydispatch.compiler.kernel_ir.simt.workgroup import Machine as Invocations
 from pydispatch.compiler.toolchain.llvm import opened
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
-from pydispatch.formats.ptx.interface import shared_limit, split
+from pydispatch.formats.ptx.interface import KNOWN, is_known, shared_limit, split
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import CALLS
 
@@ -104,13 +104,12 @@ def machine_of(arch: str) -> NvptxMachine:
 
     Raises CompileError for one that LLVM lacks.
     """
-    match = re.fullmatch(r"sm_(\d+)([af]?)", arch)
-    if match is None or int(match[1]) not in PTX_VERSIONS:
-        known = ", ".join(f"sm_{arch_number}" for arch_number in PTX_VERSIONS)
-        raise CompileError(f"no code can be generated for '{arch}'", note=f"known are: {known}")
-    version = PTX_VERSIONS[int(match[1])]
-    if match[2]:  # names with the suffix a need PTX 8.0, those with f 8.8
-        version = max(version, 80 if match[2] == "a" else 88)
+    if not is_known(arch):
+        raise CompileError(f"no code can be generated for '{arch}'", note=KNOWN)
+    number, suffix = split(arch)
+    version = PTX_VERSIONS[number]
+    if suffix:  # names with the suffix a need PTX 8.0, those with f 8.8
+        version = max(version, 80 if suffix == "a" else 88)
     # Emitters query the name of the architecture, since instructions of tensor cores depend on it.
     return NvptxMachine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
 

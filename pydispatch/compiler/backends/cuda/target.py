@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler.target.backend import Architectures, Backend
 from pydispatch.errors import CompileError
-from pydispatch.formats.ptx.interface import NAMES
+from pydispatch.formats.ptx.interface import KNOWN, NAMES, is_known
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 FORMAT = "cuda-nvptx-fb"
@@ -129,8 +129,8 @@ class Cuda(Backend):
         name = machine.removeprefix("cuda:")
         if name and not is_architecture(name):
             return None
-        if name and name.rstrip("af") not in NAMES:  # sm_90a and sm_100f are variants of an architecture
-            raise CompileError(f"there is no CUDA architecture '{name}'", note=f"known: {', '.join(NAMES)}")
+        if name and not is_known(name):
+            raise CompileError(f"there is no CUDA architecture '{name}'", note=KNOWN)
         return self.target(target=name) if name else self.target()
 
     def mma_generation(self, target: ExecutableTargetAttr) -> int:
