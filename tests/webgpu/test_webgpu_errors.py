@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ from pydispatch._core.driver import CALLBACKS, LOST, OPENED, Mailbox
 from webgpu_programs import EXPORT, MUL, PUSH, SHADER, buffers, kernel, source
 
 import pydispatch as pd
-from pydispatch.runtime.devices.webgpu import api
+from pydispatch.runtime.devices.webgpu import adapters, api
 
 
 def compiled(wgsl: Any, text: str, exports: str = EXPORT, functions: str = "", attributes: str = "") -> Any:
@@ -303,3 +307,19 @@ def test_a_profile_without_memory_for_its_timestamps_releases_its_objects(
     with pytest.raises(pd.OutOfMemoryError, match="no memory here"):
         program.mul.profile(a, a)
     assert {"wgpuQuerySetRelease", "wgpuBufferRelease"} <= set(lib.names)
+
+
+def test_adapters_are_discovered_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discovery sets a variable of the environment, and removes it."""
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    both = threading.Barrier(2)
+
+    def discover(owner: int, backends: int) -> list[Any]:
+        with adapters._without_messages(), contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.2)  # passes only where two threads discover at once
+        return []
+
+    monkeypatch.setattr(adapters, "_adapters", discover)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(adapters.adapters, ["", ""])) == [[], []]
+    assert both.broken and "XDG_RUNTIME_DIR" not in os.environ

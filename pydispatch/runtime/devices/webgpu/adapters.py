@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -30,6 +31,8 @@ OPTIONAL_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 
 
 FEATURES has those of shaders.
 """
+_discovering = threading.RLock()
+"""Guards the discovery of instances and adapters: it changes the environment, and a back end has one instance."""
 
 
 class Adapter:
@@ -99,7 +102,7 @@ def _instance(owner: int, backends: int) -> Any:
 
 @contextmanager
 def _without_messages() -> Iterator[None]:
-    """Set XDG_RUNTIME_DIR during the `with` block.
+    """Set XDG_RUNTIME_DIR during the `with` block. The caller holds `_discovering`.
 
     Drivers look for a Wayland display, whose library prints a warning to standard error if the variable is missing. A
     display is not needed to compute.
@@ -131,7 +134,8 @@ def _adapters(owner: int, backends: int) -> list[Adapter]:
 
 def instance_of(backend: str) -> Any:
     """Return the wgpu instance that owns the adapters of a back end; "" stands for all but OpenGL."""
-    return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
+    with _discovering:
+        return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
 
 
 def adapters(backend: str, name_part: str = "") -> list[Adapter]:
@@ -147,7 +151,8 @@ def adapters(backend: str, name_part: str = "") -> list[Adapter]:
     """
     if backend and backend not in BACKENDS:
         raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")
-    candidates = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
+    with _discovering:
+        candidates = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
     return [adapter for adapter in candidates if name_part.lower() in adapter.model.lower()]
 
 
