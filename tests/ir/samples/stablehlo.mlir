@@ -51,6 +51,14 @@ func.func @products(%a: tensor<2x4x6xf32>, %b: tensor<2x6x5xf32>, %m: tensor<4x6
   %8 = "stablehlo.triangular_solve"(%q, %q) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
   return
 }
+func.func @reduction_in_a_wider_type(%a: tensor<4x6xf16>, %s: tensor<f32>) {
+  %0 = stablehlo.reduce(%a init: %s) across dimensions = [1] : (tensor<4x6xf16>, tensor<f32>) -> tensor<4xf32>
+   reducer(%x: tensor<f32>, %y: tensor<f32>) {
+    %1 = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }
+  return
+}
 func.func @reductions(%a: tensor<4x6xf32>, %i: tensor<4x6xi32>, %s: tensor<f32>, %n: tensor<i32>, %w: tensor<3x5xf32>) {
   %0 = stablehlo.reduce(%a init: %s) applies stablehlo.maximum across dimensions = [1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
   %1:2 = stablehlo.reduce(%a init: %s), (%i init: %n) across dimensions = [0, 1] : (tensor<4x6xf32>, tensor<4x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)

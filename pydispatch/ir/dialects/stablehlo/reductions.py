@@ -102,14 +102,17 @@ class ReduceOp(IRDLOperation):
     def _combiner(self) -> Operation | None:
         """Return the operation whose name `applies` can state instead of the region; None if the region needs more.
 
-        Such a region applies one operation without attributes to its two arguments, and returns the result.
+        Such a region applies one operation without attributes to its two arguments, and returns the result. The
+        arguments have the element type of the first input: `_combiner_region` creates them so.
         """
         block = self.body.blocks.first
-        if block is None or len(block.args) != 2 or len(block.ops) != 2:
+        if block is None or len(self.inputs) != 1 or len(block.args) != 2 or len(block.ops) != 2:
             return None
         op, terminator = block.ops
         is_bare = not op.attributes and not op.properties and not op.regions
-        has_one_type = {op.operands[0].type, *op.result_types} == {block.args[0].type} if op.operands else False
+        input_type = self.inputs[0].type
+        scalar = TensorType(input_type.element_type, ()) if isinstance(input_type, TensorType) else None
+        has_one_type = {*block.arg_types, *op.result_types} == {scalar}
         is_direct = tuple(op.operands) == tuple(block.args) and tuple(terminator.operands) == tuple(op.results)
         return op if is_bare and has_one_type and is_direct and len(op.results) == 1 else None
 
