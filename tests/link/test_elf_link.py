@@ -226,6 +226,18 @@ def test_what_is_wrong_is_named():
         tools.link_shared([fixed], arch="x86_64", exports=["f"])
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_word_that_is_not_whole_in_its_section_is_refused(arch):
+    source = b"#pragma GCC visibility push(default)\nint value; int* address = &value;"
+    data = bytearray(toolchain.find().compile_c(source, arch=arch))
+    elf = reader.ElfFile(bytes(data))
+    table = next(section for section in elf.sections if elf.name(section) == ".rela.data.address")
+    struct.pack_into("<Q", data, table.offset, 4)  # the offset of the word of 8 bytes in .data.address
+    with pytest.raises(LinkError, match=r"^a\.o: R_\w+64 at 0x4 is outside \.data\.address$") as caught:
+        link([("a.o", bytes(data))], [], ["address"], arch)
+    assert not isinstance(caught.value, UnsupportedError)
+
+
 def test_what_it_leaves_out_goes_to_lld(monkeypatch):
     tools = toolchain.find()
     relaxed = tools.compile_c(OTHER.encode(), arch="riscv64", extra_args=["-mrelax"])

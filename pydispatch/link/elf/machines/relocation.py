@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 Put = Callable[[bytearray, int, int], None]
 """Function (content, offset, value) that encodes a value in the bytes of a section at an offset. Raises ValueError with
-the reason if the value does not fit."""
+the reason if the value does not fit, struct.error if the bytes are outside of the section."""
 
 
 class Formula(Enum):
@@ -82,9 +82,10 @@ def word(layout: str) -> Put:
     def put(content: bytearray, offset: int, value: int) -> None:
         """Store a value at an offset; raise ValueError if it does not fit."""
         try:
-            struct.pack_into("<" + layout, content, offset, value)
+            encoded = struct.pack("<" + layout, value)
         except struct.error as error:
             raise ValueError(str(error)) from None
+        struct.pack_into(f"{len(encoded)}s", content, offset, encoded)
 
     return put
 
