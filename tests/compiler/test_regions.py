@@ -200,6 +200,24 @@ def test_a_read_after_a_microkernel_has_overwritten_a_tensor_is_refused(reads: l
         compile_to("dispatches", IN_PLACE_TWICE.replace("CALL", "\n".join(reads)))
 
 
+X86 = '#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">'
+
+
+def test_objects_of_one_microkernel_for_all_targets_and_of_another_for_some() -> None:
+    """The objects for all targets are those of every variant, also of targets that the other microkernel has no key for."""
+    first, final = (f'#hal.executable.object<{{path = "{name}.o"}}>' for name in ("first", "final"))
+    text = IN_PLACE_TWICE.replace("CALL", f"{CALL}\n{FINAL_CALL.replace('%w', '%x').replace('static', 'optional')}")
+    text = text.replace('"add_in_place" outs(%f', f'{{hal.executable.objects = [{first}]}} "add_in_place" outs(%f')
+    listed = f"#hal.executable.objects<{{{X86} = [{final}, {first}]}}>"
+    text = text.replace('"add_in_place" outs(%q', f'{{hal.executable.objects = {listed}}} "add_in_place" outs(%q')
+    outlined = compile_to("dispatches", text)
+    for program in (text, outlined):
+        lines = compile_to("executables", program, targets=["embedded-elf-x86_64", "embedded-elf-arm_64"]).splitlines()
+        variants = [line for line in lines if "hal.executable.variant" in line]
+        assert len(variants) == 2
+        assert f"objects([{final}, {first}])" in variants[0] and f"objects([{first}])" in variants[1]
+
+
 NO_COUNT = """
 func.func @total(%a: tensor<?x?xf32>) -> tensor<3x4xf32> {
   %c0 = arith.constant 0 : index

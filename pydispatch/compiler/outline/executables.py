@@ -33,7 +33,7 @@ from pydispatch.compiler.outline.contracts import contract_of
 from pydispatch.compiler.outline.dispatches import check_variants, derive_constants, written_bindings
 from pydispatch.compiler.outline.flops import count_flops
 from pydispatch.compiler.outline.interface import lower_common, lower_interface
-from pydispatch.compiler.target.architectures import chosen_targets, objects_attribute, objects_for
+from pydispatch.compiler.target.architectures import chosen_targets, objects_for, stated_objects
 from pydispatch.compiler.target.backend import architecture, config_string, require_backend
 from pydispatch.compiler.target.select import apply_levels, canonical
 from pydispatch.errors import CompileError
@@ -170,22 +170,22 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
     """Return the objects that an executable states for a target, in order.
 
     An object is a compiled file or a source that the user supplies (`#hal.executable.object`): kernels of the
-    executable call its functions, or it has the kernels itself. An executable has one list of objects, or one for each
-    of several keys, which are targets.
+    executable call its functions, or it has the kernels itself. An executable has one list of objects for every target,
+    or one for each of several keys, which are targets, or both. Objects of a key precede those for every target.
 
-    If a target with `cpu = "native"` has none, those for any CPU are returned. Raises CompileError if there are none
-    either and the executable needs objects: it calls functions without a fallback, or has no kernels of its own.
+    If no key matches a target with `cpu = "native"`, the objects for any CPU are returned. Raises CompileError if there
+    are no objects at all and the executable needs them: it calls functions without a fallback, or has no kernels of its
+    own.
     """
-    attribute = objects_attribute(op)
-    if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
-        return list(attribute.data)
-    if not isinstance(attribute, hal.ExecutableObjectsAttr):
-        return []
-    objects = objects_for(attribute, target) or objects_for(attribute, _generic(target))
+    shared, by_target = stated_objects(op)
+    if by_target is None:
+        return shared
+    objects = objects_for(by_target, target) or objects_for(by_target, _generic(target))
+    objects = list(dict.fromkeys([*objects, *shared]))
     if not objects and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
-        listed = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
+        listed = [k for k in by_target.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
         # The keys are the targets under which the executable lists objects.
-        note = f"keys: {', '.join(str(k) for k in attribute.targets.data)}"
+        note = f"keys: {', '.join(str(k) for k in by_target.targets.data)}"
         backends = [key.backend.data for key in listed]
         if backends and target.backend.data not in backends:
             note += f"; for them compile with targets='{backends[0]}', --target={backends[0]}"

@@ -72,13 +72,15 @@ class Microkernels:
     def all_objects(self) -> Attribute | None:
         """Return the objects that the microkernels are linked with; None if there are none.
 
-        They are one list for all targets, or, if some object is for one target only, a list for each target.
+        They are one list for all targets, or a list for each target. If there are both, the latter are the last element
+        of the list for all targets.
         """
-        if not self.objects_by_target:
-            return ArrayAttr(self.objects) if self.objects else None
         by_target = self.objects_by_target
-        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in by_target.values()]
-        return hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(lists))
+        if not by_target:
+            return ArrayAttr(self.objects) if self.objects else None
+        lists = [ArrayAttr(objects) for objects in by_target.values()]
+        stated = hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(lists))
+        return ArrayAttr([*self.objects, stated]) if self.objects else stated
 
 
 def strided_dims(op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:

@@ -8,6 +8,7 @@ objects of the newest that runs on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Attribute, Operation
@@ -17,10 +18,31 @@ from pydispatch.compiler.target.select import key_matches
 from pydispatch.ir.dialects.hal import dialect as hal
 
 
-def objects_attribute(op: Operation) -> Attribute | None:
-    """Return the objects of an executable, in any of its spellings."""
+class StatedObjects(NamedTuple):
+    """Objects that an executable states.
+
+    Attributes:
+        shared: Objects for every target.
+        by_target: Objects for the targets of its keys; None if there are none.
+    """
+
+    shared: list[Attribute]
+    by_target: hal.ExecutableObjectsAttr | None
+
+
+def stated_objects(op: Operation) -> StatedObjects:
+    """Return the objects of an executable, in any of its spellings.
+
+    They are a list for every target, `[objects]`, or lists by target, `#hal.executable.objects<{#target = [objects]}>`,
+    which may also be one element of the list for every target.
+    """
     attribute = op.properties.get("objects") or op.attributes.get("hal.executable.objects")
-    return attribute or op.attributes.get("objects")
+    attribute = attribute or op.attributes.get("objects")
+    if isinstance(attribute, hal.ExecutableObjectsAttr):
+        return StatedObjects([], attribute)
+    listed = list(attribute.data) if isinstance(attribute, ArrayAttr) else []
+    by_target = next((entry for entry in listed if isinstance(entry, hal.ExecutableObjectsAttr)), None)
+    return StatedObjects([entry for entry in listed if entry is not by_target], by_target)
 
 
 def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -> list[hal.ExecutableTargetAttr]:
@@ -38,10 +60,10 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
         targets: The targets that the program is compiled for.
     """
     chosen: list[hal.ExecutableTargetAttr] = []
-    attribute = objects_attribute(op)
+    by_target = stated_objects(op).by_target
     for target in targets:
         # Architectures in the keys of the objects that match the target.
-        backend, named = backend_of(target), _listed_architectures(attribute, target)
+        backend, named = backend_of(target), _listed_architectures(by_target, target)
         architectures = None if backend is None else backend.architectures
         if architectures is None or architecture(target) or not named:
             chosen.append(target)
@@ -52,18 +74,20 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
         return list(dict.fromkeys(chosen))
     # Without a module, the objects are all kernels of the executable: the architectures are those of the objects,
     # whatever was requested.
-    return list(dict.fromkeys(_with_best_architecture(target, attribute) for target in chosen))
+    return list(dict.fromkeys(_with_best_architecture(target, by_target) for target in chosen))
 
 
-def _with_best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
-    """Return the target with the best-fitting architecture of the objects in `attribute`; unchanged if none fits."""
-    name, backend = _best_architecture(target, attribute), backend_of(target)
+def _with_best_architecture(
+    target: hal.ExecutableTargetAttr, by_target: hal.ExecutableObjectsAttr | None
+) -> hal.ExecutableTargetAttr:
+    """Return the target with the best-fitting architecture of the objects `by_target`; unchanged if none fits."""
+    name, backend = _best_architecture(target, by_target), backend_of(target)
     if not name or backend is None or backend.architectures is None:
         return target
     return backend.architectures.target(target, name)
 
 
-def _best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
+def _best_architecture(target: hal.ExecutableTargetAttr, by_target: hal.ExecutableObjectsAttr | None) -> str | None:
     """Return the architecture, of those that objects are listed under, that fits a target best.
 
     Return None if the target states no architecture, or if it runs the code of none of them.
@@ -71,17 +95,17 @@ def _best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | 
     wanted, backend = architecture(target), backend_of(target)
     if not wanted or backend is None or backend.architectures is None:
         return None
-    return backend.architectures.best(_listed_architectures(attribute, target), wanted)
+    return backend.architectures.best(_listed_architectures(by_target, target), wanted)
 
 
-def _listed_architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:
-    """Return the architectures, in order, that are stated by the keys in the objects `attribute` that match a target.
+def _listed_architectures(by_target: hal.ExecutableObjectsAttr | None, target: hal.ExecutableTargetAttr) -> list[str]:
+    """Return the architectures, in order, that are stated by the keys in the objects `by_target` that match a target.
 
     Return [""] if keys match, but none of them states an architecture.
     """
-    if not isinstance(attribute, hal.ExecutableObjectsAttr):
+    if by_target is None:
         return []
-    keys = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr) and key_matches(k, target)]
+    keys = [k for k in by_target.targets.data if isinstance(k, hal.ExecutableTargetAttr) and key_matches(k, target)]
     names = dict.fromkeys(architecture(key) for key in keys)
     return [name for name in names if name] or list(names)
 
