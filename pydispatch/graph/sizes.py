@@ -6,6 +6,7 @@ evaluates the shape arithmetic of a model at compile time.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -331,6 +332,25 @@ def one_unless_empty(of: Size) -> Size:
 def ceil_div(lhs: Size, rhs: Size) -> Size:
     """Return lhs / rhs, rounded up."""
     return -((-lhs) // rhs)
+
+
+def truncated_quotient(lhs: Size, rhs: Size) -> Size:
+    """Return lhs / rhs, rounded towards zero. Raise UndecidedError if the sign of rhs depends on the call."""
+    return sign(rhs) * _of_magnitudes("//", lhs, rhs)
+
+
+def truncated_remainder(lhs: Size, rhs: Size) -> Size:
+    """Return the remainder of `truncated_quotient`, which has the sign of lhs. Raise UndecidedError if the sign of rhs
+    depends on the call.
+    """
+    return _of_magnitudes("%", lhs, rhs)
+
+
+def _of_magnitudes(op: str, lhs: Size, rhs: Size) -> Size:
+    """Return `op`, // or %, of the absolute values of two sizes, with the sign of lhs."""
+    divisor, function = rhs * sign(rhs), operator.floordiv if op == "//" else operator.mod
+    # One of the two terms is 0. If the sign of lhs is known, that one is removed here.
+    return function(maximum(lhs, 0), divisor) - function(maximum(-lhs, 0), divisor)
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -11,7 +11,18 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, F32, F64, DType, Kind
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, equal, maximum, minimum
+from pydispatch.graph.sizes import (
+    Expr,
+    Shape,
+    Size,
+    UndecidedError,
+    differ,
+    equal,
+    maximum,
+    minimum,
+    truncated_quotient,
+    truncated_remainder,
+)
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.reals import Scalar, UnsupportedTypeError
 from pydispatch.operations.scalars import Scalars, scalars_of
@@ -191,11 +202,9 @@ def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def _truncating_div(lhs: Any, rhs: Any) -> Any:
-    """Divide arrays of integers, rounding towards zero. Object arrays contain sizes, which are not negative."""
+    """Divide arrays of integers, rounding towards zero."""
     import numpy as np
 
-    if lhs.dtype == object or rhs.dtype == object:
-        return lhs // rhs
     return (lhs - np.fmod(lhs, rhs)) // rhs  # np.fmod has the sign of lhs: the difference is exact, and nearer to 0
 
 
@@ -213,6 +222,7 @@ def _fold_table() -> dict[str, Callable[..., Any]]:
 
     return {
         "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _truncating_div, "rem": np.fmod,
+        "floor_div": operator.floordiv, "floor_rem": operator.mod,
         "max": np.maximum, "min": np.minimum, "neg": operator.neg, "abs": np.abs, "sign": np.sign,
         "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert,
         "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
@@ -220,7 +230,10 @@ def _fold_table() -> dict[str, Callable[..., Any]]:
     }  # fmt: skip
 
 
-_ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "max", "min", "rem"})
+_ON_SIZES = frozenset({
+    "add", "sub", "mul", "div", "rem", "floor_div", "floor_rem", "neg", "lt", "le", "gt", "ge", "eq", "ne", "max",
+    "min",
+})  # fmt: skip
 """Functions that `_folded` evaluates at compile time if elements of their operands are symbolic sizes,
 such as the elements of a tensor's shape."""
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
@@ -252,15 +265,15 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
         return None
     known = [t.known for t in tensors if t.known is not None]
     # Division by 0 is left to the run time; whether a size is 0 is not known.
-    if name in ("div", "rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
+    if name in ("div", "rem", "floor_div", "floor_rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
         return None
     if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
         if name not in _ON_SIZES:
             return None
         # Operators such as + apply to objects as well. Functions of sizes replace NumPy's functions, and the operators
         # == and !=, which compare expressions by their terms.
-        function_of_sizes = {"max": maximum, "min": minimum, "rem": lambda x, y: x % y, "eq": equal,
-                             "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
+        function_of_sizes = {"max": maximum, "min": minimum, "div": truncated_quotient, "rem": truncated_remainder,
+                             "eq": equal, "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
         function = np.vectorize(function_of_sizes, otypes=[object]) if function_of_sizes else function
     try:
         with np.errstate(all="ignore"):

@@ -54,22 +54,6 @@ def polynomial(x: Element, coefficients: Sequence[float]) -> Element:
     return total
 
 
-def floor_quotient(lhs: Element, rhs: Element) -> Element:
-    """Return the quotient of signed integers, rounded down; `/` rounds towards zero."""
-    return _signs_differ(lhs % rhs, rhs).where(lhs / rhs - 1, lhs / rhs)
-
-
-def floor_remainder(lhs: Element, rhs: Element) -> Element:
-    """Return the remainder of a division that rounds down, which has the sign of the divisor."""
-    remainder = lhs % rhs
-    return _signs_differ(remainder, rhs).where(remainder + rhs, remainder)
-
-
-def _signs_differ(remainder: Element, divisor: Element) -> Element:
-    """Return whether a remainder of truncated division is not 0 and has another sign than the divisor."""
-    return remainder.is_unequal(0) & ((remainder < 0) ^ (divisor < 0))
-
-
 def extreme_ignoring_nan(name: str, lhs: Element, rhs: Element) -> Element:
     """Return the "max" or "min" of two numbers; if one of them is NaN, the other one."""
     result = lhs.binary(name, rhs)

@@ -77,6 +77,9 @@ _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
 """MLIR operations of functions of two numbers, by kind of type. Integer division truncates; max and min
 propagate NaN."""
 
+_FLOORED = {"floor_div": "div", "floor_rem": "rem"}
+"""Quotient and remainder of integers, rounded down → the function that computes them of integers without a sign."""
+
 _FORMULAS = frozenset({"logistic", "sign"})
 """Functions of one float that are composed of several operations. Floats of less than 32 bits are converted to f32 for
 them, because intermediate results may overflow in a narrow type, and f8E8M0FNU has no zero or negative numbers."""
@@ -174,6 +177,8 @@ class Reals:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
         if name == "pow" and lhs.dtype.kind is Kind.UINT:
             return self._unsigned_power(lhs, rhs)
+        if name in _FLOORED:
+            return self._floored(name, lhs, rhs)
         operation = _BINARY[name].get(lhs.dtype.kind)
         if operation is None:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
@@ -189,6 +194,23 @@ class Reals:
         root = self.emit(base.dtype, _operation(math.IPowIOp, base.value, half.value))
         is_odd = self.compare("ne", self.binary("and", exponent, one), self.const(0, base.dtype))
         return self.binary("mul", self.binary("mul", root, root), self.select(is_odd, base, one))
+
+    def _floored(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Return the quotient of integers, rounded down ("floor_div"), or the remainder of integers or floats with the
+        sign of rhs ("floor_rem").
+        """
+        if lhs.dtype.is_unsigned:
+            return self.binary(_FLOORED[name], lhs, rhs)
+        if lhs.dtype.kind is not Kind.INT and name == "floor_div":
+            raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
+        # Division truncates: the quotient is one too large if the remainder is not 0 and has another sign than rhs.
+        zero, remainder = self.const(0, lhs.dtype), self.binary("rem", lhs, rhs)
+        signs_differ = self.binary("xor", self.compare("lt", remainder, zero), self.compare("lt", rhs, zero))
+        is_truncated = self.binary("and", self.compare("ne", remainder, zero), signs_differ)
+        if name == "floor_rem":
+            return self.select(is_truncated, self.binary("add", remainder, rhs), remainder)
+        quotient = self.binary("div", lhs, rhs)
+        return self.select(is_truncated, self.binary("sub", quotient, self.const(1, lhs.dtype)), quotient)
 
     def unary(self, name: str, a: Scalar) -> Scalar:
         """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method `_name` of this class, such

@@ -13,6 +13,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, symbol
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import elementwise as ew
 
 
 def value(of: Size, at: dict[str, int]) -> int:
@@ -97,3 +98,30 @@ def test_remainders_have_the_sign_of_the_divisor(run: Any, length: int) -> None:
     n = length
     (result,) = run(remainders, np.zeros(length, np.float32), dynamic=True)
     assert np.asarray(result).tolist() == [-n % 4, (n - 8) % 3, (5 - n) % -3, n % -4, -20 % n, n % (n - 20)]
+
+
+DIVISIONS = {
+    "div": lambda x, y: (abs(x) // abs(y)) * np.sign(x) * np.sign(y),
+    "rem": lambda x, y: (abs(x) % abs(y)) * np.sign(x),
+    "floor_div": lambda x, y: x // y,
+    "floor_rem": lambda x, y: x % y,
+}
+
+
+@pytest.mark.parametrize("length", [1, 5, 7, 8, 13])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divisions_of_sizes_round_like_divisions_of_integers(run: Any, name: str, length: int) -> None:
+    """The signs of -n and n are known while compiling; that of n - 8 is not. A divisor that is a size is divided by at
+    run time."""
+
+    def operands(n: Any) -> tuple[list[Any], list[Any]]:
+        return [-n, n, n - 8, n - 8, 8 - n, n * 2 - 16, -20], [3, -2, 3, -3, 2, -2, n]
+
+    def divisions(b: Builder, x: Tensor) -> list[Tensor]:
+        dividends, divisors = operands(x.shape[0])
+        pairs = zip(dividends, divisors, strict=True)
+        return [ew.binary(b, name, *(b.constant(np.array(n), I64) for n in pair)) for pair in pairs]
+
+    results = run(divisions, np.zeros(length, np.float32), dynamic=True)
+    expected = [DIVISIONS[name](x, y) for x, y in zip(*operands(length), strict=True)]
+    assert [int(np.asarray(x)) for x in results] == expected

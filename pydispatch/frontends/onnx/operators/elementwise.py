@@ -13,7 +13,7 @@ from pydispatch.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kin
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, random, shapes
 from pydispatch.operations import elementwise as ops
-from pydispatch.operations.formulas import Element, floor_remainder, formula
+from pydispatch.operations.formulas import Element, formula
 
 # -- conversions that are made from one function
 
@@ -65,10 +65,7 @@ def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
 @ONNX.converts("Mod")
 def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the remainder of a division. It has the sign of x with the attribute fmod, else the sign of y."""
-    is_nonnegative = x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic  # symbolic elements are sizes of axes
-    if call.flag("fmod") or is_nonnegative:
-        return ops.binary(call.b, "rem", x, y)
-    return formula(call.b, floor_remainder, x, y)
+    return ops.binary(call.b, "rem" if call.flag("fmod") else "floor_rem", x, y)
 
 
 @ONNX.converts("Pow")

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of
+from pydispatch.graph.sizes import UndecidedError, sign
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import float_bits, gamma, integers, special
@@ -201,11 +202,21 @@ def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Te
     integers and complex numbers use the formula that GUARDED has for the operation.
     """
     _check_shapes(tracer, op, x, y)
-    # Symbolic divisors are computed from sizes of tensors, and are taken to be positive.
-    is_positive = y.known is not None and (y.is_symbolic or (y.known > 0).all())
-    if x.dtype.is_float or (x.dtype.is_integer and is_positive):
+    if x.dtype.is_float or (x.dtype.is_integer and _is_positive(y)):
         return ew.binary(tracer.b, name, x, y)
     return _emit_elementwise(tracer, op, x, y)
+
+
+def _is_positive(x: Tensor) -> bool:
+    """Return whether a tensor is a constant of integers or sizes that are positive in every call."""
+    if x.known is None:
+        return False
+    if x.numbers is not None:
+        return bool((x.numbers > 0).all())
+    try:
+        return all(sign(n) > 0 for n in x.known_integers() or ())
+    except UndecidedError:
+        return False
 
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, gathers, reductions, scans, selection, shapes, slicing
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations.formulas import Element, floor_quotient, formula
+from pydispatch.operations.formulas import Element, formula
 
 MaybeTensors = Sequence["Tensor | None"]
 """Index of each axis: positions or a mask; None for a whole axis."""
@@ -266,7 +266,7 @@ def _scatter_reduced(
     def mean(total: Element, n: Element) -> Element:
         """Return the mean of n elements with a total; of integers rounded down. Without updates n may be 0."""
         count = n.max(1).to(total.dtype)
-        return floor_quotient(total, count) if total.dtype.kind is Kind.INT else total / count
+        return total.binary("floor_div", count) if total.dtype.kind is Kind.INT else total / count
 
     return formula(builder, mean, combined, counts)
 

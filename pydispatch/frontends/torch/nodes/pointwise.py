@@ -12,7 +12,7 @@ from pydispatch.graph.dtypes import BOOL, F32, I64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import shapes
-from pydispatch.operations.formulas import Element, extreme_ignoring_nan, floor_quotient, floor_remainder, formula
+from pydispatch.operations.formulas import Element, extreme_ignoring_nan, formula
 from pydispatch.operations.normalization import wide
 
 
@@ -210,10 +210,7 @@ def floor_divide(builder: Builder, self: Operand, other: Operand) -> Tensor:
     x, y = promoted(builder, self, other)
     if x.dtype.is_float:
         return in_floats(builder, _floor_quotient_of_floats, x, y)
-    # Division of unsigned integers, and of symbolic elements (sizes, which are not negative), rounds down already.
-    if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(builder, "div", x, y)
-    return formula(builder, floor_quotient, x, y)
+    return ew.binary(builder, "floor_div", x, y)
 
 
 def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
@@ -236,9 +233,7 @@ def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
 def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the remainder of a division, with the sign of the divisor."""
     x, y = promoted(builder, self, other)
-    if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:  # symbolic: sizes, which are not negative
-        return ew.binary(builder, "rem", x, y)
-    return formula(builder, floor_remainder, x, y)
+    return ew.binary(builder, "floor_rem", x, y)
 
 
 @converts("aten.pow")
