@@ -49,13 +49,29 @@ class Copied(NamedTuple):
 
 
 def is_frozen(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether the elements of an array cannot change: it and every array that it is a view of are read-only."""
+    """Return whether the elements of an array cannot change.
+
+    It and every array that it is a view of are read-only, and so is the object that owns the memory, such as bytes or a
+    read-only mapping of a file. A read-only view of a bytearray is not frozen.
+    """
     base: Any = array
-    while isinstance(base, np.ndarray):
-        if base.flags.writeable:
+    while isinstance(base, (np.ndarray, memoryview)):
+        if isinstance(base, memoryview):
+            base = base.obj  # whose memory may be writable although the view is read-only
+        elif base.flags.writeable:
             return False
-        base = base.base
-    return True
+        else:
+            base = base.base
+    return base is None or _is_read_only_buffer(base)
+
+
+def _is_read_only_buffer(owner: object) -> bool:
+    """Return whether an object has a buffer that nothing can write to; False for an object without a buffer."""
+    try:
+        with memoryview(owner) as view:  # type: ignore[arg-type]
+            return view.readonly
+    except (TypeError, ValueError, BufferError):
+        return False
 
 
 def _has_numbers(array: np.ndarray[Any, Any]) -> bool:

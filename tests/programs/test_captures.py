@@ -7,6 +7,7 @@ import itertools
 import random
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.integrations.captures import Captures
+from pydispatch.programs.trace import is_frozen
 
 Vector = Annotated[np.ndarray, pd.f32["n"]]
 X = np.ones(3, np.float32)
@@ -93,6 +95,34 @@ def test_nothing_is_compiled_again_without_a_change(monkeypatch: pytest.MonkeyPa
     numbers[0] = 2.0
     np.testing.assert_array_equal(added(X), X + 2)
     assert added._loaded["cpu"] is not loaded
+
+
+def test_a_read_only_view_of_a_bytearray_may_change() -> None:
+    memory = bytearray(np.full(3, 2, np.float32).tobytes())
+    shown = np.frombuffer(memoryview(memory).toreadonly(), np.float32)
+
+    @pd.program
+    def added(x: Vector) -> Any:
+        return x + shown
+
+    np.testing.assert_array_equal(added(X), X + 2)
+    memory[:] = np.full(3, 5, np.float32).tobytes()
+    np.testing.assert_array_equal(added(X), X + 5)
+
+
+def test_arrays_of_memory_that_is_never_written_are_frozen(tmp_path: Path) -> None:
+    file = tmp_path / "weights"
+    file.write_bytes(bytes(16))
+    constant = np.zeros(4, np.float32)
+    constant.flags.writeable = False
+    for frozen in (
+        constant, constant[1:], np.frombuffer(bytes(16), np.float32), np.frombuffer(memoryview(bytes(16)), np.float32),
+        np.memmap(file, np.float32, "r"), np.frombuffer(memoryview(constant), np.float32),
+    ):  # fmt: skip
+        assert is_frozen(frozen)
+    for writable in (np.memmap(file, np.float32, "r+"), np.zeros(4)[:2]):
+        writable.flags.writeable = False
+        assert not is_frozen(writable)
 
 
 @pytest.mark.parametrize("size", [3, 100])
