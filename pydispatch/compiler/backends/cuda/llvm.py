@@ -106,8 +106,8 @@ def machine_of(arch: str) -> NvptxMachine:
     """
     if not is_known(arch):
         raise CompileError(f"no code can be generated for '{arch}'", note=KNOWN)
-    number, suffix = split(arch)
-    version = PTX_VERSIONS[number]
+    architecture, suffix = split(arch)
+    version = PTX_VERSIONS[architecture]
     if suffix:  # names with the suffix a need PTX 8.0, those with f 8.8
         version = max(version, 80 if suffix == "a" else 88)
     # Emitters query the name of the architecture, since instructions of tensor cores depend on it.
