@@ -174,6 +174,12 @@ CASES = {
            'upperBoundsMap = affine_map<() -> (4)>, upperBoundsGroups = dense<1> : tensor<1xi32>, steps = [1, 1], '
            'reductions = []}> ({ ^bb0(%j: index): affine.yield }) : () -> ()'), 2, 3,
         "expected a positive step for each of 1 loop(s), got [1, 1]"),
+    "groups of bounds of other loops": (
+        fn('"affine.parallel"() <{'
+           'lowerBoundsMap = affine_map<() -> (0)>, lowerBoundsGroups = dense<[2, -1]> : tensor<2xi32>, '
+           'upperBoundsMap = affine_map<() -> (4)>, upperBoundsGroups = dense<1> : tensor<1xi32>, steps = [1], '
+           'reductions = []}> ({ ^bb0(%j: index): affine.yield }) : () -> ()'), 2, 3,
+        "a group of lower bounds for each of 1 loop(s), 1 bound(s) in all, got the sizes [2, -1]"),
     "loop variable in its own bound": (fn("affine.parallel (%j) = (%j) to (4) { }"), 2, 3, "value that is not defined"),
     "result out of range": (
         "func.func @f(%d: index) {\n  util.optimization_barrier %0#1 : index\n  %0 = arith.addi %d, %d : index\n"

@@ -254,18 +254,24 @@ def _print_expression(
 def _verify(op: affine.ParallelOp) -> None:
     """Check that dimensions and symbols have operands, results have reductions, and loops have a positive step each.
 
-    Check also that the group sizes, the number of expressions of each bound, add up to the number of expressions.
+    Check also that each loop has a group of at least one expression for either bound, and that the groups are all
+    expressions.
     """
     lower, upper = op.lowerBoundsMap.data, op.upperBoundsMap.data
     expected = lower.num_dims + lower.num_symbols + upper.num_dims + upper.num_symbols
     if len(op.operands) != expected:
         raise VerifyException(f"the bounds take {expected} operand(s), got {len(op.operands)}")
+    loop_count = len(op.body.block.args)
     for side, map, groups in (("lower", lower, op.lowerBoundsGroups), ("upper", upper, op.upperBoundsGroups)):
-        if sum(groups.get_values()) != len(map.results):
-            raise VerifyException(f"the {side} bounds are {len(map.results)}, their groups say otherwise")
+        sizes = list(groups.get_values())
+        if len(sizes) != loop_count or min(sizes, default=1) < 1 or sum(sizes) != len(map.results):
+            raise VerifyException(
+                f"expected a group of {side} bounds for each of {loop_count} loop(s), {len(map.results)} bound(s) "
+                f"in all, got the sizes {sizes}"
+            )
     steps = [step.value.data for step in op.steps]
-    if len(steps) != len(op.body.block.args) or min(steps, default=1) < 1:
-        raise VerifyException(f"expected a positive step for each of {len(op.body.block.args)} loop(s), got {steps}")
+    if len(steps) != loop_count or min(steps, default=1) < 1:
+        raise VerifyException(f"expected a positive step for each of {loop_count} loop(s), got {steps}")
     if len(op.reductions) != len(op.results):
         raise VerifyException(f"{len(op.reductions)} reduction(s) are given for {len(op.results)} result(s)")
 
