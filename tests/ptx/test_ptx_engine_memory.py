@@ -220,6 +220,18 @@ def test_printed_values_come_from_any_memory(space: str, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "0 100;7 101;14 102;"
 
 
+@pytest.mark.parametrize("text", ["%f;", "%ld;"])
+def test_printed_values_are_not_of_another_block(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An argument that is larger than the shared memory of its block is 0."""
+    head = f"{PRINT} .global .align 1 .b8 text[{len(text) + 1}] = {{{', '.join(map(str, text.encode()))}, 0}};"
+    body = f"""{INDEX} .shared .align 8 .b32 shared[1]; .reg .u64 %a, %t; mov.u64 %a, shared; cvta.shared.u64 %a, %a;
+      mov.u32 %r0, 7; st.u32 [%a], %r0; mov.u64 %t, text;
+      {{ .param .b64 p; .param .b64 q; .param .b32 r; st.param.b64 [p], %t; st.param.b64 [q], %a;
+        call.uni (r), vprintf, (p, q); }} ret;"""
+    Kernels(wrap(body, head))("k", 2, 1)
+    assert capsys.readouterr().out == (text.replace("ld", "d") % 0) * 2
+
+
 @pytest.mark.parametrize(
     ("text", "value", "printed"),
     [

@@ -248,15 +248,15 @@ def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | None:
-    """Return the bytes that a thread of a frame reads at a generic address; None if they are in no allocation.
+    """Return the bytes that a thread of a frame reads at a generic address; None if not all are in one allocation.
 
     position: of the thread in the frame, whose shared and local memory is read.
     """
     batch = frame.batch
-    if LOCAL <= address < LOCAL + batch.local_stride:
+    if LOCAL <= address <= LOCAL + batch.local_stride - size:
         start = int(frame.threads[position]) * batch.local_stride + address - LOCAL
         return batch.local.data[start : start + size].tobytes()
-    if SHARED <= address < SHARED + batch.launch.shared_bytes:
+    if SHARED <= address <= SHARED + batch.launch.shared_bytes - size:
         start = int(frame.shared_bases()[position]) + address - SHARED
         return batch.shared.data[start : start + size].tobytes()
     allocation = batch.memory.find(address)
