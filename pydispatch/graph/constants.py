@@ -29,7 +29,7 @@ def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.nda
     if dtype.is_bool:
         return _shaped((np.frombuffer(data, np.uint8) & 1).astype(np.bool_), shape)
     array = np.frombuffer(data, dtype.numpy)
-    if dtype.kind is Kind.UINT and dtype.bits < 8:  # Producers extend sub-byte values with sign or zero bits.
+    if dtype.kind is Kind.UINT and dtype.bits < 8:  # a constant has them sign-extended
         array = array & dtype.numpy.type((1 << dtype.bits) - 1)
     return _shaped(array, shape)
 

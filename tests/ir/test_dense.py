@@ -54,6 +54,19 @@ def test_long_lists_of_small_elements(element: str) -> None:
     assert long == short * 300
 
 
+@pytest.mark.parametrize(("element", "digits", "values"), [
+    ("i4", "0F080107", [-1, -8, 1, 7]), ("si4", "FFF80107", [-1, -8, 1, 7]), ("i2", "03020100", [-1, -2, 1, 0]),
+])  # fmt: skip
+def test_blobs_of_small_integers_equal_lists(element: str, digits: str, values: list[int]) -> None:
+    """MLIR prints the bits of a byte above such an integer as 0."""
+    expected = constant(f"dense<{values}>", f"tensor<4x{element}>")
+    assert constant(f'dense<"0x{digits}">', f"tensor<4x{element}>") == expected
+    resource = f'{{-# dialect_resources: {{ builtin: {{ w: "0x01000000{digits}" }} }} #-}}'
+    assert constant("dense_resource<w>", f"tensor<4x{element}>", resource) == expected
+    splat = constant(f"dense<{values[0]}>", f"tensor<3x{element}>")
+    assert constant(f'dense<"0x{digits[:2]}">', f"tensor<3x{element}>") == splat
+
+
 @pytest.mark.parametrize("count", [1, 2, 1000])
 def test_blob(count: int) -> None:
     array = RNG.standard_normal(count).astype(np.float32)

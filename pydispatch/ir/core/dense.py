@@ -153,11 +153,25 @@ def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseI
     """
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
+    data = sign_extended(data, type.element_type)
     if len(data) == size:
         return splat_of_bytes(type, data)
     if len(data) != expected:
         parser.raise_error(f"{len(data)} bytes are given, but {type} has {expected}", at, at + 1)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+
+def sign_extended(data: bytes, element: Any) -> bytes:
+    """Return the bytes of elements with the bits above integers of less than 8 bits as in lists: copies of the sign.
+
+    Producers differ: MLIR prints these bits as 0.
+    """
+    if not isinstance(element, IntegerType) or element.width.data >= 8:
+        return data
+    import numpy as np
+
+    unused_bits = 8 - element.width.data
+    return bytes((np.frombuffer(data, np.int8) << unused_bits >> unused_bits).tobytes())
 
 
 def element_bytes(element: Any) -> int:
@@ -292,7 +306,5 @@ def _integer_bytes(numbers: Any, element: Any) -> bytes | None:
     if int(numbers.min()) < low or int(numbers.max()) >= high:
         return None
     if width < 8:  # as in xDSL: one byte each, sign-extended
-        half = 1 << (width - 1)
-        numbers = ((numbers + half) & ((1 << width) - 1)) - half
-        return bytes(numbers.astype(np.int8).tobytes())
+        return sign_extended(numbers.astype(np.int8).tobytes(), element)
     return bytes(numbers.astype(f"<i{element_bytes(element)}").tobytes())

@@ -10,7 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
 from xdsl.parser import AttrParser
 
-from pydispatch.ir.core.dense import blob_of, element_bytes, splat_of_bytes
+from pydispatch.ir.core.dense import blob_of, element_bytes, sign_extended, splat_of_bytes
 from pydispatch.ir.core.long_literals import ALIGNMENT_DIGITS
 
 _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
@@ -55,6 +55,7 @@ class Resources:
         expected = math.prod(type.get_shape()) * size
         if expected != len(data) and len(data) != size:
             parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
+        data = sign_extended(data, type.element_type)
         if len(data) == size:
             return splat_of_bytes(type, data)
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
