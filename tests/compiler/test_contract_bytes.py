@@ -121,6 +121,20 @@ def test_sums_that_wrap(signs: str, level: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=" ".join)
+@pytest.mark.parametrize("signs", ["ss", "us", "su", "uu"])
+def test_single_sum_of_as_many_steps_as_a_vector_has_lanes(signs: str, level: tuple[str, str]) -> None:
+    """The lanes of one vector of products are the sum, which begins with zero: nothing but their addition follows."""
+    rng = np.random.default_rng(2)
+    for steps in (4, 8, 16):
+        text = product("matmul", [(1, steps), (steps, 1), (1, 1)], signs)
+        text = text.replace(", %c: tensor<1x1xi32>", "").replace(
+            "{\n", "{\n  %c = arith.constant dense<0> : tensor<1x1xi32>\n", 1
+        )
+        a, b = bytes_of(rng, (1, steps), signs[0], False), bytes_of(rng, (steps, 1), signs[1], False)
+        np.testing.assert_array_equal(run(text, level, a.astype(np.int8), b.astype(np.int8)), a @ b)
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=" ".join)
 def test_rows_that_only_the_call_knows(level: tuple[str, str]) -> None:
     text = product("matmul", [(0, 45), (45, 37), (0, 37)], "us", (9, 0)).replace("tensor<0x", "tensor<?x")
     rng = np.random.default_rng(1)

@@ -375,6 +375,9 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         values: Names of the vectors.
     """
     lanes = piece.lanes
+    if len(values) == 1 and not is_float(piece.element):
+        name = f"llvm.vector.reduce.add.v{lanes}i{bit_width(piece.element)}"
+        return [emitter.intrinsic(name, scalar(piece.element), (piece.type, values[0]))]
     if len(values) > lanes:  # log2(lanes) rounds join at most `lanes` vectors into one
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
     count = 1 << (len(values) - 1).bit_length()  # a power of two, so that all vectors have a partner
