@@ -101,6 +101,9 @@ WRONG = {
     "blob digits": ('dense<"0x0000000G">', "tensor<1xf32>", "pairs of hexadecimal digits"),
     "half a byte": ('dense<"0x000">', "tensor<1xi8>", "pairs of hexadecimal digits"),
     "spaces": ('dense<"0x00 00 00 00">', "tensor<1xf32>", "pairs of hexadecimal digits"),
+    "minus before bits": ("dense<-0x3C00>", "tensor<1xf16>", "takes no minus"),
+    "minus before bits of zero": ("dense<[1.0, -0x0]>", "tensor<2xf16>", "takes no minus"),
+    "minus before bits of a number": ("-0x3C00", "f16", "takes no minus"),
     "open": ('dense<"0x00', "tensor<1xi8>", "not closed"),
     "dynamic": ('dense<"0x00">', "tensor<?xi8>", "the shape of a constant is static"),
 }

@@ -16,7 +16,7 @@ from xdsl.utils.lexer import Input
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.dense import ELIDED
 from pydispatch.ir.core.lexer import FastLexer, FastParser
-from pydispatch.ir.core.literals import ComplexElement, HexElement
+from pydispatch.ir.core.literals import HEXADECIMAL, ComplexElement, HexElement
 from pydispatch.ir.core.locations import NamedLoc, Source
 from pydispatch.ir.core.names import FORMER_NAMES
 from pydispatch.ir.core.resources import Resources
@@ -244,7 +244,7 @@ class ProgramAttributeParser(FastParser):
             return ComplexElement(is_negative=False, value=parts, span=span)
         element = super()._parse_tensor_literal_element()
         return HexElement(element.is_negative, element.value, element.span) if (
-            element.span.text.startswith("0x")
+            HEXADECIMAL.match(element.span.text) is not None
         ) else element  # fmt: skip
 
     # --- resources ---

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     ComplexType,
+    FloatAttr,
     IndexType,
     IntegerType,
     MemRefType,
@@ -24,6 +25,7 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
 from pydispatch.ir.core.dense import parse_dense, splat
+from pydispatch.ir.core.literals import HEXADECIMAL, MINUS_BEFORE_BITS
 from pydispatch.ir.core.semi_affine import SemiAffineParser
 
 # A comment reaches to the end of its line: without the look-ahead, one that ends the text would be matched in part.
@@ -364,12 +366,23 @@ class FastParser(Parser):
         if kind is MLIRTokenKind.L_BRACE:
             return self._parse_optional_builtin_dict_attr()
         if kind in _NUMBER:
-            return self.parse_optional_builtin_int_or_float_attr()
+            return self._parse_number_attribute()
         if kind is MLIRTokenKind.EXCLAMATION_IDENT or kind is MLIRTokenKind.L_PAREN:
             return self.parse_optional_type()
         if kind is MLIRTokenKind.BARE_IDENT or kind is MLIRTokenKind.BYTES_LIT:
             return super()._parse_optional_builtin_attr()
         return None
+
+    def _parse_number_attribute(self) -> Any:
+        """Parse a number with its type, if it has one. Raise a parse error for a minus before the bits of a float."""
+        start = self.pos
+        attribute = self.parse_optional_builtin_int_or_float_attr()
+        if isinstance(attribute, FloatAttr):
+            content = self._parser_state.lexer.input.content
+            prefix = HEXADECIMAL.match(content, start)
+            if prefix is not None and content[start] == "-":
+                self.raise_error(MINUS_BEFORE_BITS, start, prefix.end())
+        return attribute
 
 
 _NUMBER = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT, MLIRTokenKind.MINUS)
