@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.integrations.generated_code import texts_of
 
 Vector = Annotated[pd.View, pd.f32["n"]]
 
@@ -102,6 +107,28 @@ def test_code_by_source_line() -> None:
     assert f"{line:5}          y[i] = x[i] / 2\n" in text and "SPIR-V | " in text
     assert page["th"] == ["", "Python", "assembler", "LLVM IR", "PTX", "WGSL", "SPIR-V"]
     assert "# <b>bold</b> stays text" in page["span"] and "if" in page["span"]
+
+
+@pytest.mark.parametrize("name", ['with"quote.py', "größe.py", "back\\slash.py", "no\udcffunicode.py"])
+def test_code_of_kernels_in_files_with_any_name(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(
+        "from typing import Annotated\nimport pydispatch as pd\n\n@pd.kernel(workgroup=64)\n"
+        "def doubled(x: Annotated[pd.View, pd.f32['n']]) -> None:\n    x[pd.global_id(0)] *= 2\n"
+    )
+    specification = importlib.util.spec_from_file_location("kernels_of_a_file", file)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    listing = module.doubled.show("cpu", "cuda")
+    assert any("fadd" in text or "fmul" in text for text in listing.code["LLVM IR"][6])
+    assert any("st.global" in text for text in listing.code["PTX"][6])
+    marked = module.doubled.lowered().program("doubled", marks_lines=True)
+    (text,) = texts_of(marked, "cpu", [".optimized.ll"])
+    escaped = re.search(r'filename: "(.*?)"', text)
+    assert escaped is not None
+    filename = escaped[1].encode().replace(rb"\\", rb"\5C")
+    assert re.sub(rb"\\(..)", lambda code: bytes([int(code[1], 16)]), filename) == os.fsencode(name)
 
 
 def test_notes_about_vectors_by_source_line() -> None:

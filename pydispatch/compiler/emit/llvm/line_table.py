@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePath
 
 from xdsl.dialects.func import FuncOp
@@ -28,11 +27,11 @@ class LineTable:
         self._nodes: dict[tuple[int, int], int] = {}  # (line, column) -> number of its DILocation
         location = location_of(function) or Location("kernel", 1, 1)
         path = PurePath(location.file)
-        file = module.metadata(f"!DIFile(filename: {json.dumps(path.name)}, directory: {json.dumps(str(path.parent))})")
+        file = module.metadata(f"!DIFile(filename: {_string(path.name)}, directory: {_string(str(path.parent))})")
         unit = module.compile_unit(file)
         types = module.metadata("!{null}")
         signature = module.metadata(f"!DISubroutineType(types: !{types})")
-        name = json.dumps(function.sym_name.data)
+        name = _string(function.sym_name.data)
         self.subprogram = module.metadata(
             f"distinct !DISubprogram(name: {name}, scope: !{file}, file: !{file}, line: {max(location.line, 1)}, "
             f"type: !{signature}, spFlags: DISPFlagDefinition, unit: !{unit})"
@@ -54,3 +53,10 @@ class LineTable:
         for index in range(start, len(lines)):
             if lines[index].startswith("  ") and "!dbg" not in lines[index]:
                 lines[index] += f", !dbg !{node}"
+
+
+def _string(text: str) -> str:
+    r"""Return a string literal of LLVM IR: `a"é` as `"a\22\C3\A9"`. Bytes that are no letters are in hexadecimal."""
+    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in '"\\'}
+    data = text.encode(errors="surrogateescape")  # the bytes of a path that is no UTF-8
+    return '"' + "".join(plain.get(byte, f"\\{byte:02X}") for byte in data) + '"'
