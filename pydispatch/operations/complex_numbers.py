@@ -240,8 +240,9 @@ def _atanh(z: Element) -> Element:
     real = (to_pole.is_equal(0.0) & (height < _POLE_HEIGHT)).where(at_pole, real)
     is_infinite = _is_infinite(z)
     real = is_infinite.where(0.0, real).binary("copysign", z.real)
-    angle = y.binary("atan2", 0.5 * (to_pole * (1.0 + x) - y * y))
-    return real.with_imag(0.5 * is_infinite.where(y.const(math.pi).binary("copysign", y), angle))
+    angle = y.binary("atan2", 0.5 * (to_pole * (1.0 + x) - y * y))  # NaN for y = NaN, which has no sign
+    is_right_angle = is_infinite & y.is_equal(y)
+    return real.with_imag(0.5 * is_right_angle.where(y.const(math.pi).binary("copysign", y), angle))
 
 
 def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:

@@ -251,6 +251,13 @@ def test_complex_functions_at_their_ends(run) -> None:
     np.testing.assert_array_equal(found, [0, 1, 0])
 
 
+def test_the_angle_of_atanh_of_infinity_and_nan_is_nan(run) -> None:
+    x = np.array([complex(np.inf, np.nan), complex(-np.inf, np.nan), complex(np.nan, np.inf)], np.complex64)
+    (result,) = run(lambda b, x: ew.unary(b, "atanh", x), x)
+    np.testing.assert_array_equal(np.abs(result.real), 0)
+    np.testing.assert_allclose(result.imag, [np.nan, np.nan, np.pi / 2])
+
+
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_roots_do_not_overflow(run, dtype: Any) -> None:
     large = np.finfo(dtype).max
