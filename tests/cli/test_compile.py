@@ -103,6 +103,18 @@ def test_dumps_leave_large_constants_out(tmp_path: Path) -> None:
     assert len((tmp_path / "module.input.mlir").read_text()) < 1000
 
 
+def test_dumps_of_any_symbol_are_files_of_the_folder(tmp_path: Path) -> None:
+    text = """func.func @"../f/g"(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %r = math.tanh %a : tensor<4xf32>
+      return %r : tensor<4xf32>
+    }"""
+    folder = tmp_path / "dump"
+    pd.compile(text, targets="cpu", dump=folder)
+    assert list(tmp_path.iterdir()) == [folder]
+    names = sorted(path.name for path in folder.iterdir() if path.suffix == ".so")
+    assert names and all(name.startswith("..%2Ff%2Fg_dispatch_0") for name in names)
+
+
 @pytest.mark.parametrize(
     ("arguments", "calls_earlier_handlers"), [(["compile"], False), (["run", "--function=f"], True)]
 )

@@ -17,6 +17,7 @@ from pydispatch.compiler.match.custom import custom_operation_patterns
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import writing
+from pydispatch.formats.artifact.members import path_part
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.options import CompileOptions, completed
 
@@ -94,13 +95,14 @@ def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
 
 
 def dump_into(folder: Path) -> Dump:
-    """Return a function that writes intermediates as files of `folder`."""
+    """Return a function that writes intermediates as files of `folder`, whose names may contain any symbols."""
 
     def write(name: str, content: bytes | str) -> Path:
         """Write an intermediate into the folder, and return its path."""
         data = content.encode() if isinstance(content, str) else content
-        with writing("an intermediate", folder / name):
-            (folder / name).write_bytes(data)
-        return folder / name
+        path = folder / path_part(name)
+        with writing("an intermediate", path):
+            path.write_bytes(data)
+        return path
 
     return write

@@ -57,8 +57,8 @@ class PackedExecutable:
     variants: Sequence[Variant]
 
 
-def _path_part(name: str) -> str:
-    """Return a name as one component of a member's path; characters that are special in paths are escaped as %XX."""
+def path_part(name: str) -> str:
+    """Return a name as one component of a path; characters that are special in paths are escaped as %XX."""
 
     def quote(match: re.Match[str]) -> str:
         """Return the matched characters percent-encoded: `%XX` for each byte of their UTF-8."""
@@ -102,7 +102,7 @@ class MemberTable:
         """Add the binaries of an executable; raise ArtifactError if a name is not unique."""
         entry = ExecutableEntry(executable.name, list(executable.exports))
         for variant in executable.variants:
-            path = f"executables/{_path_part(executable.name)}/{_path_part(variant.name)}.{variant.suffix}"
+            path = f"executables/{path_part(executable.name)}/{path_part(variant.name)}.{variant.suffix}"
             entry.variants.append(
                 VariantEntry(
                     name=variant.name,
