@@ -426,3 +426,33 @@ def test_transpositions_of_single_elements() -> None:
     replace(exponential, transposed(exponential.operands[0], [1, 0], exponential))
     collapse = next(op for op in module.walk() if op.name == "tensor.collapse_shape")
     assert str(collapse.properties["reassociation"]) == "[]"
+
+
+INDICES = """
+func.func @f() -> tensor<3x5xf32> {
+  %e = tensor.empty() : tensor<6x4xi8>
+  %indices = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%e : tensor<6x4xi8>) {
+    ^bb0(%o: i8):
+      %i = linalg.index 0 : index
+      %n = arith.index_cast %i : index to i8
+      linalg.yield %n : i8
+  } -> tensor<6x4xi8>
+  %f = tensor.empty() : tensor<6x4xf32>
+  %floats = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%indices : tensor<6x4xi8>) outs(%f : tensor<6x4xf32>) {
+    ^bb0(%n: i8, %o: f32):
+      %x = arith.sitofp %n : i8 to f32
+      linalg.yield %x : f32
+  } -> tensor<6x4xf32>
+  %t = tensor.empty() : tensor<4x6xf32>
+  %transposed = linalg.transpose ins(%floats : tensor<6x4xf32>) outs(%t : tensor<4x6xf32>) permutation = [1, 0]
+  %slice = tensor.extract_slice %transposed[0, 0] [3, 5] [1, 1] : tensor<4x6xf32> to tensor<3x5xf32>
+  return %slice : tensor<3x5xf32>
+}
+"""
+
+
+def test_widened_bytes_that_are_computed_from_indices_are_transposed() -> None:
+    function = pd.device("cpu").load(pd.compile(INDICES, targets="cpu")).f
+    np.testing.assert_array_equal(function(), np.tile(np.arange(5, dtype=np.float32), (3, 1)))

@@ -90,7 +90,7 @@ def _has_channels_last(value: SSAValue) -> bool:
         if KEPT_ORDER in value.op.attributes:
             return True
         generic = structured(value.op)
-        if not generic.is_parallel:
+        if not generic.is_parallel or not generic.inputs:  # without inputs: computed from indices
             return False
         value = generic.inputs[0]
     return False
