@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.kernels.arithmetic import cast
 from pydispatch.kernels.assignments import Assignments
 from pydispatch.kernels.entities import (
@@ -310,10 +310,24 @@ class Statements(Assignments):
             self.source, self.environment, self.static_names = saved
             self.callers.pop()
         if isinstance(result, Undefined):
-            raise source.error(
-                source.tree, f"'{function.__name__}' returns a value on some paths only", "end with a return"
-            )
+            raise self._undefined_result(source, function.__name__)
         return result
+
+    @staticmethod
+    def _undefined_result(source: Source, name: str) -> CompileError:
+        """Return the error for a function `name` whose result has no value on some paths.
+
+        A value that is returned inside of a loop is undefined after the loop.
+        """
+        loops = (node for node in ast.walk(source.tree) if isinstance(node, (ast.For, ast.While)))
+        inside = (node for loop in loops for node in ast.walk(loop))
+        in_loop = next((node for node in inside if isinstance(node, ast.Return) and returns_value(node)), None)
+        if in_loop is None:
+            return source.error(source.tree, f"'{name}' returns a value on some paths only", "end with a return")
+        return source.error(
+            in_loop, f"'{name}' returns a value inside of a loop",
+            "assign it to a variable, leave the loop with break, and return the variable after the loop",
+        )  # fmt: skip
 
     def _source_of_inlined(self, node: ast.Call, function: Callable[..., Any]) -> Source:
         """Return the source of a function that a call inlines. Raise CompileError for recursion, for too many inlined
