@@ -11,7 +11,18 @@ from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, differ, divisor, sign
+from pydispatch.graph.sizes import (
+    Expr,
+    Shape,
+    Size,
+    UndecidedError,
+    ceil_div,
+    differ,
+    divisor,
+    maximum,
+    one_unless_empty,
+    sign,
+)
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.operations.shapes import axis_of, expand_dims, is_small, reshape, scalar_parts
@@ -64,6 +75,13 @@ def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size,
     limits, strides = list(x.shape), [1] * x.rank
     starts[axis], limits[axis], strides[axis] = start, limit, stride
     return slice_(builder, x, starts, limits, strides)
+
+
+def counted_from_start(position: Size, n: Size) -> Size:
+    """Return a position on an axis of n elements that is counted from the end if it is negative, counted from the
+    start. Whether it is negative may depend on the call.
+    """
+    return position + n * one_unless_empty(maximum(-position, 0))
 
 
 def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:

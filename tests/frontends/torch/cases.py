@@ -327,6 +327,13 @@ def _numbers() -> Tensor:
     return torch.randint(-5, 6, (3, 4))
 
 
+def _counted_from_the_end(x: Tensor, y: Tensor) -> Any:
+    """The sign of -n is known while compiling; that of -half is not, because an axis of 1 has no half."""
+    n, half = y.shape[0], x.shape[0] // 2
+    written = torch.slice_scatter(x, y, 0, -n), torch.select_scatter(x, y[0], 0, -n)
+    return x[-n:], x[:-n], x[-n], x[-half:], x[:-half], x[-half], *written
+
+
 CASES = {
     "mlp": Case(lambda: nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)), lambda: (torch.randn(3, 8),),
                 ({0: BATCH},), lambda: (torch.randn(7, 8),)),
@@ -363,6 +370,9 @@ CASES = {
     "written": Case(of(_written), lambda: (_halves(),), decomposed=False),
     "shared": Case(of(_shared), lambda: (torch.randn(3, 4), torch.randn(3, 4)), ({0: BATCH}, None),
                    lambda: (torch.randn(5, 4), torch.randn(3, 4)), decomposed=False),
+    "counted_from_the_end": Case(of(_counted_from_the_end), lambda: (torch.randn(12, 3), torch.randn(4, 3)),
+                                 ({0: Dim.AUTO}, {0: Dim.AUTO}),
+                                 lambda: (torch.randn(13, 3), torch.randn(7, 3))),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

@@ -125,7 +125,7 @@ def _clamped(call: NodeCall, position: Integer, size: Size, most: Size, is_rever
         return (-1 - position + size if is_reversed else position).max(0).min(most).size()
     if not isinstance(position, Expr) and abs(position) > _LIMIT:
         return 0 if (position < 0) != is_reversed else most
-    position += size * one_unless_empty(maximum(-position, 0))  # a negative one counts from the end
+    position = slicing.counted_from_start(position, size)
     if is_reversed:
         # Element 0 is the last one; an empty axis has none, but sizes are compared as if they were at least 1.
         position = size - one_unless_empty(size) if position == 0 else size - 1 - position

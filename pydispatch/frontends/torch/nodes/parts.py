@@ -16,7 +16,7 @@ from pydispatch.frontends.torch.nodes.shapes import axis_of
 from pydispatch.frontends.torch.registry import VIEWS, Conversion, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, minimum
+from pydispatch.graph.sizes import Expr, Size, UndecidedError, ceil_div, maximum, minimum, sign
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import gathers, indexing, reductions, shapes, slicing
@@ -30,15 +30,23 @@ def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
     to [0, n].
 
     `missing` is the result for None. A position of 2^62 or more stands for the end: PyTorch exports x[a:] with the end
-    2^63 - 1. A symbolic position counts from the start.
+    2^63 - 1.
     """
     if position is None:
         return missing
     if isinstance(position, int) and position >= (1 << 62):
         return n
-    if isinstance(position, int) and position < 0:
-        position = n + position
-    return maximum(0, minimum(position, n))
+    return maximum(0, minimum(_from_start(position, n), n))
+
+
+def _from_start(position: Size, n: Size) -> Size:
+    """Return a position on an axis of n elements that is counted from the end if it is negative, counted from the
+    start.
+    """
+    try:
+        return n + position if sign(position) < 0 else position  # PyTorch too assumes that sizes are not 0
+    except UndecidedError:
+        return slicing.counted_from_start(position, n)
 
 
 def _slice_bounds(
@@ -105,7 +113,7 @@ def _position(builder: Builder, x: Tensor, axis: int, index: Size) -> Size:
     n = x.shape[axis]
     if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
         raise builder.fail(f"index {index} of axis {axis} of {x} is out of bounds")
-    return index + n if isinstance(index, int) and index < 0 else index
+    return _from_start(index, n)
 
 
 @converts("aten.select")
