@@ -19,6 +19,12 @@ def _scaled(z: Element, factor: Value) -> Element:
     return (z.real * factor).with_imag(z.imag * factor)
 
 
+def _reduced(z: Element) -> tuple[Element, Element]:
+    """Return z, or z / 4 for a large z, whose length would overflow; and whether z is large."""
+    is_large = z.real.unary("abs").max(z.imag.unary("abs")) > _HUGE
+    return _scaled(z, is_large.where(z.real.const(0.25), 1.0)), is_large
+
+
 def _polar(length: Element, angle: Element) -> Element:
     """Return the complex number with a given length and angle."""
     return (length * angle.unary("cos")).with_imag(length * angle.unary("sin"))
@@ -111,8 +117,9 @@ def _abs(z: Element) -> Element:
 
 def _sign(z: Element) -> Element:
     """Return z / |z|; 0 for 0."""
-    size = z.unary("abs")
-    return z.is_equal(0.0).where(0.0, (z.real / size).with_imag(z.imag / size))
+    reduced, _ = _reduced(z)
+    size = reduced.unary("abs")
+    return z.is_equal(0.0).where(0.0, (reduced.real / size).with_imag(reduced.imag / size))
 
 
 def _exp(z: Element) -> Element:
@@ -150,7 +157,10 @@ def _log_of_length(z: Element, excess: Element) -> Element:
     """Return log|z|. For |z| near 1, where log loses digits, it is log1p(excess) / 2; `excess` is |z|^2 - 1."""
     large = z.real.unary("abs").max(z.imag.unary("abs"))
     is_near = (large > 0.5) & (large < 2.0)
-    return is_near.where(0.5 * excess.unary("log1p"), z.unary("abs").unary("log"))
+    reduced, is_large = _reduced(z)
+    log_length = reduced.unary("abs").unary("log")
+    log_length = is_large.where(log_length + math.log(4.0), log_length)
+    return is_near.where(0.5 * excess.unary("log1p"), log_length)
 
 
 def _log(z: Element) -> Element:
@@ -180,7 +190,9 @@ def _expm1(z: Element) -> Element:
 
 def _cbrt(z: Element) -> Element:
     """Return the cube root with the smallest angle."""
-    return _polar(z.unary("abs").unary("cbrt"), z.imag.binary("atan2", z.real) / 3.0)
+    reduced, is_large = _reduced(z)
+    length = reduced.unary("abs").unary("cbrt")
+    return _polar(is_large.where(4.0 ** (1 / 3) * length, length), z.imag.binary("atan2", z.real) / 3.0)
 
 
 def _sqrt(z: Element) -> Element:
@@ -188,8 +200,7 @@ def _sqrt(z: Element) -> Element:
     overflows.
     """
     x, y = z.real, z.imag
-    is_large = x.unary("abs").max(y.unary("abs")) > _HUGE
-    reduced = _scaled(z, is_large.where(x.const(0.25), 1.0))
+    reduced, is_large = _reduced(z)
     # The absolute values of the root's parts: the larger one by a sum that cannot cancel, the other as |y| / (2 large).
     large = (0.5 * (reduced.unary("abs") + reduced.real.unary("abs"))).unary("sqrt")
     small = 0.5 * reduced.imag.unary("abs") / large

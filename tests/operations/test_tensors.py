@@ -259,12 +259,20 @@ def test_the_angle_of_atanh_of_infinity_and_nan_is_nan(run) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-def test_complex_roots_do_not_overflow(run, dtype: Any) -> None:
+def test_functions_of_the_largest_complex_numbers_do_not_overflow(run, dtype: Any) -> None:
     large = np.finfo(dtype).max
     x = np.array([complex(a * large, b * large) for a in (-1, -0.6, 0, 0.6, 1) for b in (-1, -0.8, 0, 0.8, 1)], dtype)
-    (root,) = run(lambda b, x: ew.unary(b, "sqrt", x), x)
-    wanted = np.sqrt(x.astype(np.complex128) / 4) * 2
-    np.testing.assert_allclose(root, wanted, rtol=1e-6 if dtype is np.complex64 else 1e-14)
+    names = ("sqrt", "log", "sign", "cbrt")
+    results = run(lambda b, x: [ew.unary(b, name, x) for name in names], x)
+    quarter = x.astype(np.complex128) / 4
+    length = np.abs(quarter)
+    roots = np.cbrt(4) * np.cbrt(length) * np.exp(1j * np.angle(quarter) / 3)
+    directions = quarter / np.where(length == 0, 1, length)
+    with np.errstate(divide="ignore"):  # log(0)
+        wanted = [np.sqrt(quarter) * 2, np.log(quarter) + np.log(4), directions, roots]
+    tolerance = 1e-6 if dtype is np.complex64 else 1e-14
+    for name, result, expected in zip(names, results, wanted, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
