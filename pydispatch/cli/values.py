@@ -215,12 +215,12 @@ def _split_type(text: str) -> list[str]:
     """Split a type at its `x`: `4x2xf32` into 4, 2 and f32.
 
     The `x` of an opaque type begins the text or follows another `x`: `4x2xx8` gives 4, 2 and x8. `4x8` gives 4 and 8,
-    where 8 is no element type.
+    and `8` gives 8, where 8 is no element type.
     """
-    head, _, bits = text.rpartition("x")
-    if bits.isdecimal() and (not head or head.endswith("x")):
-        return [*head.split("x")[:-1], f"x{bits}"]
-    return text.split("x")
+    *sizes, name = text.split("x")
+    if name.isdecimal() and sizes[-1:] == [""]:  # the `x` before the number is of the name
+        return [*sizes[:-1], f"x{name}"]
+    return [*sizes, name]
 
 
 def _elements(tokens: list[str], spec: Spec) -> Array:

@@ -197,6 +197,7 @@ def test_expected_numbers(run: Run, function: str, text: str, expected: str, mes
         ("f32_1", ["--input=3xq32=1"], "unknown element type 'q32'"),
         ("f32_1", ["--input=3xf99999999999=1"], "unknown element type 'f99999999999'"),
         ("ui8_1", ["--input=4x8=01"], "unknown element type '8'"),
+        ("ui8_1", ["--input=8=01"], "unknown element type '8'"),
         ("ui8_1", ["--input=4xxx8=01"], "size 1: expected a number, got ''"),
         ("f32_1", ["--input=1615655350x1020xui64"], "Unable to allocate"),
         ("f32_1", ["--input=-1xf32=1"], "size 0: expected a number, got '-1'"),
