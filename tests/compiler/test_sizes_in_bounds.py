@@ -230,6 +230,23 @@ def test_insertions_of_computed_size():
     refused(f, "axis 0: the slice has another number of elements", numbers(6), numbers(2), 3)
 
 
+OVERWRITE = """
+func.func @f(%x: tensor<?xf32>, %v: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0 : index
+  %n = tensor.dim %x, %zero : tensor<?xf32>
+  %y = tensor.insert_slice %v into %x[0] [%n] [1] : tensor<?xf32> into tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+
+def test_insertions_that_overwrite_all_of_a_tensor():
+    f = load(OVERWRITE)
+    np.testing.assert_array_equal(f(numbers(5), -numbers(5)), -numbers(5))
+    refused(f, "'tensor.insert_slice'.*must be equal", numbers(5), numbers(3))
+    refused(f, "'tensor.insert_slice'.*must be equal", numbers(3), numbers(5))
+
+
 def test_windows():
     f = load(WINDOW)
     x, w = numbers(11), numbers(3)

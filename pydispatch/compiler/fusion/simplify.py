@@ -285,10 +285,13 @@ def _fold_constant_elements(op: Operation) -> SSAValue | None:
 
 
 def _fold_whole_slice(op: Operation) -> SSAValue | None:
-    """Replace the extraction of all of a tensor, or an insertion that overwrites all of it, by the source tensor."""
+    """Replace the extraction of all of a tensor, or an insertion that overwrites all of it, by the source tensor.
+
+    An insertion stays if its source may have other sizes than the destination: the call then has to be refused.
+    """
     is_extraction = op.name == "tensor.extract_slice"
     whole, inner = (op.operands[0], op.results[0]) if is_extraction else (op.operands[1], op.operands[0])
-    if shape_of(inner) != shape_of(whole):
+    if sizes_of(inner) != sizes_of(whole):
         return None
     for axis, (offset, size, stride) in enumerate(zip(*slice_of(op).components, strict=True)):
         # An int, or a symbolic term: equal terms are equal sizes.
