@@ -1,7 +1,7 @@
 """Resizing of one axis of images with the transformations of coordinates and the filters of ONNX.
 
 Sizes, scale and region of interest may be numbers or computed in each call. For numbers, positions and weights are
-constants in f64; otherwise they are computed at run time in f32.
+constants in f64, and positions of nearest elements in f32; otherwise they are computed at run time in f32.
 """
 
 from __future__ import annotations
@@ -99,10 +99,13 @@ def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tu
     scale = to.scale if to.scale is not None else int(to.size) / int(old)  # type: ignore[arg-type]
     if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):  # nothing changes
         return x, None
+    # Positions that are rounded to elements are computed in f32, as at run time: rounding tells 3.0 from 2.9999998.
+    real: Any = np.float32 if how.mode == "nearest" else np.float64
+    distance: tuple[Any, Any] = (old, to.size) if to.scale is None else (1.0, scale)
     # The elements of the parameter `axis` of `_position`, in its order.
-    region = [np.float64(n) for n in (old, to.size, scale, scale * old, to.start, to.end)]  # type: ignore[arg-type, operator]
+    region = [real(n) for n in (old, to.size, scale, scale * old, *distance, to.start, to.end)]  # type: ignore[arg-type, operator]
     with np.errstate(all="ignore"):
-        indices = np.arange(int(to.size), dtype=np.float64)  # type: ignore[arg-type]
+        indices = np.arange(int(to.size), dtype=real)  # type: ignore[arg-type]
         positions = _position(indices, region, how, if_one=lambda n, one, other: one if n == 1 else other)
     outside = None
     if how.transformation == "tf_crop_and_resize":
@@ -125,24 +128,26 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
 
     Args:
         i: The index as a NumPy array or as an element of a formula. `i * 0.0` is a zero of its type and shape.
-        axis: The old size, the new size, the scale, the new size before it was rounded, and the start and end of the
-            region of interest, all as NumPy floats or elements of a formula.
+        axis: The old size, the new size, the scale, the new size before it was rounded, the distance of neighbours on
+            the old axis as numerator and denominator, and the start and end of the region of interest, all as NumPy
+            floats or elements of a formula. Without a scale that the model states, the distance is the old by the new
+            size: a product with it is rounded once, and exact where it is an element.
         how: The transformation.
         if_one: if_one(n, a, b) is a where n is 1, else b. It avoids a division by 0 for an axis of one element.
     """
-    old, new, scale, length, start, end = axis
+    old, new, scale, length, numerator, denominator, start, end = axis
     # Both results of if_one are computed in a formula, so the divisor length - 1 is replaced where it is 0.
     if how.transformation == "align_corners":
         return if_one(length, i * 0.0, i * (old - 1.0) / if_one(length, length, length - 1.0))
     if how.transformation == "asymmetric":
-        return i / scale
+        return i * numerator / denominator
     if how.transformation == "tf_crop_and_resize":
         first, extent = start * (old - 1.0), (end - start) * (old - 1.0)
         return first + if_one(length, i * 0.0 + extent / 2.0, i * extent / if_one(length, length, length - 1.0))
     # onnxruntime never moves the elements of an axis of the scale 1. The other transformations do not move them either.
     if how.transformation == "tf_half_pixel_for_nn":
-        return if_one(scale, i, (i + 0.5) / scale)
-    centre = (i + 0.5) / scale - 0.5
+        return if_one(scale, i, (i + 0.5) * numerator / denominator)
+    centre = (i + 0.5) * numerator / denominator - 0.5
     if how.transformation == "pytorch_half_pixel":
         return if_one(new, i * 0.0, centre)
     # Rounding shortens an axis of `length` elements to `new`: keep the center of the new axis at that of the old one.
@@ -215,7 +220,8 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
         element: Element = _position(i, operands, how, if_one=lambda n, one, other: n.is_equal(1.0).where(one, other))
         return element
 
-    region = [old, new, scale, length, _scalar(b, to.start), _scalar(b, to.end)]
+    distance = [old, new] if to.scale is None else [_scalar(b, 1.0), scale]
+    region = [old, new, scale, length, *distance, _scalar(b, to.start), _scalar(b, to.end)]
     positions = formula(b, position, shapes.iota(b, [to.size], axis=0, dtype=F32), *region)
     outside = None
     if how.transformation == "tf_crop_and_resize":
