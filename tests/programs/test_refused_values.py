@@ -56,6 +56,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         "the letter 'i', but the sizes 3 and 2",
         "slice the",
     ),
+    "negative widths of a pad": (
+        lambda x: np.pad(x, ((0, 0), (-1, 2))),
+        r"numpy\.pad of f32\[n, 4\] by negative widths",
+        "a slice removes",
+    ),
     "a function that calls itself": (_again, "calls itself, or nests too deeply", "pydispatch.loop"),
 }
 

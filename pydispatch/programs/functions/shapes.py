@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import maximum
+from pydispatch.graph.sizes import Expr, maximum
 from pydispatch.operations import indexing, matrices, padding, shapes, slicing
 from pydispatch.programs.array import Array, shape_of
 from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, ordered_axes, promoted
@@ -150,6 +150,8 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
     x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
     low, high = [width[0] for width in widths], [width[1] for width in widths]
+    if any(not isinstance(width, Expr) and width < 0 for width in (*low, *high)):
+        raise trace.fail(f"numpy.pad of {x} by negative widths, {pad_width}", "a slice removes elements: x[1:-1]")
     if mode == "constant":
         return Array(trace, slicing.pad(trace, x, low, high, value=constant_values))
     if mode not in ("edge", "reflect", "wrap"):
