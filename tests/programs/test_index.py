@@ -166,3 +166,15 @@ def test_indices_that_programs_do_not_have(function: Any, message: str, note: st
     with pytest.raises(pd.CompileError, match=message) as caught:
         pd.compile(pd.program(function))
     assert note in (caught.value.note or "") and "test_index.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 13])
+def test_positions_that_depend_on_sizes_count_from_the_end(count: int) -> None:
+    @pd.program
+    def halves(x: Annotated[np.ndarray, pd.f32["n", 3]], y: Annotated[np.ndarray, pd.f32["m", 3]]) -> Any:
+        half = x.shape[0] // 2
+        return x[-half:], x[: -half - 1], x[-half - 1], x[-y.shape[0] :], x * (-x.shape[0] % 4)
+
+    x = np.arange(3 * count, dtype=np.float32).reshape(count, 3)
+    for result, expected in zip(halves(x, x[:1]), halves.python(x, x[:1]), strict=True):
+        np.testing.assert_array_equal(result, expected)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, gathers, indexing, normalization, ordering, shapes, slicing
 from pydispatch.programs.array import Array, is_size
@@ -88,8 +88,8 @@ def _index_tensor(trace: Trace, key: Any) -> Tensor:
 
 
 def _from_front(index: Size, size: Size) -> Size:
-    """Return a position that counts from the front, for an int that may be negative. A symbolic one is unchanged."""
-    return index if isinstance(index, Expr) or index >= 0 else size + index
+    """Return a position that counts from the front, for one that counts from the end where it is negative."""
+    return slicing.counted_from_start(index, size)
 
 
 def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
