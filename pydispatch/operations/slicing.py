@@ -142,8 +142,8 @@ def pad(
     For example, [1, 2, 3] with low 1, high -1 and interior 1 becomes [0, 1, 0, 2, 0]. The interior is padded first:
     [1, 0, 2, 0, 3] is then cropped and padded at its ends.
 
-    Negative static `low` and `high` crop; dynamic ones must not be negative. The value is a number, or a tensor of one
-    element.
+    Negative static `low` and `high` crop; dynamic ones must not be negative (see `pad_or_crop`). The value is a number,
+    or a tensor of one element.
     """
     if interior is not None and any(interior):
         x = _pad_interior(builder, x, interior, value)
@@ -158,6 +158,18 @@ def pad(
     parts_and_fills = zip(builder.parts(x), _fills(builder, value, x.dtype), strict=True)
     padded = [_padded(builder, part, low, high, shape, fill) for part, fill in parts_and_fills]
     return builder.wrap(x.dtype, shape, *padded)
+
+
+def pad_or_crop(
+    builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0
+) -> Tensor:
+    """Pad x like `pad`, and crop it by dynamic amounts in calls in which they are negative."""
+    starts, after = ([maximum(-n, 0) if isinstance(n, Expr) else 0 for n in amounts] for amounts in (low, high))
+    cropped = slice_(builder, x, starts, [n - removed for n, removed in zip(x.shape, after, strict=True)])
+    before, after = ([maximum(n, 0) if isinstance(n, Expr) else n for n in amounts] for amounts in (low, high))
+    padded = pad(builder, cropped, before, after, value)
+    # n + max(5 - n, 0) - max(n - 5, 0), the size of an axis that is padded to 5, is stated as 5.
+    return builder.as_shape(padded, [n + a + c for n, a, c in zip(x.shape, low, high, strict=True)])
 
 
 def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:

@@ -334,6 +334,13 @@ def _counted_from_the_end(x: Tensor, y: Tensor) -> Any:
     return x[-n:], x[:-n], x[-n], x[-half:], x[:-half], x[-half], *written
 
 
+def _padded_by_sizes(x: Tensor, y: Tensor) -> Any:
+    """The sign of m - n is that of the axis lengths in each call."""
+    m, n = x.shape[0], y.shape[0]
+    cropped = F.pad(x, (-n, 0)), F.pad(x, (2, -n)), F.pad(x, (n, -n), value=7.0)
+    return *cropped, F.pad(x, (0, -m % 4)), F.pad(y, (0, m - n))
+
+
 CASES = {
     "mlp": Case(lambda: nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)), lambda: (torch.randn(3, 8),),
                 ({0: BATCH},), lambda: (torch.randn(7, 8),)),
@@ -373,6 +380,8 @@ CASES = {
     "counted_from_the_end": Case(of(_counted_from_the_end), lambda: (torch.randn(12, 3), torch.randn(4, 3)),
                                  ({0: Dim.AUTO}, {0: Dim.AUTO}),
                                  lambda: (torch.randn(13, 3), torch.randn(7, 3))),
+    "padded_by_sizes": Case(of(_padded_by_sizes), lambda: (torch.randn(12), torch.randn(4)),
+                            ({0: Dim.AUTO}, {0: Dim.AUTO}), lambda: (torch.randn(13), torch.randn(7))),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

@@ -59,8 +59,10 @@ def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
 
 @converts("aten.constant_pad_nd")
 def constant_pad_nd(builder: Builder, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
-    """Pad with a value. pad: pairs of the numbers of elements before and after an axis, for the last axis first."""
-    return slicing.pad(builder, self, *_pads_by_axis(self, pad), as_tensor(builder, value, self.dtype))
+    """Pad with a value. pad: pairs of the numbers of elements before and after an axis, for the last axis first;
+    negative ones crop.
+    """
+    return slicing.pad_or_crop(builder, self, *_pads_by_axis(self, pad), as_tensor(builder, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
