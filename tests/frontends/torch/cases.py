@@ -341,6 +341,11 @@ def _padded_by_sizes(x: Tensor, y: Tensor) -> Any:
     return *cropped, F.pad(x, (0, -m % 4)), F.pad(y, (0, m - n))
 
 
+def _rounded(x: Tensor) -> Any:
+    large = torch.tensor([6500.0, 4500.0, 1234.5, -77.5]) + 0 * x
+    return torch.round(x, decimals=2), torch.round(large, decimals=-3), torch.round(large, decimals=-1)
+
+
 CASES = {
     "mlp": Case(lambda: nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)), lambda: (torch.randn(3, 8),),
                 ({0: BATCH},), lambda: (torch.randn(7, 8),)),
@@ -382,6 +387,7 @@ CASES = {
                                  lambda: (torch.randn(13, 3), torch.randn(7, 3))),
     "padded_by_sizes": Case(of(_padded_by_sizes), lambda: (torch.randn(12), torch.randn(4)),
                             ({0: Dim.AUTO}, {0: Dim.AUTO}), lambda: (torch.randn(13), torch.randn(7))),
+    "rounded": Case(of(_rounded), lambda: (_halves(),)),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

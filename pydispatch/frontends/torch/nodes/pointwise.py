@@ -62,13 +62,21 @@ def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
 
 @converts("aten.round")
 def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
-    """Round to `decimals` digits after the point, half to even; integers are returned unchanged."""
+    """Round to `decimals` digits after the point, half to even; integers are returned unchanged.
+
+    Negative `decimals` round to digits before the point: -3 rounds to thousands.
+    """
     if category(self.dtype) < Category.FLOAT:
         return self
-    scale = 10.0**decimals
-    return in_floats(
-        builder, lambda e: (e * scale).unary("round_even") / scale if decimals else e.unary("round_even"), self
-    )
+    scale = 10.0 ** abs(decimals)  # 10^-3 is not exact, so it is divided by 10^3
+
+    def rounded(e: Element) -> Element:
+        """Return one element, rounded."""
+        if decimals < 0:
+            return (e / scale).unary("round_even") * scale
+        return (e * scale).unary("round_even") / scale if decimals else e.unary("round_even")
+
+    return in_floats(builder, rounded, self)
 
 
 @converts("aten.sign", "aten.sgn")
