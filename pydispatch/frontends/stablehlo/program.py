@@ -19,6 +19,8 @@ from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTION
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import StablehloTracer
 from pydispatch.graph.builder import Builder, Input
+from pydispatch.graph.constants import encoded
+from pydispatch.graph.dtypes import dtype_of_numpy
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import NamedLoc, location_of
 from pydispatch.ir.core.symbols import references
@@ -62,13 +64,17 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor:
-    """Return the tensor of a weight, (name, array), that replaces an argument. Raise CompileError if their shapes
+    """Return the tensor of a weight, (name, array), that replaces an argument, in the argument's type.
+
+    JAX converts arrays alike: without 64-bit types, an f64 array is an f32 argument. Raise CompileError if the shapes
     differ.
     """
     name, array = weight
     if array.shape != expected.shape:
         raise builder.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
-    return builder.weight(name, array.view(expected.dtype.numpy), expected.dtype)
+    has_type = dtype_of_numpy(array) is expected.dtype
+    numbers = array.view(expected.dtype.numpy) if has_type else encoded(array, expected.dtype)
+    return builder.weight(name, numbers, expected.dtype)
 
 
 def _argument_names(entry: func.FuncOp) -> list[str]:

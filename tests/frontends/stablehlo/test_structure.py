@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.integrations.jax import module_of
 
 Array = np.ndarray[Any, Any]
 
@@ -534,3 +537,16 @@ def test_cholesky(run: Any, lower: bool) -> None:
     }}"""
     found = np.tril(run(text, x)[0]) if lower else np.triu(run(text, x)[0])
     np.testing.assert_allclose(found @ found.T if lower else found.T @ found, x, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(("array", "element"), [
+    (np.arange(4.0) / 3, "f32"), (np.arange(4), "i32"), (np.arange(4.0) / 3, "bf16"),
+    ((np.arange(4) / 3).astype(ml_dtypes.bfloat16), "bf16"), (np.array(1.5), "f32"), (np.array(True), "f32"),
+])  # fmt: skip
+def test_parameters_are_converted_to_the_types_of_arguments(array: Any, element: str) -> None:
+    type = f"tensor<{''.join(f'{n}x' for n in array.shape)}{element}>"
+    text = f"func.func @main(%w: {type}) -> {type} {{ %y = stablehlo.add %w, %w : {type} return %y : {type} }}"
+    module = module_of(text, "twice", ReadOptions(bound=[("w", array)]))
+    numpy_type = {"f32": np.float32, "i32": np.int32, "bf16": ml_dtypes.bfloat16}[element]
+    result = np.asarray(pd.device("cpu").load(pd.compile(module)).main())
+    np.testing.assert_array_equal(result, array.astype(numpy_type) * 2)
