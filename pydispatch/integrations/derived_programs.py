@@ -53,6 +53,12 @@ class DerivedProgram(TracedProgram):
 
     def _values_of(self, trace: Trace, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of all parameters by name: static parameters, positional and keyword arguments."""
+        repeated = [name for name in list(self.parameters)[: len(args)] if name in named]
+        if repeated:
+            raise trace.fail(
+                f"argument '{repeated[0]}' of program '{self.name}' is passed by position and by name",
+                "pass each argument once",
+            )
         values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
         lacks_argument = any(name not in values for name in self.parameters)
         # With more values than parameters, one is of an unknown name.

@@ -354,3 +354,10 @@ def test_wrong_arguments() -> None:
 
     with pytest.raises(pd.CompileError, match="'mixed_grad' takes the arguments x, i, got 1"):
         too_few.mlir()
+
+    @pd.program
+    def twice_the_same(x: Vector, i: Integers) -> Any:
+        return pd.grad(mixed)(x + 100.0, i, x=x)
+
+    with pytest.raises(pd.CompileError, match="argument 'x' of program 'mixed_grad' is passed by position and by name"):
+        twice_the_same.mlir()
