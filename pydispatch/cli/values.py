@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydispatch._core.arrays import ElementType, type_of, unpack_elements
 from pydispatch.errors import InvalidArgumentError, SystemError_
 from pydispatch.files import open_binary
-from pydispatch.formats.arrays.small_floats import encode
+from pydispatch.formats.arrays.small_floats import encode, encode_bfloat
 from pydispatch.formats.program.opcodes import Numerical, dtype_word
 
 Array = NDArray[Any]
@@ -280,17 +280,10 @@ def _float_elements(values: Array, kind: ElementType) -> Array:
 
     Values beyond the range become infinities if the type has them.
     """
-    dtype = kind.dtype
+    if kind.dtype.kind in "iu":
+        return encode_bfloat(values) if kind.name == "bf16" else encode(values, kind.name)
     with np.errstate(over="ignore"):
-        if dtype.kind not in "iu":
-            return values.astype(dtype)
-        if kind.name != "bf16":
-            codes: Array = encode(values, kind.name)
-            return codes
-        single = values.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
-        rounded = (single + 0x7FFF + (single >> 16 & 1)) >> 16
-        quiet_nan = single >> 16 | 0x40  # rounding could carry a NaN into an infinity
-        return np.where(np.isnan(values), quiet_nan, rounded).astype(dtype)
+        return values.astype(kind.dtype)
 
 
 def _parse_number(text: str, kind: ElementType) -> Value:

@@ -76,15 +76,6 @@ def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
             return array.astype(dtype.numpy)
     if dtype_of_numpy(array) is dtype:  # an array of ml_dtypes
         return array.view(dtype.numpy)
-    if dtype.name != "bf16":
-        return small_floats.encode(array, dtype.name)
-    with np.errstate(all="ignore"):
-        floats = array.astype(np.float32)
-        error = array.astype(np.float64) - floats  # 0 unless the elements are wider than f32
-    bits = floats.view(np.uint32)
-    # bf16 is the upper half of f32. A tie, 0x8000 in the lower half, is rounded away from zero if 1 is added: if the
-    # number has a larger magnitude than its f32, or is equal to it and the upper half is odd.
-    is_above = (error != 0) & (np.signbit(error) == np.signbit(floats))
-    is_odd = ((bits >> 16) & 1).astype(np.bool_)
-    rounded = ((bits + np.uint32(0x7FFF) + (is_above | ((error == 0) & is_odd))) >> 16).astype(np.uint16)
-    return np.where(np.isnan(floats), np.uint16(0x7FC0), rounded)  # the addition may turn NaN into another number
+    if dtype.name == "bf16":
+        return small_floats.encode_bfloat(array)
+    return small_floats.encode(array, dtype.name)

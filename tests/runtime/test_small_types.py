@@ -158,6 +158,8 @@ def test_another_type_is_refused(double: pd.Program) -> None:
         ("4xf8E4M3FN=1 -0.3 448 1000", "4xf8E4M3FN=1 -0.3125 448 NAN"),
         ("3xf4E2M1FN=0.5 -6 1.75", "3xf4E2M1FN=0.5 -6 2"),
         ("2xbf16=1.5 -3", "2xbf16=1.5 -3"),
+        # Above and below 257, the tie of 256 and 258, by less than an f32 distinguishes.
+        ("4xbf16=257.000001 256.999999 1e39 -inf", "4xbf16=258 256 INF -INF"),
     ],
 )
 def test_command_line_values(text: str, shown: str) -> None:

@@ -1,4 +1,4 @@
-"""The values of floating-point formats of 8 bits and less, for machines without ml_dtypes.
+"""The values of floating-point formats of 8 bits and less, and of bf16, for machines without ml_dtypes.
 
 Sources: OCP 8-bit Floating Point Specification (E5M2, E4M3FN), OCP Microscaling Formats (E8M0, E2M1), and the *FNUZ and
 B11 forms of LLVM's APFloat.
@@ -150,6 +150,26 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     # A zero of "fnuz" has no sign, because the code of -0 is NaN.
     number_sign = np.where(code == 0, 0, sign) if special == "fnuz" else sign
     return np.where(np.isnan(wide), nan | sign, code | number_sign).astype(np.uint8)
+
+
+def encode_bfloat(numbers: NDArray[Any]) -> NDArray[np.uint16]:
+    """Convert numbers to bits of bf16, rounded once to the nearest number, or to the even one of two in a tie.
+
+    Overflow gives infinity. A NaN becomes the quiet one with its sign.
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        floats = numbers.astype(np.float32)
+        error = numbers.astype(np.float64) - floats  # 0 unless the elements are wider than f32
+    bits = floats.view(np.uint32)
+    # bf16 is the upper half of f32. A tie, 0x8000 in the lower half, is rounded away from zero if 1 is added: if the
+    # number has a larger magnitude than its f32, or is equal to it and the upper half is odd.
+    is_above = (error != 0) & (np.signbit(error) == np.signbit(floats))
+    is_odd = ((bits >> 16) & 1).astype(np.bool_)
+    rounded = (bits + np.uint32(0x7FFF) + (is_above | ((error == 0) & is_odd))) >> 16
+    quiet_nan = np.where(np.signbit(floats), 0xFFC0, 0x7FC0)  # the addition may turn NaN into another number
+    return np.where(np.isnan(floats), quiet_nan, rounded).astype(np.uint16)
 
 
 def _encode_exponents(wide: NDArray[np.float64]) -> NDArray[np.uint8]:
