@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
@@ -17,14 +18,15 @@ from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply_several
 
 
-def axis_of(builder: Builder, axis: int, rank: int) -> int:
-    """Return an axis as an index from 0; -1 is the last axis. A scalar (rank 0) permits axis 0.
+def axis_of(builder: Builder, axis: SupportsIndex, rank: int) -> int:
+    """Return an axis as an int from 0; -1 is the last axis. A scalar (rank 0) permits axis 0.
 
     Raise CompileError if it is out of range.
     """
-    if not -rank <= axis < max(rank, 1):
-        raise builder.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
-    return axis % rank if rank else 0
+    index = operator.index(axis)
+    if not -rank <= index < max(rank, 1):
+        raise builder.fail(f"axis {index} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
+    return index % rank if rank else 0
 
 
 def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -422,6 +423,11 @@ def is_size(value: Any) -> bool:
     return isinstance(value, (int, np.integer, Expr)) and not isinstance(value, bool)
 
 
+def as_size(value: Any) -> Size:
+    """Return an integer of Python or NumPy as an int, and a symbolic size unchanged. Raise TypeError for others."""
+    return value if isinstance(value, Expr) else operator.index(value)
+
+
 def shape_of(value: Any) -> Sequence[Any]:
     """Return a shape as a list; a single size is a shape of one dimension."""
-    return [value] if is_size(value) else list(value)
+    return [as_size(size) for size in ([value] if is_size(value) else value)]

@@ -100,6 +100,20 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "stack": (lambda x, y: np.stack([x, y], axis=1), (F, F + 1)),
     "split": (lambda x: np.split(x, 3, axis=1)[1], (F,)),
     "split at": (lambda x: np.split(x, [2, 3], axis=1)[2], (F,)),
+    "split at positions outside": (
+        lambda x: np.concatenate([part * (n + 1) for n, part in enumerate(np.split(x, [1, -2, 3, 9], axis=1))], axis=1),
+        (F,),
+    ),
+    "numbers of NumPy as ends of slices": (
+        lambda x: x[: np.int64(2), np.int64(1) : np.int8(5) : np.int32(2)] + x[:, np.int64(-1), None], (F[:2],),
+    ),
+    "numbers of NumPy as axes, counts and sizes": (
+        lambda x: np.concatenate([
+            *np.split(x, np.array([1, 2]), axis=1), *np.split(x, np.int64(3), axis=np.int64(1)),
+            np.repeat(x, np.int64(2), axis=1), np.pad(x, np.array([[0, 0], [1, 2]])), np.tile(x, np.array([1, 2])),
+            x.reshape(np.int64(-1), np.int64(3)).reshape(x.shape),
+        ], axis=np.int64(1)), (F,),
+    ),
     "flip": (lambda x: np.flip(x, 1) + np.flip(x), (F,)),
     "roll": (lambda x: np.roll(x, 2, axis=1), (F,)),
     "tile": (lambda x: np.tile(x, (2, 3)), (F,)),

@@ -61,6 +61,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         r"numpy\.pad of f32\[n, 4\] by negative widths",
         "a slice removes",
     ),
+    "a float as an index": (lambda x: x[1.0], "an index has the entry 1.0", "use integers, slices"),
+    "a truth value as an index": (lambda x: x[:, True], "an index has the entry True", "use integers, slices"),
+    "a float as the end of a slice": (lambda x: x[:, :2.0], "an index has the entry 2.0", "use integers, slices"),
     "a function that calls itself": (_again, "calls itself, or nests too deeply", "pydispatch.loop"),
 }
 

@@ -10,7 +10,7 @@ from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, gathers, indexing, normalization, ordering, shapes, slicing
-from pydispatch.programs.array import Array, is_size
+from pydispatch.programs.array import Array, as_size, is_size
 from pydispatch.programs.functions.common import as_type, floats
 from pydispatch.programs.trace import Trace
 
@@ -46,7 +46,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
                 result = slicing.slice_axis(trace, result, axis, start, start + 1)
                 dropped.append(axis)
             else:
-                result = _range(trace, result, axis, key)
+                result = slice_range(trace, result, axis, key)
         axis += 1
     if has_arrays:
         # The new axes are added to the operand, and are read whole. Their positions in the result are also those in the
@@ -65,8 +65,11 @@ def _is_array(key: Any) -> bool:
 
 
 def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
-    """Return an index as a list with an entry for each axis, and None for each new axis. `...` becomes whole axes."""
-    keys = list(index) if isinstance(index, tuple) else [index]
+    """Return an index as a list with an entry for each axis, and None for each new axis. `...` becomes whole axes.
+
+    An entry is None, an array, an int or a symbolic size, or a slice of such numbers.
+    """
+    keys = [_key(trace, key) for key in (index if isinstance(index, tuple) else (index,))]
     count = sum(key is not None and key is not Ellipsis for key in keys)
     if count > a.ndim:
         raise trace.fail(f"{count} indices of {a.tensor}")
@@ -75,6 +78,17 @@ def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
         raise trace.fail("an index has '...' once")
     at = positions[0] if positions else len(keys)  # whole axes are inserted here
     return [*keys[:at], *[slice(None)] * (a.ndim - count), *keys[at + len(positions) :]]
+
+
+def _key(trace: Trace, key: Any) -> Any:
+    """Return an entry of an index with its integers as ints. Raise CompileError for floats, bools and other objects."""
+    if isinstance(key, slice):
+        return slice(*(None if end is None else _key(trace, end) for end in (key.start, key.stop, key.step)))
+    if key is None or key is Ellipsis or _is_array(key):
+        return key
+    if not is_size(key):
+        raise trace.fail(f"an index has the entry {key!r}", "use integers, slices, None, ... and arrays of integers")
+    return as_size(key)
 
 
 def _index_tensor(trace: Trace, key: Any) -> Tensor:
@@ -92,8 +106,8 @@ def _from_front(index: Size, size: Size) -> Size:
     return slicing.counted_from_start(index, size)
 
 
-def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
-    """Return the elements along an axis that a slice selects."""
+def slice_range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
+    """Return the elements along an axis that a slice of ints and symbolic sizes selects."""
     step = 1 if key.step is None else key.step
     if _is_whole(key):
         return x
@@ -156,10 +170,8 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     for key, size in zip(keys, x.shape, strict=True):
         if isinstance(key, slice):
             ranges.append(_slice_range(trace, key, size) or assignment.Range(0, size))  # None is the whole axis
-        elif is_size(key):
-            ranges.append(assignment.Range(_from_front(key, size), 1))
         else:
-            raise trace.fail(f"elements cannot be assigned at {index!r}", "assign at numbers, slices and arrays")
+            ranges.append(assignment.Range(_from_front(key, size), 1))
     # The value broadcasts to a[index], which lacks the axes of numbers; the update has them with size 1.
     indexed_shape = [along.size for along, key in zip(ranges, keys, strict=True) if isinstance(key, slice)]
     broadcast = shapes.broadcast_to(trace, update, indexed_shape)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, maximum
+from pydispatch.graph.sizes import Expr, Size, maximum
 from pydispatch.operations import indexing, matrices, padding, shapes, slicing
-from pydispatch.programs.array import Array, shape_of
+from pydispatch.programs.array import Array, as_size, is_size, shape_of
 from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, ordered_axes, promoted
+from pydispatch.programs.functions.indexing import slice_range
 from pydispatch.programs.trace import Trace
 
 
@@ -88,20 +90,22 @@ def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
 def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     """Divide an array along an axis. `parts` is the number of equal parts, or a list of the positions that begin all
     parts but the first.
+
+    Positions are ends of slices: negative ones count from the end, and those beyond the axis give empty parts.
     """
     x = trace.tensor_of(a)
     axis = shapes.axis_of(trace, axis, x.rank)
     size = x.shape[axis]
-    if isinstance(parts, int):
+    if is_size(parts):
+        parts = operator.index(parts)
         message = f"{x} cannot be divided into {parts} equal parts along axis {axis}"
         if parts < 1 or (isinstance(size, int) and size % parts):
             raise trace.fail(message, "give the positions that begin the parts but the first, as a list")
         trace.require_equal(size % parts, 0, f"{message}: {{a}} elements are left over")
-        sizes = [size // parts] * parts
-    else:
-        ends = [*parts, size]
-        sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    return [Array(trace, tensor) for tensor in slicing.split(trace, x, axis, sizes)]
+        return [Array(trace, tensor) for tensor in slicing.split(trace, x, axis, [size // parts] * parts)]
+    ends = [as_size(position) for position in parts]
+    ranges = [slice(*pair) for pair in zip([None, *ends], [*ends, None], strict=True)]
+    return [Array(trace, slice_range(trace, x, axis, key)) for key in ranges]
 
 
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
@@ -130,12 +134,12 @@ def tile(trace: Trace, a: Any, reps: Any) -> Array:
     return Array(trace, shapes.tile(trace, x, repeats))
 
 
-def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array:
+def repeat(trace: Trace, a: Any, repeats: Size, axis: int | None = None) -> Array:
     """Repeat each element along an axis; without `axis` in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
         return repeat(trace, reshape(trace, a, (-1,)), repeats, axis=0)
-    axis = shapes.axis_of(trace, axis, x.rank)
+    axis, repeats = shapes.axis_of(trace, axis, x.rank), as_size(repeats)
     wide = shapes.broadcast_to(
         trace, shapes.expand_dims(trace, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
     )
@@ -149,7 +153,7 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
     """
     x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
-    low, high = [width[0] for width in widths], [width[1] for width in widths]
+    low, high = ([as_size(width) for width in side] for side in widths.T)
     if any(not isinstance(width, Expr) and width < 0 for width in (*low, *high)):
         raise trace.fail(f"numpy.pad of {x} by negative widths, {pad_width}", "a slice removes elements: x[1:-1]")
     if mode == "constant":
