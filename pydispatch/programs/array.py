@@ -24,6 +24,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     """Array of a program while it is traced. It supports NumPy's functions and operators; its elements are unknown.
 
     Attributes:
+        program_trace: The program that is traced.
         shape: Sizes: numbers, or symbolic sizes that support arithmetic.
         dtype: NumPy dtype.
     """
@@ -44,7 +45,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             tensor: The elements.
             scope: The branch, loop or function that may assign to the array; None for the one that is being traced.
         """
-        self.trace, self._tensor = trace, tensor
+        self.program_trace, self._tensor = trace, tensor
         self._scope = trace.scope if scope is None else scope
         self._assignments = 0  # number of assignments to the array or its elements
         self._view: _View | None = None  # owner, and how to compute the view again; None if this is no view
@@ -55,7 +56,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         view = self._view
         if view is not None and view.is_outdated:
             tensor = view.derive().tensor
-            if self._scope is not self.trace.scope:
+            if self._scope is not self.program_trace.scope:
                 return tensor  # not stored: it is a value of a branch or loop, undefined after that
             self._tensor = tensor
             view.mark_current()
@@ -68,7 +69,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         Raise CompileError for an array from outside of the branch or loop that is traced, and for a view that is no
         slice.
         """
-        if self._scope is not self.trace.scope:
+        if self._scope is not self.program_trace.scope:
             raise self.fail(
                 "an array from outside of a branch or a loop is assigned to in it",
                 "give the new array back: y = pydispatch.cond(c, lambda: ..., lambda: y)",
@@ -79,8 +80,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
                 raise self.fail(
                     "a view that is no slice is assigned to", "assign to the array that it shows, or to x.copy()"
                 )
-            value = Array(self.trace, new)
-            view.owner.tensor = self.FUNCTIONS["<set>"](self.trace, view.owner, view.index, value).tensor
+            value = Array(self.program_trace, new)
+            view.owner.tensor = self.FUNCTIONS["<set>"](self.program_trace, view.owner, view.index, value).tensor
             view.mark_current()
         self._tensor = new
         self._assignments += 1
@@ -148,8 +149,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             shown = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             with_options = f" with {', '.join(options)}" if handler is not None else ""
             raise self.fail(f"{shown}{with_options} is not a part of programs", _LIST_OF_FUNCTIONS)
-        with self.trace.operation(f"numpy.{ufunc.__name__}"):
-            result = handler(self.trace, *inputs, **options)
+        with self.program_trace.operation(f"numpy.{ufunc.__name__}"):
+            result = handler(self.program_trace, *inputs, **options)
             return result if out is None else self._assign_result(out[0], result, ufunc.__name__)
 
     def _assign_result(self, out: Any, result: Array, name: str) -> Array:
@@ -163,8 +164,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             or result.shape != out.shape
             or not np.can_cast(result.dtype, out.dtype, "same_kind")
         ):
-            raise self.trace.fail(f"numpy.{name} gives {result.tensor}, which {out!r} cannot take", "write y = x + ...")
-        out.tensor = self.FUNCTIONS["astype"](self.trace, result, out.dtype).tensor
+            raise self.program_trace.fail(
+                f"numpy.{name} gives {result.tensor}, which {out!r} cannot take", "write y = x + ..."
+            )
+        out.tensor = self.FUNCTIONS["astype"](self.program_trace, result, out.dtype).tensor
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -174,7 +177,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         name = full_name if full_name in self.FUNCTIONS else function.__name__
         if name not in self.FUNCTIONS:
             raise self.fail(f"numpy.{full_name} is not a part of programs", _LIST_OF_FUNCTIONS)
-        with self.trace.operation(f"numpy.{name}"):
+        with self.program_trace.operation(f"numpy.{name}"):
             return self._called(name, args, options)
 
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -198,17 +201,17 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             if not _is_default(key, value) or (key == "copy" and key in signature.parameters)
         }
         try:  # only checks the arguments: a TypeError of the handler itself is another error
-            bound = signature.bind(self.trace, *args, **options)
+            bound = signature.bind(self.program_trace, *args, **options)
         except TypeError as error:
-            raise self.trace.fail(f"numpy.{name}: {error} in programs", _LIST_OF_FUNCTIONS) from None
-        result = handler(self.trace, *args, **options)
+            raise self.program_trace.fail(f"numpy.{name}: {error} in programs", _LIST_OF_FUNCTIONS) from None
+        result = handler(self.program_trace, *args, **options)
         owner = bound.args[1] if len(bound.args) > 1 else None  # positional or by its name: numpy.transpose(a=x)
         if name in _VIEWS and isinstance(owner, Array) and not bound.arguments.get("copy"):
             if isinstance(result, Array):
                 result.as_view_of(owner, lambda: self._recompute_view(name, handler, args, options))
             else:  # results of split: NumPy never copies them, so they need no check of `_recompute_view`
                 for index, value in enumerate(result):
-                    value.as_view_of(owner, lambda index=index: handler(self.trace, *args, **options)[index])
+                    value.as_view_of(owner, lambda index=index: handler(self.program_trace, *args, **options)[index])
         return result
 
     def _recompute_view(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
@@ -221,7 +224,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
                 "a reshaped array is used after the array was assigned to; NumPy shares elements in some orders only",
                 "reshape after the assignment, or x.reshape(...).copy()",
             )
-        result: Array = handler(self.trace, *args, **options)
+        result: Array = handler(self.program_trace, *args, **options)
         return result
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
@@ -251,32 +254,32 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Record an assignment to elements; the array has a new tensor afterwards."""
-        with self.trace.operation("an assignment to elements"):
-            self.tensor = self.FUNCTIONS["<set>"](self.trace, self, index, value).tensor
+        with self.program_trace.operation("an assignment to elements"):
+            self.tensor = self.FUNCTIONS["<set>"](self.program_trace, self, index, value).tensor
 
     def __getitem__(self, index: Any) -> Array:
         """Record a read of elements: a view or a copy, as in NumPy.
 
         An index with arrays or lists gives a copy, and so do numbers for all axes, which select one element.
         """
-        with self.trace.operation("an index"):
-            result: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
+        with self.program_trace.operation("an index"):
+            result: Array = self.FUNCTIONS["<get>"](self.program_trace, self, index)
             keys = index if isinstance(index, tuple) else (index,)
             is_element = len(keys) == self.ndim and all(map(is_size, keys))
             if is_element or any(isinstance(key, (Array, np.ndarray, list)) for key in keys):
                 return result
-            return result.as_view_of(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
+            return result.as_view_of(self, lambda: self.FUNCTIONS["<get>"](self.program_trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         """Return a CompileError at the line of the traced function that is running. `note` is the remedy."""
-        with self.trace.here():
-            return self.trace.fail(message, note)
+        with self.program_trace.here():
+            return self.program_trace.fail(message, note)
 
     # ---- methods of arrays
 
     def _apply(self, name: str, *args: Any, **options: Any) -> Any:
         """Record the function `name` of this array and further arguments, and return its result."""
-        with self.trace.operation(name):
+        with self.program_trace.operation(name):
             return self._called(name, (self, *args), options)
 
     @property
@@ -325,7 +328,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def copy(self) -> Array:
         """Return a new array with these elements, so that assignments to one do not change the other."""
-        return Array(self.trace, self.tensor)
+        return Array(self.program_trace, self.tensor)
 
 
 class _View:
@@ -395,7 +398,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 METHODS = ("sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any", "cumsum", "cumprod",
-           "clip", "squeeze", "swapaxes", "erf", "take", "repeat", "round", "dot", "conj")  # fmt: skip
+           "clip", "squeeze", "swapaxes", "erf", "take", "repeat", "round", "dot", "conj", "trace")  # fmt: skip
 """Methods of an array that call the NumPy function of the same name."""
 for _each in METHODS:
     setattr(Array, _each, _method(_each))

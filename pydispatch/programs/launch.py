@@ -34,7 +34,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
         args: Values of its parameters without the static ones, in order.
         grid: Count of workgroups along x, y and z, numbers or symbolic sizes; None for the kernel's own grid.
     """
-    trace = next(argument.trace for argument in args if isinstance(argument, Array))
+    trace = next(argument.program_trace for argument in args if isinstance(argument, Array))
     with trace.here():
         if len(args) != len(kernel.passed):
             names = ", ".join(argument.name for argument in kernel.passed)

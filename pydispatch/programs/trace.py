@@ -249,7 +249,7 @@ class Trace(Builder):
         """
         traced = getattr(value, "tensor", None)
         if isinstance(traced, Tensor):
-            if getattr(value, "trace", self) is not self:
+            if getattr(value, "program_trace", self) is not self:
                 raise self._foreign_array_error()
             return traced
         if isinstance(value, Expr):

@@ -276,7 +276,7 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             (-np.inf, 0),
         )
     },
-    "trace": (lambda x: np.trace(x) + np.trace(x, 1), (I,)),
+    "trace": (lambda x: np.trace(x) + np.trace(x, 1) + x.trace() * x.trace(offset=-1), (I,)),
     "nan_to_num": (np.nan_to_num, (ENDS,)),
     "nan_to_num with values": (lambda x: np.nan_to_num(x, nan=1, posinf=2, neginf=3), (ENDS,)),
     "count_nonzero": (lambda x: np.count_nonzero(x > 0, axis=1), (F,)),
