@@ -17,7 +17,7 @@ from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 @dataclass(frozen=True)
 class LoopProperties:
-    """What the loops of the kernels of a unit contain.
+    """Features of the loops of a unit's kernels.
 
     Attributes:
         register_blocks: Whether a kernel computes a matrix product in register blocks (tiles of the result in vector
