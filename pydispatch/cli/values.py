@@ -276,12 +276,15 @@ def _integer_elements(numbers: list[int], kind: ElementType) -> Array:
 
 
 def _float_elements(values: Array, kind: ElementType) -> Array:
-    """Return `values`, of type f64, rounded to `kind`; a type without a NumPy type is stored as integers with its bits.
+    """Return `values`, of type f64, rounded to `kind`.
 
+    A type without a NumPy type is one of ml_dtypes, whose conversions may round twice, or integers with its bits.
     Values beyond the range become infinities if the type has them.
     """
-    if kind.dtype.kind in "iu":
-        return encode_bfloat(values) if kind.name == "bf16" else encode(values, kind.name)
+    if kind.name == "bf16":
+        return encode_bfloat(values).view(kind.dtype)
+    if kind.name in SMALL_FLOATS:
+        return encode(values, kind.name).view(kind.dtype)
     with np.errstate(over="ignore"):
         return values.astype(kind.dtype)
 
