@@ -69,7 +69,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
        for name, of in {"tests": lambda z: np.isnan(z) * 4 + np.isinf(z) * 2 + np.isfinite(z), "var": np.var,
                         "std": lambda z: np.std(np.nan_to_num(z, nan=2), axis=1, ddof=1),
                         "norm": lambda z: np.linalg.norm(z + 2j, axis=1),
-                        "round": lambda z: np.round(z.real + 1.5j * z.real)}.items()},
+                        "round": lambda z: np.round(z.real + 1.5j * z.real),
+                        "rint": lambda z: np.rint(z.imag - 1.5j * z.real)}.items()},
     "parts of real numbers": (lambda x: np.real(x) + x.imag * 2 + x.conj(), (I,)),
     "clip": (lambda x: np.clip(x, -0.5, 0.5), (F,)),
     "not": (lambda x: ~(x > 0), (F,)),
@@ -378,6 +379,7 @@ EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: np.stack([np.power(x, 2), x**3, x**True]) + x ** np.int8(2), (np.array([True, False]),),
     ),
     "powers of conditions to conditions": (lambda x, y: x**y, (BITS, BITS[::-1].copy())),
+    "rint of integers": (np.rint, (np.int16([-3, 0, 100]),)),
     "concatenate all": (lambda x, y: np.concatenate([x, y], axis=None), (F, G)),
 }  # fmt: skip
 

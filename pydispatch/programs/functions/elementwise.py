@@ -264,7 +264,7 @@ Array.UFUNCS |= {
     "reciprocal": reciprocal, "invert": invert, "conjugate": _formula(lambda v: v.conj()),
     "logical_not": lambda t, a: Array(t, elementwise.unary(t, "not", truth(t, a))),
     "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
-    "rint": _unary("round_even"),
+    "rint": lambda t, a: _same_type("round_even")(t, Array(t, floats(t, a)[0])),
     "isnan": _test("is_nan", otherwise=False), "isinf": _test("is_inf", otherwise=False),
     "isfinite": _test("is_finite", otherwise=True),
     "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
