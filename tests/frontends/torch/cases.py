@@ -388,6 +388,8 @@ CASES = {
     "padded_by_sizes": Case(of(_padded_by_sizes), lambda: (torch.randn(12), torch.randn(4)),
                             ({0: Dim.AUTO}, {0: Dim.AUTO}), lambda: (torch.randn(13), torch.randn(7))),
     "rounded": Case(of(_rounded), lambda: (_halves(),)),
+    "kth_of_scalar": Case(of(lambda x: (*x.kthvalue(1), *x.kthvalue(1, 0, True))), lambda: (torch.randn(()),),
+                          decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

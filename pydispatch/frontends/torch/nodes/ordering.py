@@ -50,6 +50,8 @@ def topk(
 @converts("aten.kthvalue")
 def kthvalue(builder: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the k-th smallest elements along an axis, and their indices in `self`; k is counted from 1."""
+    if not self.rank:
+        return self, builder.constant(0, I64)
     axis = shapes.axis_of(builder, dim, self.rank)
     kth = [slicing.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
     if not keepdim:
