@@ -390,6 +390,8 @@ CASES = {
     "rounded": Case(of(_rounded), lambda: (_halves(),)),
     "kth_of_scalar": Case(of(lambda x: (*x.kthvalue(1), *x.kthvalue(1, 0, True))), lambda: (torch.randn(()),),
                           decomposed=False),
+    "flattened": Case(of(lambda x: torch.take_along_dim(x, torch.tensor([[5, 1], [0, 9]]))), lambda: (_halves(),),
+                      decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

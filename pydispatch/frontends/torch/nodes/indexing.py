@@ -124,8 +124,13 @@ def gather(builder: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_gr
 
 
 @converts("aten.take_along_dim")
-def take_along_dim(builder: Builder, self: Tensor, indices: Tensor, dim: int) -> Tensor:
-    """Return the elements at indices along the axis `dim`; the other axes of both tensors broadcast to each other."""
+def take_along_dim(builder: Builder, self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Return the elements at indices along the axis `dim`; the other axes of both tensors broadcast to each other.
+
+    Without `dim`, return a vector of the elements at row-major indices.
+    """
+    if dim is None:
+        return take(builder, self, shapes.reshape(builder, indices, [-1]))
     axis = shapes.axis_of(builder, dim, self.rank)
     shape = [i if d == axis else ew.broadcast_shape(builder, (n,), (i,))[0]
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
