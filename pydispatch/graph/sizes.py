@@ -51,6 +51,8 @@ class Term:
 
 Atom = SizeSymbol | Term
 """Factor of an expression that is no number."""
+_MAX_EXPONENT = 8
+"""Largest exponent of a power that becomes a product. A power of a sum has more monomials with each factor."""
 Monomial = tuple[Atom, ...]
 """Product of atoms, sorted by `_key`: (m, n, n) is m * n * n, and () is 1."""
 
@@ -130,6 +132,12 @@ class Expr(ComputedSize):
 
     def __rmod__(self, other: Size) -> Size:
         return 0 if other == 0 else _term("%", other, self)
+
+    def __pow__(self, exponent: int) -> Size:
+        """Return the power, expanded to a sum of monomials, for an int from 0 to _MAX_EXPONENT."""
+        if not isinstance(exponent, int) or not 0 <= exponent <= _MAX_EXPONENT:
+            return NotImplemented
+        return product([self] * exponent)
 
     def __lt__(self, other: Size) -> bool:
         """Return whether self < other. Raise UndecidedError unless that is known to be the same in every call."""

@@ -392,6 +392,8 @@ CASES = {
                           decomposed=False),
     "flattened": Case(of(lambda x: torch.take_along_dim(x, torch.tensor([[5, 1], [0, 9]]))), lambda: (_halves(),),
                       decomposed=False),
+    "powers_of_sizes": Case(of(lambda x: (torch.zeros(x.shape[0] ** 2), torch.ones((x.shape[0] - 1) ** 3))),
+                            lambda: (torch.randn(4),), ({0: Dim.AUTO},), lambda: (torch.randn(5),)),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip
