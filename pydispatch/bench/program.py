@@ -109,9 +109,10 @@ def array_of(value: Any) -> Any:
 
 
 def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
-    """Return the largest difference between elements, relative to the largest magnitude of the expected result.
+    """Return the largest difference between elements, relative to the largest finite magnitude of the expected result.
 
-    It is that of the worst result. Different shapes or numbers of results, and NaN, give infinity.
+    It is that of the worst result. Equal infinities differ by 0. Different shapes or numbers of results, and NaN, give
+    infinity.
     """
     if len(results) != len(expected):
         return float("inf")
@@ -119,9 +120,10 @@ def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
     for one, other in zip(results, expected, strict=True):
         if one.shape != other.shape:
             return float("inf")
-        wide = other.astype(np.float64)
-        size = max(float(np.abs(wide).max(initial=0.0)), 1e-30)  # not 0, for a result of zeros
-        off = float(np.abs(one.astype(np.float64) - wide).max(initial=0.0)) / size
+        values, wide = one.astype(np.float64), other.astype(np.float64)
+        size = max(float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0)), 1e-30)  # not 0, for a result of zeros
+        differs = values != wide  # the difference of equal infinities would be NaN
+        off = float(np.abs(values[differs] - wide[differs]).max(initial=0.0)) / size
         worst = max(worst, float("inf") if np.isnan(off) else off)
     return worst
 

@@ -222,6 +222,15 @@ def test_differences() -> None:
     assert difference([one], []) == difference([one], [one[0]]) == difference([one * np.nan], [one]) == float("inf")
 
 
+def test_differences_of_results_with_infinities() -> None:
+    masked = [np.array([0.0, -np.inf, np.inf, 2.0], np.float32)]
+    assert difference(masked, masked) == 0
+    assert difference([np.array(-np.inf)], [np.array(-np.inf)]) == 0
+    assert difference([masked[0] + np.array([1, 0, 0, 0], np.float32)], masked) == 0.5  # relative to 2
+    assert difference([-masked[0]], masked) == float("inf")
+    assert difference([np.zeros(4, np.float32)], masked) == float("inf")
+
+
 def test_the_fixture(files: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["pydispatch.bench.pytest_plugin"]')
     (tmp_path / "test_it.py").write_text(f"""
