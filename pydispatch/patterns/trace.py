@@ -108,12 +108,20 @@ def _is_float(dtype: str) -> bool:
 def constant(value: float, dtype: str) -> Value:
     """Return a number as a scalar constant of the type `dtype`.
 
-    Raise InvalidArgumentError if `value` is no number, or if `dtype` is an integer type and `value` is no integer.
+    Raise InvalidArgumentError if `value` is no number, or if `dtype` is an integer type and `value` is no integer that
+    it holds, with or without a sign.
     """
     try:
         literal = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(f"expected a value of the pattern or a number for {dtype}, got {value!r}") from None
+    if isinstance(literal, int):
+        bits = 64 if dtype == "index" else int(dtype[1:])
+        if not -(1 << bits - 1) <= literal < 1 << bits:
+            raise InvalidArgumentError(
+                f"the constant {literal} is out of range for {dtype}: "
+                f"write one from {-(1 << bits - 1)} to {(1 << bits) - 1}, or a pattern of wider integers"
+            )
     scalar_type = TensorType(dtype, shape=None)
     return Value("constant", scalar_type, operands=(), detail=literal)
 

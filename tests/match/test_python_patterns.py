@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import warnings
+from typing import Any
 
 import match_cases as cases
 import numpy as np
@@ -335,6 +336,31 @@ def test_compiled_programs_are_not_retained_by_what_they_were_compared_with() ->
         gc.collect()
         counts.append(len(expressions._numbers))
     assert counts[0] == counts[1] == counts[2]
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(300, pd.i8), (-129, pd.i8), (1 << 32, pd.i32), (1 << 64, pd.index)])
+def test_constants_that_an_integer_type_does_not_hold(value: int, dtype: Any) -> None:
+    def shifted(x):  # type: ignore[no-untyped-def]
+        return x + value
+
+    shifted.__annotations__ = {"x": dtype["n"]}
+    message = rf"the constant {value} is out of range for {dtype.name}: write one from -\d+ to \d+, or"
+    with pytest.raises(InvalidArgumentError, match=message):
+        pd.pattern(shifted)
+
+
+@pytest.mark.parametrize("value", [-128, 127, 255])
+def test_constants_at_the_ends_of_an_integer_type(value: int) -> None:
+    @pd.pattern
+    def shifted(x: pd.i8["n"]):  # type: ignore[no-untyped-def]
+        return x + value
+
+    @shifted.replace()
+    def doubled(x):  # type: ignore[no-untyped-def]
+        return x * 2
+
+    text = "func.func @f(%x: tensor<4xi8>) -> tensor<4xi8> { return %x : tensor<4xi8> }"
+    assert "return %x" in matched(text, shifted)
 
 
 def test_wrong_patterns() -> None:
