@@ -80,7 +80,7 @@ def test_products_divide() -> None:
     assert n - n == 0 and n * 0 == 0
     assert (n + 1) ** 2 == n * n + n * 2 + 1 and n**0 == 1
     with pytest.raises(TypeError):
-        n ** -1
+        n**-1
     with pytest.raises(UndecidedError, match="n"):
         sign(n - 5)
 
