@@ -84,6 +84,7 @@ def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:
         for operand, attributes in zip(op.operands, callee.arg_attrs, strict=False):
             name = attributes.data.get("jax.global_constant") if isinstance(attributes, DictionaryAttr) else None
             key = _argument_axis(operand, entry)
-            if isinstance(name, StringAttr) and key is not None:
+            # An argument that JAX computes from a size, such as n from 2*n, has the empty name.
+            if isinstance(name, StringAttr) and name.data and key is not None:
                 named.append((key, name.data))
     return named

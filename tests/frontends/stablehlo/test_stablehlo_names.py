@@ -32,6 +32,12 @@ def test_names_of_an_exported_program() -> None:
     np.testing.assert_array_equal(main(x=x, params_w=w), np.full((3, 5), 6))
 
 
+def test_a_size_that_jax_does_not_name_is_named_by_its_axis() -> None:
+    """JAX computes n from the size 2*n, in functions whose arguments have an empty name."""
+    main = pd.device("cpu").load(pd.compile(EXPORTED.replace('"batch"', '""'))).main
+    assert str(main.inputs) == "(params_w: float32[6, 5], x: float32[d1_0, 6])"
+
+
 def test_equal_sizes_have_one_name() -> None:
     """What an assertion states to be equal is one size, which each call checks."""
     text = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
