@@ -282,6 +282,40 @@ def test_expanded_shapes():
     refused(f, "'tensor.expand_shape'", numbers(6), 6, 0)
 
 
+EXPAND_AND_COLLAPSE = """
+func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0 : index
+  %four = arith.constant 4 : index
+  %size = tensor.dim %x, %zero : tensor<?xf32>
+  %rows = arith.divui %size, %four : index
+  %v = tensor.expand_shape %x [[0, 1]] output_shape [%rows, 4] : tensor<?xf32> into tensor<?x4xf32>
+  %y = tensor.collapse_shape %v [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
+
+def test_expanded_shapes_that_are_collapsed_again():
+    f = load(EXPAND_AND_COLLAPSE)
+    np.testing.assert_array_equal(f(numbers(8)), numbers(8))
+    refused(f, "'tensor.expand_shape'.*must be equal", numbers(6))
+
+
+EXPAND_AND_COLLAPSE_STATIC = """
+func.func @f(%x: tensor<8xf32>, %rows: index) -> tensor<8xf32> {
+  %v = tensor.expand_shape %x [[0, 1]] output_shape [%rows, 4] : tensor<8xf32> into tensor<?x4xf32>
+  %y = tensor.collapse_shape %v [[0, 1]] : tensor<?x4xf32> into tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+"""
+
+
+def test_expanded_shapes_that_are_collapsed_to_static_ones():
+    f = load(EXPAND_AND_COLLAPSE_STATIC)
+    np.testing.assert_array_equal(f(numbers(8), 2), numbers(8))
+    refused(f, "'tensor.expand_shape'.*must be equal", numbers(8), 3)
+
+
 BITS = """
 func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xi16> {
   %zero = arith.constant 0 : index

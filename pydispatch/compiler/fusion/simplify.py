@@ -30,6 +30,7 @@ from pydispatch.compiler.fusion.maps import (
 )
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.compiler.tensor_ops.terms import multiply
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
@@ -172,19 +173,18 @@ def _fold_view_of_empty(op: Operation) -> SSAValue | None:
 
 
 def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
-    """Fold a collapse_shape of an expand_shape, or the reverse, that restores the original shape."""
+    """Fold a collapse_shape of an expand_shape, or the reverse, that restores the type and the sizes of the source.
+
+    Both stay where dynamic sizes may differ: an expand_shape after a collapse_shape may choose other factors, and the
+    call has to check that the reshape between has as many elements as the source.
+    """
     inverse = {"tensor.expand_shape": "tensor.collapse_shape", "tensor.collapse_shape": "tensor.expand_shape"}
     inner = _producer_of_kind(op.operands[0], inverse[op.name])
     if inner is None or inner.operands[0].type != op.results[0].type:
         return None
-    middle_shape, shape = shape_of(op.operands[0]), shape_of(op.results[0])
-    if [n for n in middle_shape if n != 1] == [n for n in shape if n != 1] and shape.count(-1) == 1:
-        return inner.operands[0]  # only dimensions of size 1 were added or dropped: the dynamic size is the same
-    is_static = all(n >= 0 for n in shape)  # the equal types then have equal sizes
-    has_same_groups = inner.properties["reassociation"] == op.properties["reassociation"]
-    # An expand_shape after a collapse_shape may choose other factors of dynamic sizes, even with the same groups.
-    restores_groups = has_same_groups and op.name == "tensor.collapse_shape"
-    return inner.operands[0] if is_static or restores_groups else None
+    source_sizes, between_sizes, sizes = map(sizes_of, (inner.operands[0], op.operands[0], op.results[0]))
+    is_certain = source_sizes == sizes and multiply(source_sizes) == multiply(between_sizes)
+    return inner.operands[0] if is_certain else None
 
 
 def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
