@@ -76,12 +76,15 @@ class DType:
         In a compiled kernel the compiler translates the call instead. A float that an integer type cannot hold becomes
         the nearest integer of the type, NaN becomes 0.
 
-        NumPy has no bf16 and no f8: outside of kernels they are f32. A bf16 is rounded toward 0, an f8 not rounded.
+        NumPy has no bf16 and no f8: outside of kernels they are f32. A bf16 is rounded toward 0, NaN becomes quiet; an
+        f8 is not rounded.
         """
         import numpy as np
 
-        if self.name == "bf16":  # the upper 16 bits of an f32
-            return (np.float32(value).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+        if self.name == "bf16":  # the upper 16 bits of an f32; the highest bit of the fraction makes NaN quiet
+            single = np.float32(value)
+            bits = single.view(np.uint32) | np.where(np.isnan(single), np.uint32(0x00400000), np.uint32(0))
+            return (bits & np.uint32(0xFFFF0000)).view(np.float32)
         numpy_name = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
         dtype = np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}")
         is_truncated = dtype.kind in "iu" and np.asanyarray(value).dtype.kind == "f"

@@ -160,3 +160,11 @@ def test_floats_of_8_bits(kind: str, name: str) -> None:
 def test_numbers_outside_of_kernels() -> None:
     assert pd.u8(3) == np.uint8(3) and type(pd.f32(0.5)) is np.float32 and type(pd.i64(1)) is np.int64
     assert pd.f8E5M2(1.5) == 1.5 and pd.bf16(1.0) == 1.0 and type(pd.i1(1)) is np.bool_
+
+
+@pytest.mark.parametrize("bits", [0x7F800001, 0xFF80FFFF, 0x7FC00000, 0x7F810000])
+def test_nan_stays_nan_as_bf16(bits: int) -> None:
+    value = np.array([bits], np.uint32).view(np.float32)[0]
+    result = pd.bf16(value)
+    assert np.isnan(result) and np.signbit(result) == np.signbit(value)
+    assert pd.bf16(np.inf) == np.inf and pd.bf16(-1.0039062) == -1.0
