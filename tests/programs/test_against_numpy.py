@@ -120,6 +120,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "tile": (lambda x: np.tile(x, (2, 3)), (F,)),
     "repeat": (lambda x: np.repeat(x, 2, axis=1), (F,)),
     "pad": (lambda x: np.pad(x, ((1, 2), (0, 3)), constant_values=5), (F,)),
+    "pad with a value for each side": (
+        lambda x: np.pad(x, ((1, 2), (0, 3)), constant_values=((4, 6), (7, -2))), (F,),
+    ),
+    "pad with a value before and one after": (lambda x: np.pad(x, ((1, 2), (2, 3)), constant_values=(4, 6.5)), (I,)),
     "pad at the edge": (lambda x: np.pad(x, ((1, 2), (2, 3)), mode="edge"), (F,)),
     "like": (lambda x: np.zeros_like(x) + np.ones_like(x) * 2 + np.full_like(x, 3), (F,)),
     "triangles": (lambda x: np.tril(x) - np.triu(x, 1), (F,)),

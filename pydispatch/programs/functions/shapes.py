@@ -10,6 +10,7 @@ import numpy as np
 
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size, maximum
+from pydispatch.graph.values import Tensor
 from pydispatch.operations import indexing, matrices, padding, shapes, slicing
 from pydispatch.programs.array import Array, as_size, is_size, shape_of
 from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, ordered_axes, promoted
@@ -149,7 +150,8 @@ def repeat(trace: Trace, a: Any, repeats: Size, axis: int | None = None) -> Arra
 def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
     """Return an array with elements added around it: `constant_values`, or elements of the array by `mode`.
 
-    pad_width: elements before and after each axis, or anything that broadcasts to these pairs.
+    pad_width: elements before and after each axis, or anything that broadcasts to these pairs. constant_values
+    broadcasts to such pairs, too; the axes are padded in order, so that the values of the last one are at the corners.
     """
     x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
@@ -157,12 +159,24 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
     if any(not isinstance(width, Expr) and width < 0 for width in (*low, *high)):
         raise trace.fail(f"numpy.pad of {x} by negative widths, {pad_width}", "a slice removes elements: x[1:-1]")
     if mode == "constant":
-        return Array(trace, slicing.pad(trace, x, low, high, value=constant_values))
+        values = np.broadcast_to(np.asarray(constant_values, dtype=object), (x.rank, 2))
+        if len(set(values.flat)) <= 1:
+            return Array(trace, slicing.pad(trace, x, low, high, value=values.flat[0] if x.rank else 0))
+        for axis, (before, after) in enumerate(values):
+            x = _pad_axis(trace, x, axis, (low[axis], 0), before)
+            x = _pad_axis(trace, x, axis, (0, high[axis]), after)
+        return Array(trace, x)
     if mode not in ("edge", "reflect", "wrap"):
         raise trace.fail(
             f"numpy.pad with mode '{mode}' is not a part of programs", "there are constant, edge, reflect and wrap"
         )
     return Array(trace, padding.pad_with(trace, x, low, high, mode))
+
+
+def _pad_axis(trace: Trace, x: Tensor, axis: int, widths: tuple[Size, Size], value: complex) -> Tensor:
+    """Return x with `widths` elements of a value before and after an axis."""
+    low, high = ([width if d == axis else 0 for d in range(x.rank)] for width in widths)
+    return slicing.pad(trace, x, low, high, value=value)
 
 
 def _filled_like(value: float) -> Callable[..., Array]:
