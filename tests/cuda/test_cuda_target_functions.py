@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import tools
 from cuda_programs import objects, target
-from tools import DATA, assemble, compile_cu
+from tools import DATA, assemble, compile_cu, nvcc
 
 import pydispatch as pd
 from pydispatch.compiler.backends.cuda import tools as cuda_tools
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import tools as toolchain
 
 MEMREFS = "memref<?xf32>, memref<?xf32>, memref<?xf32>, index, index"
@@ -202,6 +203,24 @@ def test_cuda_sources_of_functions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         seen[how] = text
     assert "call" not in seen["clang"]
     assert assemble(seen["clang"], "sm_80") == ""
+
+
+@pytest.mark.parametrize("name", ["include", "my dir"])
+def test_sources_are_compiled_again_only_after_edits_of_headers(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvcc()
+    run, calls = cuda_tools._run, []
+    monkeypatch.setattr(cuda_tools, "_run", lambda *arguments: calls.append(arguments) or run(*arguments))
+    folder = tmp_path / name
+    folder.mkdir()
+    source = b'#include "factor.h"\nextern "C" __device__ int scaled(int x) { return FACTOR * x; }\n'
+    file = ObjectFile("scaled.cu", source, include_dirs=(folder,))
+    texts = []
+    for factor in (5, 5, 7):
+        (folder / "factor.h").write_text(f"#define FACTOR {factor}\n")
+        texts.append(cuda_tools.compile_cu(file, "sm_80", relocatable=True))
+    assert texts[0] == texts[1] != texts[2] and len(calls) == 2
 
 
 SHIM = """

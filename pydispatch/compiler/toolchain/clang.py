@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydispatch import files
 from pydispatch.compiler.toolchain import cache
-from pydispatch.compiler.toolchain.programs import Tool, ToolchainError
+from pydispatch.compiler.toolchain.programs import Tool, ToolchainError, prerequisites
 from pydispatch.errors import SystemError_
 
 ARCHES = ("x86_64", "aarch64", "riscv64")
@@ -155,9 +155,7 @@ def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
         name: Path of the source file, or "-" for the standard input. It is left out: its text is in the cache key.
         clang: The compiler.
     """
-    # "out: a.c dir/b.h \NEWLINE c.h": a backslash continues the line or quotes a space, and $$ is a dollar sign.
-    text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
-    files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
+    files = prerequisites(deps.read_text(errors="replace"))
     # Only ziglang's clang has `isystem`: its headers, also those of the C library, are in the folder lib beside it.
     own_headers = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None
     return [file for file in files if file not in (name, "-") and not (own_headers and file.startswith(own_headers))]

@@ -251,3 +251,12 @@ def _status(path: str) -> tuple[int, int]:
     # The time of the last change of the inode shows a file that was replaced by an older one.
     status = Path(shutil.which(path) or path).stat()
     return status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)
+
+
+def prerequisites(rule: str) -> list[str]:
+    r"""Return the file names after the colon of a make rule, such as compilers write for `-MD`.
+
+    In `out: a.c my\ dir/b.h \NEWLINE c.h` a backslash quotes a blank or #, or continues the line; $$ is a dollar sign.
+    """
+    text = rule.partition(":")[2].replace("\\\n", " ")
+    return [re.sub(r"\\([ #])", r"\1", name).replace("$$", "$") for name in re.findall(r"(?:\\[ #]|\S)+", text)]

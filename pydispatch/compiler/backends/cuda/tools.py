@@ -17,7 +17,7 @@ from typing import Any
 
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.toolchain import cache
-from pydispatch.compiler.toolchain.programs import run_within
+from pydispatch.compiler.toolchain.programs import prerequisites, run_within
 from pydispatch.errors import CompileError, Location
 
 SECONDS = 300
@@ -135,9 +135,8 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
             raise _compile_error(file, arch, said)
         data = output.read_bytes()
         deps = Path(folder, "deps")
-        text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ") if deps.is_file() else ""
-        toolkit = Path(nvcc).resolve().parents[1]
-        included = _included(text, toolkit)
+        names = prerequisites(deps.read_text(errors="replace")) if deps.is_file() else []
+        included = _included(names, toolkit=Path(nvcc).resolve().parents[1])
     cache.store(key, data, files=included)
     return data
 
@@ -153,17 +152,17 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
     return [*folders, *(f"{define}{macro}" for macro in file.defines)]
 
 
-def _included(text: str, toolkit: Path) -> list[str]:
+def _included(names: Sequence[str], toolkit: Path) -> list[str]:
     """Return the included files whose change makes a cached result of nvcc invalid.
 
     Files of the toolkit and the system are left out: the version of nvcc, which is part of the cache's key, stands for
     them. So is the source, the only relative name, whose content is in the key.
 
     Args:
-        text: File names of nvcc's dependency list (`-MD`), separated by blanks.
+        names: File names of nvcc's dependency list (`-MD`).
         toolkit: Folder of the CUDA toolkit.
     """
-    files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
+    files = [Path(name).resolve() for name in names if Path(name).is_absolute()]
     own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
     return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in own)})
 
