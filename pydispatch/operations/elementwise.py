@@ -161,7 +161,7 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """
     if x.dtype == dtype:
         return x
-    if x.is_symbolic and dtype.is_integer:  # its elements are expressions of sizes
+    if x.is_symbolic and dtype.is_integer and _holds_sizes(x, dtype):
         return Tensor(dtype, x.shape, known=x.known)
     if (
         x.numbers is not None
@@ -173,6 +173,20 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     ):
         return builder.constant(x.numbers, dtype)
     return apply(builder, lambda s, u: s.convert(u, dtype), x)
+
+
+def _holds_sizes(x: Tensor, dtype: DType) -> bool:
+    """Return whether an integer type is taken to hold the elements of a constant, which are expressions of sizes.
+
+    Sizes and their sums and differences are assumed to be less than 2^31. Elements of narrower types may wrap around,
+    and so do negative elements of unsigned types.
+    """
+    if dtype.bits < 32:
+        return False
+    try:
+        return not dtype.is_unsigned or all(n >= 0 for n in x.known_integers() or ())
+    except UndecidedError:
+        return False
 
 
 def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import I64
+from pydispatch.graph.dtypes import F64, I8, I32, I64, U8, U32
 from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, symbol
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -128,3 +128,19 @@ def test_divisions_of_sizes_round_like_divisions_of_integers(run: Any, name: str
     results = run(divisions, np.zeros(length, np.float32), dynamic=True)
     expected = [DIVISIONS[name](x, y) for x, y in zip(*operands(length), strict=True)]
     assert [int(np.asarray(x)) for x in results] == expected
+
+
+@pytest.mark.parametrize("length", [1, 5, 13])
+def test_sizes_wrap_around_in_types_that_do_not_hold_them(run: Any, length: int) -> None:
+    def converted(b: Builder, x: Tensor) -> list[Tensor]:
+        n = x.shape[0]
+        pairs = [(n + 125, I8), (-n, U8), (n - 8, U32), (n, U32), (n - 8, I32)]
+        narrow = [ew.convert(b, b.constant(np.array(k), I64), dtype) for k, dtype in pairs]
+        are_negative = [ew.compare(b, "lt", t, b.constant(np.array(0), t.dtype)) for t in narrow]
+        halves = [ew.convert(b, ew.binary(b, "div", t, b.constant(np.array(2), t.dtype)), F64) for t in narrow]
+        return [*are_negative, *halves]
+
+    results = [int(np.asarray(x)) for x in run(converted, np.zeros(length, np.float32), dynamic=True)]
+    n = length
+    expected = [(n + 253) % 256 - 128, -n % 256, (n - 8) % 2**32, n, n - 8]
+    assert results == [k < 0 for k in expected] + [int(k / 2) for k in expected]
