@@ -23,6 +23,8 @@ _OP_LINE = re.compile(r"\s*OpLine %\S+ (\d+) ")
 """Instruction of SPIR-V that gives the instructions after it a line."""
 _MARK = re.compile(r"(.*) // line (\d+)$")
 """Statement of WGSL with the comment by which the compiler marks its source line."""
+_COMMENT = re.compile(r"//.*|#+(?:\s.*|$)")
+"""Comment of assembler or PTX: from `//` on, or from a `#` before white space on. AArch64 has immediates like `#16`."""
 
 
 def assembler_lines(text: str) -> Lines:
@@ -36,7 +38,7 @@ def assembler_lines(text: str) -> Lines:
         if match := _LOC.match(row):
             line = int(match[1])
         elif row.startswith("\t") and not row.startswith("\t.") and line:  # no label and no directive
-            by_line[line].append(" ".join(row.partition("#")[0].split()))
+            by_line[line].append(" ".join(_COMMENT.sub("", row).split()))
     return by_line
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.integrations.code_lines import assembler_lines
 from pydispatch.integrations.generated_code import texts_of
 
 Vector = Annotated[pd.View, pd.f32["n"]]
@@ -158,3 +159,12 @@ def test_artifacts_programs_and_profiles() -> None:
     assert Reader(program._repr_html_()).texts["td"] == ["halved", signature]
     profile = program.halved.profile(np.ones(64, np.float32), np.ones(64, np.float32))
     assert "workgroups" in Reader(profile._repr_html_()).texts["th"]
+
+
+@pytest.mark.parametrize(("row", "instruction"), [
+    ("\tadd x0, x1, #16 // 16-byte Folded Spill", "add x0, x1, #16"),
+    ("\tadd.s64 %rd3, %rd1, 16; // the next element", "add.s64 %rd3, %rd1, 16;"),
+    ("\tvmovups (%rdi), %ymm0 # 32-byte Reload", "vmovups (%rdi), %ymm0"), ("\tvzeroupper ## spills", "vzeroupper"),
+])  # fmt: skip
+def test_instructions_are_shown_without_comments(row: str, instruction: str) -> None:
+    assert assembler_lines(f"\t.loc 1 7 3\n{row}\n") == {7: [instruction]}
