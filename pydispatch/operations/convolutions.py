@@ -91,8 +91,7 @@ def convolution(
     if groups == 1 and input_dilations and _can_skip_inserted_zeros(x, w, window, input_dilations):
         return _without_inserted_zeros(builder, x, w, window, input_dilations, dtype, channels_last)
     # Apply the padding and the input dilations, so that only strides and dilations of the window remain.
-    interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]  # zeros between neighbours
-    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=interior)
+    x = _padded(builder, x, window, input_dilations or [1] * spatial)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     out = window_sizes(builder, x.shape[2:], w.shape[2:], inside)
     x, w = _with_equal_channels(builder, x, w, groups)
@@ -107,6 +106,23 @@ def convolution(
     ws = reshape(builder, w, [groups, filters_per_group, channels_per_group, *w.shape[2:]])
     result = _windows(builder, xs, ws, inside, out, dtype, grouped=True)
     return reshape(builder, result, [x.shape[0], filters, *out])
+
+
+def _padded(builder: Builder, x: Tensor, window: Window, input_dilations: Sequence[int]) -> Tensor:
+    """Return images [n, c, spatial...] with zeros between neighbours, and with the padding of a window around them.
+
+    A dynamic axis with zeros between its elements must not be empty, which each call checks. With one zero, its new
+    size is then 2 * n - 1 without a case for n = 0, so that it is known to equal the sizes of other layers.
+    """
+    interior = [0, 0, *(distance - 1 for distance in input_dilations)]  # zeros between neighbours
+    padded = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=interior)
+    shape = list(padded.shape)
+    for d, distance in enumerate(input_dilations):
+        size = x.shape[d + 2]
+        if distance > 1 and isinstance(size, Expr):
+            builder.require_positive(size, f"convolution of {x}: axis {d + 2} has no elements to spread")
+            shape[d + 2] = (size - 1) * distance + 1 + window.low[d] + window.high[d]
+    return builder.as_shape(padded, shape)
 
 
 def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) -> tuple[Tensor, Tensor]:

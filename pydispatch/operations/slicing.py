@@ -205,5 +205,5 @@ def _pad_interior(builder: Builder, x: Tensor, interior: Sequence[int], value: T
         high[d + 1] = between
         rows = pad(builder, rows, [0] * rows.rank, high, value)
         merged = reshape(builder, rows, [*x.shape[:d], x.shape[d] * (between + 1), *x.shape[d + 1 :]])
-        x = slice_axis(builder, merged, d, start=0, limit=merged.shape[d] - between)
+        x = slice_axis(builder, merged, d, start=0, limit=merged.shape[d] - between * one_unless_empty(x.shape[d]))
     return x

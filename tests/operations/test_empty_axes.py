@@ -12,7 +12,7 @@ import pydispatch as pd
 from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import gathers, indexing, padding, scatters, slicing
+from pydispatch.operations import convolutions, gathers, indexing, padding, scatters, slicing
 from pydispatch.operations.gathers import GatherAxes
 from pydispatch.operations.resize_axis import Filter, ResizedAxis, resize_axis
 
@@ -150,3 +150,29 @@ def test_resizing_of_no_elements(run: Any, mode: str) -> None:
         run(to(2), ROWS)
     with pytest.raises(pd.InvalidArgumentError, match=r"axis 0 of .* has the size 0: it has no element to read"):
         run(to(2), ROWS, dynamic=True)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_padding_between_no_elements(run: Any, dynamic: bool) -> None:
+    def write(b: Builder, x: Tensor) -> list[Tensor]:
+        return [slicing.pad(b, x, [0, 0], [0, 0], 7.0, [2, 1]), slicing.pad(b, x, [1, 1], [2, 0], 7.0, [2, 1])]
+
+    for shape in ((0, 3), (2, 0), (0, 0), (1, 2)):
+        x = np.zeros(shape, np.float32)
+        spread = np.full([max((n - 1) * step + 1, 0) for n, step in zip(shape, (3, 2), strict=True)], 7, np.float32)
+        spread[::3, ::2] = x
+        inner, outer = run(write, x, dynamic=dynamic)
+        np.testing.assert_array_equal(inner, spread)
+        np.testing.assert_array_equal(outer, np.pad(spread, ((1, 2), (1, 0)), constant_values=7))
+
+
+def test_transposed_convolutions_of_no_elements_are_refused(run: Any) -> None:
+    window = convolutions.Window((1,), (2,), (2,), (1,))
+
+    def upsampled(b: Builder, x: Tensor, w: Tensor) -> Tensor:
+        return convolutions.convolution(b, x, b.as_shape(w, (5, 3, 4)), window, input_dilations=(2,))
+
+    w = np.ones((5, 3, 4), np.float32)
+    assert run(upsampled, np.ones((2, 3, 4), np.float32), w, dynamic=True)[0].shape == (2, 5, 8)
+    with pytest.raises(pd.InvalidArgumentError, match="axis 2 has no elements to spread"):
+        run(upsampled, np.ones((2, 3, 0), np.float32), w, dynamic=True)
