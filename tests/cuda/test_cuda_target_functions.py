@@ -209,7 +209,11 @@ def test_cuda_sources_of_functions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_sources_are_compiled_again_only_after_edits_of_headers(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvcc()
+    wrapper = tmp_path / "bin" / "nvcc"  # in a prefix that has the headers, too
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec {nvcc()} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PYDISPATCH_NVCC", str(wrapper))
     run, calls = cuda_tools._run, []
     monkeypatch.setattr(cuda_tools, "_run", lambda *arguments: calls.append(arguments) or run(*arguments))
     folder = tmp_path / name

@@ -135,8 +135,7 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
             raise _compile_error(file, arch, said)
         data = output.read_bytes()
         deps = Path(folder, "deps")
-        names = prerequisites(deps.read_text(errors="replace")) if deps.is_file() else []
-        included = _included(names, toolkit=Path(nvcc).resolve().parents[1])
+        included = _included(prerequisites(deps.read_text(errors="replace")) if deps.is_file() else [])
     cache.store(key, data, files=included)
     return data
 
@@ -152,18 +151,19 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
     return [*folders, *(f"{define}{macro}" for macro in file.defines)]
 
 
-def _included(names: Sequence[str], toolkit: Path) -> list[str]:
+def _included(names: Sequence[str]) -> list[str]:
     """Return the included files whose change makes a cached result of nvcc invalid.
 
-    Files of the toolkit and the system are left out: the version of nvcc, which is part of the cache's key, stands for
-    them. So is the source, the only relative name, whose content is in the key.
+    Headers of the toolkit and the system are left out: the version of nvcc, which is part of the cache's key, stands
+    for them. So is the source, the only relative name, whose content is in the key.
 
     Args:
         names: File names of nvcc's dependency list (`-MD`).
-        toolkit: Folder of the CUDA toolkit.
     """
     files = [Path(name).resolve() for name in names if Path(name).is_absolute()]
-    own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
+    # nvcc includes its cuda_runtime.h first into each source. The prefix of nvcc may have headers of others, too.
+    toolkit = [file.parent for file in files if file.name == "cuda_runtime.h"][:1]
+    own = (*toolkit, Path("/usr/include"), Path("/usr/lib"))
     return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in own)})
 
 
