@@ -60,11 +60,13 @@ def _quoting_hint(words: Sequence[str], unknown: Sequence[str]) -> str:
     """Return a hint about quotes if the shell seems to have split a value, else "".
 
     That is so if extra words follow an option --name=value. words: all of the command line. unknown: the words that no
-    option or argument takes.
+    option or argument takes. An unknown option of a cluster, -x of -vx, is no word of the command line.
     """
+    if unknown[0].startswith("-"):
+        return ""
     at = words.index(unknown[0])
     before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
-    if unknown[0].startswith("-") or before is None or "=" not in words[before]:
+    if before is None or "=" not in words[before]:
         return ""
     name, _, value = words[before].partition("=")
     return f' (a value with blanks needs quotes: {name}="{value} {words[before + 1]} ...")'

@@ -219,6 +219,14 @@ def test_refused(run: Run, function: str, options: list[str], message: str) -> N
     assert code == 1 and err.startswith("pydispatch: error: ") and message in err
 
 
+def test_unknown_options_of_a_cluster_have_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    """argparse of Python 3.12 passes -x of -vx as an unknown word; older ones report -vx themselves."""
+    assert cli._quoting_hint(["inspect", "x.pdx", "-vx"], ["-x"]) == ""
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["inspect", "x.pdx", "-vx"])
+    assert caught.value.code == 2 and "error: " in capsys.readouterr().err
+
+
 def test_a_value_without_quotes(pdx: str, capsys: pytest.CaptureFixture[str]) -> None:
     hint = '(a value with blanks needs quotes: --input="3xf32=1 2 ...")'
     for rest, hinted in (["2", "3"], True), (["--nope"], False):
