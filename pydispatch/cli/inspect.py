@@ -222,7 +222,7 @@ def size_text(size: int) -> str:
     value = float(size)
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         value /= 1024
-        if value < 1024 or unit == "TiB":
+        if round(value, 1) < 1024 or unit == "TiB":  # as it is printed
             break
     return f"{value:.1f} {unit}"
 

@@ -258,3 +258,11 @@ def test_broken_elf_files_never_crash(tmp_path: Path) -> None:
         elf.read(b"\x7fELF\x01\x01" + bytes(60))
     with pytest.raises(ArtifactError, match="its header at offset 16 is outside its 6 bytes"):
         elf.read(b"\x7fELF\x02\x01")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(1023, "1023 B"), (1024, "1.0 KiB"), (1048524, "1023.9 KiB"), (1048525, "1.0 MiB"), (1 << 51, "2048.0 TiB")],
+)
+def test_sizes_have_fewer_than_1024_of_their_unit(size: int, text: str) -> None:
+    assert inspect.size_text(size) == text
