@@ -202,8 +202,10 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
 }
 
 // Returns in |out_tensor| a tensor with the value of |source| in which updates may overwrite the rows whose numbers are
-// |positions| and whose old elements are |saved|. It has the same memory if no other reference does, or if only a
-// global does, which |saved| can restore; else it is a copy. |is_last|: the slot of |source| is not read again.
+// |positions| and whose old elements are |saved|. It has the same memory in two cases: nothing else refers to |source|,
+// or only a global does, whose old rows |saved| can restore if the call fails before it stores the tensor in the global
+// (possible in a program with stores to globals). Otherwise it is a copy. |is_last|: the slot of |source| is not read
+// again.
 static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bool is_last, pyd_tensor_t* positions,
                               pyd_tensor_t* saved, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;

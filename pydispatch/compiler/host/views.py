@@ -133,7 +133,11 @@ def _with_static_sizes(straight: Straight, op: Operation, dims: Sequence[int], t
 
 
 def view(straight: Straight, op: Operation) -> None:
-    """Lower a bitcast or reshape to a view of the same bytes in another type, whose shape the rule of `op` defines."""
+    """Lower a bitcast or reshape to a view of the same bytes in another type, whose shape the rule of `op` defines.
+
+    straight: the builder of the host function, which computes sizes in registers; `dims` are such registers. Emits a
+    check that source and result have equally many bytes, unless their shapes are the same registers.
+    """
     source, result, rule = straight.tensors[op.operands[0]], op.results[0], rule_of(op)
     type = cast("TensorType[Any]", result.type)
     dtype = dtype_of(type.element_type, location_of(op))

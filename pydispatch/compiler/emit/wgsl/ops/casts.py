@@ -70,7 +70,10 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         return emitter.call(f"pyd_{sign}64_to_{'f32' if is_single else 'f64'}", value)
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Name | None:
-        """Convert between f16, f32 and f64 and return the result; None where bits must be converted instead."""
+        """Convert between f16 and f32 or f32 and f64 and return the result; None for other pairs of types.
+
+        f16 values are registers of WGSL's own type. An f64 is a pair of words, which helper functions convert.
+        """
         source = value.type
         if emitter.is_f16(source) and isinstance(target, Float32Type):
             return emitter.let(f"f32({emitter.get(value)})")
@@ -78,7 +81,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
             return emitter.call("pyd_f16_nearest", self.operands(emitter, [value])[0])
         if not (is_native_float(source) and is_native_float(target)):
             return None
-        # f32 and f64 are left, one to the other.
+        # Both are f32 or f64, and they differ.
         name = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
         return emitter.call(name, self.operands(emitter, [value])[0])
 
