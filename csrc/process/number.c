@@ -64,10 +64,13 @@ pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_ret
   return status;
 }
 
-// Removes the object |number| from the list; ignores unknown numbers.
+// Removes the object with |number| from the list of objects that other runtimes refer to by number; ignores a number
+// that is not in the list.
 void pyd_process_number_remove(uint64_t number) {
   pyd_status_t status = pyd_process_lock();
-  if (!pyd_ok(status)) {  // nothing was ever added
+  // The lock fails only if the handlers of fork() could not be installed, which is tried once. It then fails always,
+  // also in pyd_process_number_add(), so that the list is empty.
+  if (!pyd_ok(status)) {
     pyd_status_free(status);
     return;
   }

@@ -3,8 +3,10 @@
 
 pyd_trace_t* pyd_sched_trace(const pyd_sched_t* sched) { return sched ? sched->trace : NULL; }
 
+// Records an event of the calling thread from |begin|, in ticks, until now: pyd_trace_record() sets the end. |count|:
+// the number of threads that were woken for PYD_TRACE_WAKE, else 0.
 void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64_t begin, uint32_t count) {
-  if (!begin) return;
+  if (!begin) return;  // 0: no trace was recorded when the event began, or there is no event
   const pyd_trace_event_t event = {.begin = begin, .count = count, .kind = (uint8_t)kind};
   pyd_trace_record(sched->trace, &event, NULL, 0);
 }

@@ -253,10 +253,11 @@ static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* fra
 
 // Runs the target whose number is an attribute of the call frame.
 static pyd_status_t call(const pyd_xla_frame_t* frame) {
-  // The lists are part of the frame: where the later ones are depends on the size of the earlier ones.
+  // The frame contains the structures |arguments|, |results| and |attributes| in this order. Another size of the first
+  // two would move those after them, so that both must have the sizes of this version; |attributes| may be longer.
   if (!HAS(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
       frame->results.struct_size != sizeof(frame->results) || !HAS(pyd_xla_attributes_t, &frame->attributes, items)) {
-    return bad_frame("structures of sizes");
+    return bad_frame("structures of sizes");  // the message continues: "that version ... does not have"
   }
   uint64_t number = 0;
   pyd_status_t status = read_number(&frame->attributes, &number);

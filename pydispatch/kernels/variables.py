@@ -165,6 +165,10 @@ def classify(
 class _Liveness:
     """Backward analysis of live variables: those that may be read before they are assigned again.
 
+    A stretch (`Stretch`) is a phase, which is consecutive statements that each invocation executes on its own, or a
+    single statement that all invocations reach together: a collective, such as a barrier, or an `if` or loop that
+    contains one. An exchange is a collective whose invocations store values that others read in the next phase.
+
     Attributes:
         after_stretch: The variables that are live after each stretch of the kernel, last stretch first.
         collective: Targets of reductions, and of `for` loops that contain collectives → whether the assigned value is
@@ -172,7 +176,7 @@ class _Liveness:
     """
 
     def __init__(self, kind_of: Callable[[ast.stmt], str]) -> None:
-        """Begin without stretches. kind_of: as in `classify`."""
+        """Begin without stretches. kind_of: returns the kind of a statement, such as "phase" or "barrier"."""
         self._kind_of = kind_of
         self.after_stretch: dict[Stretch, set[str]] = {}
         self.collective: dict[str, bool] = {}
@@ -190,7 +194,8 @@ class _Liveness:
                 assigned = set[str]()  # on every path through the phase
                 exposed = read_before_assigned(part.nodes, assigned)
                 live = exposed | (live - assigned)
-            elif part.kind in ("reduction", "exchange"):  # the next phase assigns the target of an exchange
+            elif part.kind in ("reduction", "exchange"):
+                # The statement of an exchange is also the first one of the next phase, which assigns its target.
                 targets = self._assign_collectively(node, live) if part.kind == "reduction" else set()
                 live = read_in(n for n in ast.walk(node) if isinstance(n, ast.Call)) | (live - targets)
             elif isinstance(node, ast.If):

@@ -205,15 +205,17 @@ class GatherAxes:
 def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
     """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside.
 
-    `GatherAxes` has an example, whose sizes are [1, 1, 5]. With the sizes [1, 1, 3] the result is [4, 3]: the start of
-    the slices along the last axis of x, which has no coordinate, is 0.
+    Example: x is [8, 9, 5]. The indices [4, 2] have for each of 4 slices a coordinate along axis 0 and one along axis 1
+    of x: start_index_map is (0, 1), index_vector_dim 1. Slices have the sizes [1, 1, 3], and collapsed_dims (0, 1)
+    removes the axes of size 1. The result [4, 3] has offset_dims (1,): its axis 0 counts the slices, its axis 1 is
+    along axis 2 of x, where all slices start at 0, as it has no coordinate.
 
     Args:
         builder: The builder.
         x: The tensor.
         indices: Integers; along `axes.index_vector_dim` they are the coordinates of a slice, along other axes there are
             several slices.
-        axes: StableHLO's dimension numbers.
+        axes: StableHLO's dimension numbers, which relate the axes of x, the indices and the result.
         sizes: Size of a slice along each axis of x; 1 along axes that the result lacks.
     """
     indices_batch_dims, slice_dims = axes.indices_batch_dims(indices.rank), axes.slice_dims(x.rank)
@@ -226,14 +228,15 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     # A single slice at coordinates that are known as numbers or sizes needs no gather.
     if not batch_shape and (known := indices.known_integers()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
-    # Each axis of the result is a loop.
+    # The gather is a loop nest with one loop for each axis of the result. The mappings are from the axes of the indices
+    # and of x to the loops along them: {0: 0} and {2: 1} in the example.
     batch_loops = [d for d in range(rank) if d not in axes.offset_dims]
     loop_of_batch_dim = dict(zip(indices_batch_dims, batch_loops, strict=True))
     loop_of_slice_dim = dict(zip(slice_dims, axes.offset_dims, strict=True))
     coordinates = _coordinates(builder, indices, axes, loop_of_batch_dim, rank)
     slices = _GatheredSlices(
         dtype=x.dtype,
-        sources=builder.parts(x),
+        sources=builder.parts(x),  # one SSA value, or two for the real and the imaginary part
         rank=x.rank,
         index_dtype=indices.dtype,
         axes_of_coordinates=axes.start_index_map,

@@ -392,6 +392,11 @@ def _choices(chooser: Chooser | None) -> Sequence[Choice]:
 
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
-    """Return the interface that callers see of each public function, by its name."""
+    """Return the interface that callers see of each public function, by its name.
+
+    Private functions are gone by now, as calls of them were inlined, except those that run when a program is loaded:
+    initializers of globals (INITIALIZER), and functions that compute constants from other constants (DERIVED). A
+    function without a body is a host command, which the program calls.
+    """
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}

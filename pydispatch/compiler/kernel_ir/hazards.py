@@ -57,7 +57,11 @@ class Hazards:
     """
 
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
-        """Begin without accesses, as directly after a barrier; for `written_once` see the attributes."""
+        """Begin without accesses, as directly after a barrier.
+
+        written_once: keys of storage whose elements are written at most once in the kernel: two writes are of different
+        elements, and need no barrier between them.
+        """
         self.written_once = frozenset(written_once)
         self.written_since_barrier: dict[Key, int] = {}  # storage → ONE_INVOCATION or SEVERAL_INVOCATIONS wrote it
         self.read_since_barrier: set[Key] = set()

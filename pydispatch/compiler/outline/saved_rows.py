@@ -208,12 +208,16 @@ def _update_at(use: Use) -> Operation | None:
 
 
 def _is_read(use: Use) -> bool:
-    """Return whether a use only reads a tensor: neither the user, nor a user of a view by it, writes its memory."""
+    """Return whether a use only reads a tensor: the user does not write its memory and, if the user is a view, which
+    shares that memory, no user of the view writes it. An operation of unknown effect counts as a writer.
+    """
     op = use.operation
     if isinstance(op, ShapedCall):
         return op.operands[use.index] not in op.overwritten_arguments()
     if is_view(op):
         return all(_is_read(inner) for result in op.results for inner in result.uses)
+    # An operation with a rule in `compiler/tensor_ops` computes new tensors from its operands. Only an update, such as
+    # tensor.insert_slice, writes the memory of an operand: its destination. `destination_operand` is None for others.
     if rule_of(op) is not None:
         return destination_operand(op) != use.index
     return op.name in (*RETURNS, "tensor.extract", "tensor.dim")

@@ -54,13 +54,15 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
         return x
 
     def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        """Emit one step of the backwards recurrence; return the value to carry to factor i - 1, and sum_i.
+        """Emit the step of the backwards recurrence at factor i; return [sum_i] and [the value to carry to i - 1].
 
         elements: factor x_i, and the cotangent of product i. carried: x_(i+1) * sum_(i+1) for inclusive products, sum_i
         for exclusive ones; 0 for the last factor.
         """
         factor, of_product = elements
         (later,) = carried
+        # An exclusive product i has the factors before i only, so that its cotangent is not part of sum_i, which is
+        # carried here complete, but of sum_(i-1) = cotangent of product i + x_i * sum_i, which is carried on.
         if is_exclusive:
             return [later], [s.binary("add", of_product, s.binary("mul", factor, later))]
         total = s.binary("add", of_product, later)

@@ -130,10 +130,12 @@ class OnnxTracer:
     def _nodes(self, nodes: Sequence[model.NodeProto], values: Values, opsets: Mapping[str, int]) -> None:
         """Emit nodes in order and define their outputs in `values`.
 
-        Errors name the node, or its operator and index if it has no name, and its operand types. `opsets` has the
-        operator set version of each domain.
+        Errors name the node, or its operator and index if it has no name. `guarded` adds the operator, turns
+        UndecidedError and ModelFault, whose texts are complete messages, into CompileError, and turns other exceptions
+        that operands cause, such as ValueError, into a CompileError with the operand types. `opsets` has the operator
+        set version of each domain.
         """
-        self.depth += 1
+        self.depth += 1  # nesting of graphs and functions; not restored after an error, which ends the trace
         if self.depth > DEPTH:
             raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
         for index, node in enumerate(nodes):

@@ -307,10 +307,12 @@ class _BodyAt:
         """Return an integer scalar as a weight without a scale: an element that is read, its extension, or its
         difference to a zero point. Return None for other scalars.
 
-        Examples: q, extui(q), and extui(q) - z with the zeros (z,).
+        Examples: q, extui(q), and extui(q) - z with the zeros (z,). Only the operand of an extension may have another
+        form: `integer_weight` then stores it in a new tensor.
 
         is_signed: whether the scalar is interpreted as signed. A sign extension that is interpreted as unsigned is not
-        recognized: uitofp(extsi(q)) of the byte -1 is 2^32 - 1, which is neither the signed nor the unsigned byte.
+        recognized: uitofp(extsi(q)) of the byte -1 is 2^32 - 1, which is neither the signed nor the unsigned byte. A
+        difference that is interpreted as unsigned is not recognized either, as it may be negative.
         """
         if isinstance(value, BlockArgument):
             element = self._element_read(value)
@@ -318,7 +320,9 @@ class _BodyAt:
         op = value.owner
         if isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and (is_signed or isinstance(op, arith.ExtUIOp)):
             return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.ExtSIOp))
-        if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):  # a difference that wraps is no weight
+        # A difference that wraps is no weight. If the minuend is not recognized, neither is the difference:
+        # `integer_weight` then stores the difference as a whole.
+        if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
             zero = self.term(op.operands[1])
             inner = None if zero is None else self.recognized_integer(op.operands[0], is_signed=True)
             if zero is not None and inner is not None:

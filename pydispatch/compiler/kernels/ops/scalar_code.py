@@ -57,7 +57,8 @@ def scalar_at(
         elements: Tensors of the kernel.
         build: Receives the code.
         generic: The generic.
-        value: The scalar; `loops_read` must not return None for it.
+        value: The scalar. No operation with regions, and no output of the generic, may be among what it is computed
+            from: `loops_read` returns None for such a scalar.
         point: Index of each loop.
     """
     mapping: dict[SSAValue, SSAValue] = {}

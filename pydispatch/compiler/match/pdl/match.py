@@ -70,9 +70,13 @@ class PdlSearch:
     def match_operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> Iterator[None]:
         """Yield for each way in which an operation of the pattern matches `op`, with the operation bound.
 
-        Both orders of commutative operands are tried.
+        Both orders of commutative operands are tried. An operation of the pattern that is bound already,
+        because another path from the root leads to it, matches only the operation that it is bound to.
 
-        where: see `fail`.
+        Args:
+            mine: Operation of the pattern.
+            op: Operation of the program.
+            where: Position in the pattern for messages, such as "operand 1 of linalg.matmul"; "" for the root.
         """
         if mine.op in self.bound:
             if self.bound[mine.op] is op:
@@ -85,7 +89,9 @@ class PdlSearch:
             orders = [operands]
             if len(operands) == 2 and info_of(op).commutative and source_of(operands[0]) is not source_of(operands[1]):
                 orders.append(operands[::-1])
-            saved, depth = dict(self.bound), self.depth  # restored if this order of the operands does not match
+            # Each order starts from these bindings, and from this number of matched operations: those that the order
+            # before it has matched below `op` do not count.
+            saved, depth = dict(self.bound), self.depth
             for order in orders:
                 for _ in self.match_operands(mine.operand_values, order, op):
                     self.bound[mine.op] = op

@@ -130,9 +130,10 @@ class Interpreter:
         raise CompileError(message, location_of(op), note)
 
     def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
-        """Return the operations that the handle denotes which is operand `index` of `op`, an operation of the spec.
+        """Return the operations of the program that operand `index` of `op` denotes.
 
-        Raises CompileError if an item is no operation or has been erased.
+        `op` is an operation of the spec. Its operand is a handle: an SSA value of the spec that denotes a list of
+        items of the program, which `env` maps it to. Raises CompileError if an item is no operation or has been erased.
         """
         return self.check(op, env[op.operands[index]])
 

@@ -17,9 +17,15 @@ from pydispatch.ir.structured import Structured, as_structured
 
 
 def _structured(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured`: run its body with the operation as argument; the results are what the body yields."""
+    """Execute `match.structured`: run its body with the operation of the program as argument; the results are what the
+    body yields.
+
+    If that is no structured operation, the matcher rejects it, and another one may match. A body that yields too few
+    or too many handles is an error of the spec: CompileError.
+    """
     root = run.one(op, env)
     if as_structured(root) is None:
+        # Reports show the rejections that got furthest. This one has the lowest rank: not even the operation agrees.
         reject(f"expected a structured operation, got {root.name}", root, depth=NOTHING_AGREES)
     block = op.body.block
     inner = {**env, block.args[0]: [root]}

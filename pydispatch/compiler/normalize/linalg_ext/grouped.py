@@ -49,9 +49,11 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
 def _group_matmul(op: Operation, build: Build) -> None:
     """Replace a product in which each group of rows has a matrix of its own, see `GroupMatmulOp`.
 
-    Inputs are the rows [m, k], the matrices [groups, k, n], the ends of the groups and the number of the first row. The
-    replacement is the group g of each row, and then output[i, j] += sum over l of rows[i, l] * matrices[g[i], l, j]. A
-    row after the last group keeps its output.
+    Inputs are the rows [m, k], the matrices [groups, k, n], for each group the number of the row after its last row,
+    and `first`. Row i of [m, k] has the number `first` + i, as the rows may be a slice of a larger tensor, whose rows
+    are numbered from 0. The replacement is a generic that computes the group g[i] of each row, and then one that
+    computes output[i, j] += sum over l of rows[i, l] * matrices[g[i], l, j]. A row after the last group keeps its
+    output.
     """
     assert isinstance(op, GroupMatmulOp)
     rows, matrices, ends, first = op.inputs

@@ -64,16 +64,18 @@ class Scatter(Update):
         return len(shape_of(op.operands[0])) if windows.include_indexed_dims else windows.batch
 
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """Return a linear index that is equal for updates of the same elements.
+        """Return a linear index that is equal for updates of the same elements, which must be made in order.
 
-        If slices may begin anywhere, it is the index of the updated element in the destination; else the linear index
-        of the coordinates of the slice.
+        If slices extend along the indexed dimensions (`include_indexed_dims`), slices that begin at different
+        coordinates may overlap: `leading` are the indices of one element of the slices, and the result is the linear
+        index of the element of the destination that it updates. Otherwise, only slices of equal coordinates overlap:
+        `leading` are the batch indices of a slice, and the result is the linear index of its coordinates.
 
         Args:
             elements: Access to operands.
             build: Builder of the code.
             op: The scatter.
-            leading: Indices of the `slice_index_rank` leading dimensions of the slices.
+            leading: Indices in the leading dimensions of the tensor of slices, as many as `slice_index_rank` returns.
         """
         sizes = elements.dims(op.operands[2])
         if op.windows().include_indexed_dims:

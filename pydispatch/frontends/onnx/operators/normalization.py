@@ -58,7 +58,8 @@ def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tens
 def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
     """Return (x - mean) * inverse * scale + bias, the mean, and inverse = 1 / sqrt(variance + epsilon).
 
-    Mean and variance are taken over the axes from the attribute `axis` to the last one.
+    Mean and variance are taken over the axes from the attribute `axis` to the last one. They are computed in f32, or in
+    f64 if x is f64. The attribute `stash_type`, ONNX's type for them, must be f32 or f64, but does not change that.
     """
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))

@@ -73,12 +73,15 @@ def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: in
     """Return the real numbers of a spectrum: its inverse Fourier transform along all axes of `dim`.
 
     The last one has the first half of a spectrum, last_dim_size // 2 + 1 elements, and becomes `last_dim_size` numbers.
+    `normalization` is PyTorch's code of the scaling: 0 for none, 1 to divide by the root of the number n of elements
+    along the axes, 2 to divide by n.
     """
     axes = [shapes.axis_of(builder, d, self.rank) for d in dim]
     result = self
     for axis in axes[:-1]:
         result = fourier.fft(builder, result, axis, inverse=True)
     result = fourier.irfft(builder, result, last_dim_size, axes[-1])
+    # Each inverse transform has divided by the size of its axis, as numpy.fft does: `_scaled` accounts for that.
     return _scaled(builder, result, _count(result, axes), normalization, is_divided=True)
 
 

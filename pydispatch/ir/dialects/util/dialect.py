@@ -169,12 +169,15 @@ class Assumed(CustomDirective):
         self.assumptions.set(state, ArrayAttr(rows))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `%value[assumption, ...], ...`; a single assumption has no brackets."""
+        """Print each value, followed without a space by its sets of assumptions; a single set has no brackets.
+
+        Example: `%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`. `assumptions` of `op` has a list of sets for each value.
+        """
         rows = self.assumptions.get(op)
         assert isinstance(rows, ArrayAttr)
 
         def print_value(row: tuple[SSAValue, Attribute]) -> None:
-            """Print `%value[assumption, ...]`, or `%value assumption` if there is exactly one."""
+            """Print `%b[<umin = 0>, <udiv = 8>]`, or `%a<umin = 0>` if there is exactly one set of assumptions."""
             value, assumptions = row
             assert isinstance(assumptions, ArrayAttr)
             open, close = ("", "") if len(assumptions) == 1 else ("[", "]")

@@ -122,13 +122,15 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return synchronous
 
     def surroundings(self, synchronous: bool, buffer: Any = None) -> Surroundings:
-        """Return the device state that a host command receives, with handles as integers.
+        """Return the device state that a host command receives, with the handles of Vulkan objects as integers: the
+        VkDevice, the VkCommandBuffer that is recorded, and the VkBuffers that contain the blocks.
 
         A host command is a function of the user that a plan calls between dispatches. A synchronous one runs when all
         earlier work is complete; others record their work into the command buffer of the plan.
 
         Args:
-            synchronous: Unused, since all submitted work is complete when `run` returns.
+            synchronous: Unused: there is nothing to wait for, as `Context.run`, which submits all work, returns only
+                after the work is complete.
             buffer: VkCommandBuffer that is being recorded; None for a synchronous command.
         """
         context, ffi = self.context, self.context.ffi
@@ -142,7 +144,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             return handle_bits(block.buffer), block.offset + at
 
         recorded = None if buffer is None else handle_bits(buffer)
-        handle = handle_bits(context.handle)
+        handle = handle_bits(context.handle)  # the VkDevice
         return Surroundings("vulkan", context, address_of, stream=None, command_buffer=recorded, handle=handle)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:

@@ -94,7 +94,13 @@ class _VariadicArguments:
     """
 
     def __init__(self, frame: Frame, position: int, address: int) -> None:
-        """Begin at the address of the buffer. position: of the thread in the frame."""
+        """Begin with the first argument of the buffer; `format` reads the arguments in order.
+
+        Args:
+            frame: The frame of the threads that call vprintf.
+            position: Position in the frame of the thread whose memory is read.
+            address: Generic address of the buffer with the arguments of this thread.
+        """
         self._frame, self._position, self._address = frame, position, address
 
     def format(self, match: re.Match[str]) -> str:

@@ -303,9 +303,14 @@ class _BlockProducts(PanelWorkgroup):
     def _add_column(
         self, position: _Position, row: Index, block_of_row: _BlockOfRow, first_column: int, build: Builder, j: Index
     ) -> None:
-        """Emit the addition of one product to its total, by the formula of `_add_to_totals`.
+        """Emit the addition of one product to its total: the sum over one block of K to the sum over all of K.
 
-        The product is at row `row` and column `first_column + j` of the register block.
+        The product is at row `row` and column `first_column + j` of the register block. With row_sum, the sum of the
+        elements of A in the block, the code computes
+
+            total += offset * row_sum + (product - zero * row_sum) * scale
+
+        without the terms of a zero point, scale or offset that the weights lack.
 
         Args:
             position: Position of the register block.
@@ -324,20 +329,21 @@ class _BlockProducts(PanelWorkgroup):
             return self._load_parameter(build, per_block, position.panel, position.block, column_of_panel)
 
         product = self._product_value(build, row, column, block_of_row)
-        # product - zero * row_sum. With digits, `zero_terms` have subtracted a constant zero point already.
+        # product - zero * row_sum. If A was rounded to integers of `byte_digits` bytes (0: A is f32), `_product_value`
+        # has subtracted the term of a constant zero point already, in integers (`block_of_row.zero_terms`).
         if isinstance(match.zero, PerBlock) or (match.zero and not self.sizes.byte_digits):
             zero = value_of(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(build, match.zero)
             product = self._multiply_add(build, build.add(arith.NegfOp(block_of_row.total)), zero, product)
         first_of_row = build.times(block_of_row.row_of_a, match.width)
-        offset = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
-        total = load(build, self.totals, offset)
+        total_index = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
+        total = load(build, self.totals, total_index)
         if match.offset is not None:
             total = self._multiply_add(build, block_of_row.total, value_of(match.offset), total)
         if match.scale is None:
             total = build.add(arith.AddfOp(total, product))
         else:
             total = self._multiply_add(build, product, value_of(match.scale), total)
-        self.frame.elements.store(build, total, self.totals, [offset])
+        self.frame.elements.store(build, total, self.totals, [total_index])
 
     def _product_value(self, build: Builder, row: Index, column: Index, block_of_row: _BlockOfRow) -> SSAValue:
         """Emit the load of a product, of a row of A and a column of weights in one block of K, as f32.

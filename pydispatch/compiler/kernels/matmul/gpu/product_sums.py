@@ -50,6 +50,10 @@ class ProductSums:
     ) -> list[SSAValue]:
         """Emit loops over reductions, and return the sums after them.
 
+        If the product has an `end`, factor B is composed of pages: blocks of `page_rows` consecutive steps of K, each
+        of which a table of indices locates in a tensor. The loop over K is then one over the pages before `end` that
+        has a loop over the steps of a page inside.
+
         Args:
             build: Receives the code.
             dims: The reductions that are loops here, the outermost first.
@@ -63,12 +67,13 @@ class ProductSums:
         assert size is not None
         if self.end is None or dim != self.product.k:
             return unrolled(build, size, sums, lambda b, i, carried: self.emit(b, others, reduced | {dim: i}, carried))
-        most_pages = size // self.page_rows  # the loop over K ends early: it visits the pages before `end`
+        most_pages = size // self.page_rows  # pages of all of K
         page = partial(self._page, others, reduced)
-        pages = build.quotient(self.end, self.page_rows)  # exact: `end` is a multiple
+        pages = build.quotient(self.end, self.page_rows)  # exact: the caller rounds `end` up to whole pages
         totals = build.loop(0, pages, sums, page, index_below=most_pages)
         if isinstance(loop := totals[0].owner, scf.ForOp):
-            loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)  # the dynamic number is at most this
+            # `end` may be a runtime value: the attribute states the maximum number of iterations to later passes.
+            loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)
         return totals
 
     def _page(
