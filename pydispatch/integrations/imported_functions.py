@@ -45,7 +45,7 @@ class Imported(ImportedSource):
         first = next((argument for argument in args if isinstance(argument, Array)), None)
         if first is None:
             return self.function(*args)
-        trace = first.trace
+        trace = first.program_trace
         if len(args) != len(self.parameters):
             raise trace.fail(f"import '{self.name}' takes {len(self.parameters)} arguments, got {len(args)}")
         arrays: list[Any] = [
