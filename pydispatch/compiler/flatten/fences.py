@@ -26,17 +26,19 @@ ERASED_IF_UNUSED = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devi
 
 
 def remove_fences(functions: Mapping[str, Operation]) -> None:
-    """Remove fences from host functions in place. Raise CompileError for a fence that is returned, stored or
-    selected.
+    """Remove fences from host functions in place. Raise CompileError for a fence that is returned, stored or selected.
 
-    Fences order work that functions submit asynchronously; here a call returns when its work is complete. Operations on
-    fences are rewritten as if all fences were signaled, and fences are no longer passed to functions.
+    A fence is a value that is signaled when work that a function submits asynchronously is complete; other functions
+    await it. Here a call returns when its work is complete. Operations on fences are rewritten as if all fences were
+    signaled, and functions lose their arguments that are fences.
 
     A frontend may export two variants: `@main$async` takes fences, and `@main` calls it and waits. The variant with
     fences becomes private, so that it is inlined and not exported.
     """
+    # The variants `@main$async` that a function `@main` calls become private.
     for name, function in functions.items():
         _hide_async_variant(name, function, functions)
+    # Rewrite the operations that wait for, signal or pass fences; this needs no value of a fence.
     creations: list[Operation] = []  # in program order
     for function in functions.values():
         for op in list(walk(function)):
@@ -44,7 +46,8 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
                 creations.append(op)
             else:
                 _without_fences(op)
-    for op in reversed(creations):  # users before what they use: a join needs the fences that it joins
+    # Erase the operations that create and join fences, now that nothing reads their results.
+    for op in reversed(creations):  # in reverse: a join is erased before the fences it joins
         if not any(list(result.uses) for result in op.results):
             erase_op(op)
     for function in functions.values():  # other uses of fences remain, and are refused
@@ -63,7 +66,12 @@ def _hide_async_variant(name: str, function: Operation, functions: Mapping[str, 
 
 
 def _without_fences(op: Operation) -> None:
-    """Rewrite an operation that takes fences as if all earlier work were complete; leave other operations unchanged."""
+    """Rewrite an operation that takes fences as if all earlier work were complete; leave other operations unchanged.
+
+    - `hal.fence.await` and `hal.fence.query` become the status 0, which means that the fences are signaled.
+    - `hal.fence.signal` is erased, and `hal.tensor.barrier` is replaced by the tensors that it passes on.
+    - Tensor imports, aliases and calls lose their operands that are fences.
+    """
     if op.name in ("hal.fence.await", "hal.fence.query"):
         reached = arith.ConstantOp(IntegerAttr(0, i32))  # the status "ok": all fences are reached
         set_location(reached, op)

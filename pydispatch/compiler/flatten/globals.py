@@ -39,12 +39,14 @@ def fold_globals(module: ModuleOp) -> None:
     global.
 
     A small value becomes an arith.constant, which kernels contain. A larger array, or a parameter of a file, becomes a
-    flow.tensor.constant, which kernels read from memory. Globals with other initial values, or none, stay.
+    flow.tensor.constant, which kernels read from memory. A load stays if its global has no initial value or another
+    kind of value, such as a function call, or if the load has another type than the global.
     """
     known = globals_of(module)
     if not known:
         return
     stored = {name_of(op) for op in walk(module) if isinstance(op, util.GlobalStoreOp)}
+    # All loads are listed before the first one is erased.
     loads: list[Operation] = [op for op in walk(module) if isinstance(op, util.GlobalLoadOp)]
     for op in loads:
         source = known.get(name_of(op))
@@ -53,6 +55,7 @@ def fold_globals(module: ModuleOp) -> None:
         value = source.initial_value
         if value is None or name_of(op) in stored or source.type != op.results[0].type:
             continue
+        # None for an initial value that is neither a number, an array of numbers nor a parameter.
         new = _constant_of(value, source.type)
         if new is None:
             continue

@@ -58,6 +58,8 @@ def inline_calls(module: ModuleOp) -> None:
     # a body.
     remove_fences(functions)
     buffer_views_to_tensors(functions)
+    # In structured loops: drop iteration arguments that never change, and multiply slices of a loop-invariant tensor
+    # once before the loop instead of in each iteration. Then loops become branches between blocks.
     for function in functions.values():
         for loop in [op for op in function.walk(reverse=True) if isinstance(op, scf.ForOp)]:  # inner loops first
             hoist_sliced_products(without_invariant_arguments(loop))
@@ -192,7 +194,7 @@ def _check_and_count(
     while path:
         name, remaining_calls = next(reversed(path.items()))
         call = next(remaining_calls, None)
-        if call is None:
+        if call is None:  # the sizes of all callees are known
             size_after[name] = size_before[name] + sum(size_after[callee_name(inner)] for inner in calls[name])
             del path[name]
         elif (callee := _checked_callee(call, functions, path)) not in size_after:
@@ -258,7 +260,11 @@ def _replace(call: Operation, function: Operation) -> list[Operation]:
 
 
 def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
-    """Replace a call by a copy of the function's only block; return the copied operations."""
+    """Replace a call by a copy of the function's only block; return the copied operations.
+
+    The copy reads the operands of the call in place of the block's arguments. The values that the function returns, as
+    copied, replace the results of the call; the return itself is not copied.
+    """
     source, block = function.regions[0].block, call.parent
     assert block is not None
     copies: list[Operation] = []
@@ -268,7 +274,7 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
             for result, value in zip(call.results, op.operands, strict=True):
                 result.replace_all_uses_with(mapping[value])
             continue
-        copy = op.clone(mapping)
+        copy = op.clone(mapping)  # also adds the results of the copy to `mapping`
         for new, old in zip(walk(copy), walk(op), strict=True):
             set_location(new, old)
         block.insert_op_before(copy, call)
@@ -285,10 +291,12 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
     """
     block = call.parent
     assert block is not None and call.next_op is not None
+    # Split the block after the call. `after` gets an argument for each result of the call, in place of that result.
     after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])
     for result, argument in zip(call.results, after.args, strict=True):
         argument.name_hint = result.name_hint
         result.replace_all_uses_with(argument)
+    # Copy the blocks of the function between the two halves, and branch to the first of them.
     call.detach()
     copy = function.regions[0].clone()
     for new, old in zip(walk(copy), walk(function.regions[0]), strict=True):
@@ -298,6 +306,7 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
     entry = cf.BranchOp(blocks[0], *call.operands)
     set_location(entry, call)
     block.add_op(entry)
+    # Each return becomes a branch to the second half, with the returned values.
     for inner in blocks:
         last = inner.last_op
         if last is not None and last.name in RETURNS:

@@ -39,14 +39,18 @@ def recorded_iterations(branch: Operation) -> int:
 
 
 def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:
-    """Replace the iteration arguments that never change by their initial values; return the loop that remains."""
+    """Remove the iteration arguments that never change from a loop; return the new loop, or `loop` if there are none.
+
+    An argument never changes if the body yields the argument itself in its position: in `scf.for ... iter_args(%w =
+    %w0)` with `scf.yield %w`. In the body, and in readers of the loop's result, its initial value %w0 replaces it.
+    """
     block = loop.body.block
     end, parent = block.last_op, loop.parent
     if not isinstance(end, scf.YieldOp) or parent is None:  # the yield is implicit: there are no iteration arguments
         return loop
     pairs = list(zip(block.args[1:], end.operands, strict=True))
     kept = [index for index, (argument, value) in enumerate(pairs) if argument is not value]
-    if len(kept) == len(pairs):
+    if len(kept) == len(pairs):  # all arguments change
         return loop
     # In the loop and after it, the initial values replace the arguments and results.
     for index, (argument, _) in enumerate(pairs):

@@ -51,7 +51,8 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
         %z = generic over (d0, d1): %x[d0, d1] + %c[d1]
         %y = tensor.expand_shape %z : 4x6 into 4x2x3
 
-    Return the new expand_shape, or None if it cannot move.
+    Return the new expand_shape. Return None if there is no such reader, if it does not read and write elements at the
+    same index, or if one of its operands has only a part of a group's dimensions.
 
     groups: for each dimension of the operand, the dimensions of the result.
     """
@@ -62,9 +63,12 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     # For each operand, inputs and output, the groups whose dimensions it has: [1] for %b. None if it has only a part of
     # a group, which cannot be collapsed.
     groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
+    # The result is expanded with the groups of %e, so that both must be indexed alike: a transposed result is not
+    # moved.
     is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
     if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
         return None
+    # The operands over the collapsed dimensions: %x for %e, the others collapsed.
     operands: list[SSAValue] = []
     for value, operand_groups in zip(generic.operands, groups_of_operands, strict=True):
         assert operand_groups is not None
@@ -76,6 +80,7 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
         for operand_groups in groups_of_operands
         if operand_groups is not None
     ]
+    # Compute the collapsed result, and expand it.
     collapsed_result = rewrite_loops(user, operands, new_maps, ["parallel"] * n)
     type_ = user.results[0].type
     assert isinstance(type_, TensorType)

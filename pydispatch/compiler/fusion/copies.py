@@ -66,6 +66,7 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
         if op_is_view and not _has_source_of_view(groups, op, group):
             has_other_readers = True
             continue
+        # Legality is checked on the group with the copy, which is removed again if it violates a rule of fusion.
         copy = _copy_into(groups, op, group, readers)
         reason = None if op_is_view else _violation_of_copy(groups, op, group)
         if reason is not None:

@@ -34,6 +34,7 @@ def write_as_read(op: Operation) -> None:
     [N][M], and the readers read it at [d0, d1]. Its loops are unchanged.
     """
     generic = structured(op)
+    # KEPT_ORDER marks a product for which another pass chose the order of its result.
     if len(op.results) != 1 or not generic.has_reduction_loops or KEPT_ORDER in op.attributes:
         return
     if not is_projection(generic.maps[-1]) or _order_computed(generic) is not None:
@@ -42,12 +43,14 @@ def write_as_read(op: Operation) -> None:
     order = _order_of_readers(result)
     if order is None or order == sorted(order):
         return
+    # The product writes its result, and reads its initial values, with the dimensions in the new order.
     init = permuted_fill(op, generic.outputs[0], order)
     if init is None:  # the initial values are a computed tensor, which would need a transposition
         return
     result_map = generic.maps[-1]
     maps = [*generic.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
     new = generic_like(op, op.regions[0].clone(), generic.inputs, [init], maps, generic.iterators)
+    # Each reader indexes the new result with its old index in the new order: [d1, d0] becomes [d0, d1].
     for use in list(result.uses):
         reader = structured(use.operation)
         reader_maps = list(reader.maps)

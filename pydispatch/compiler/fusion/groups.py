@@ -73,6 +73,7 @@ def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Opera
     """
     order: list[Operation] = []
     ordered: set[Operation] = set()
+    # Depth first: an operation stays on the stack until all operations of `ops` that it reads are in `order`.
     for first in sorted(ops, key=position.__getitem__):
         stack = [first]
         while stack:

@@ -72,20 +72,28 @@ def _warn(op: Operation, most_tensors: int) -> None:
 
 
 def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
-    """Replace a concatenation by a concatenation of concatenations with nearly equal numbers of operands,
+    """Replace a concatenation with too many operands for one dispatch by a concatenation of concatenations,
     recursively.
+
+    Ten tensors, of which a dispatch may read three, become four concatenations of two or three tensors each. These four
+    are again too many, so that two concatenations of two of them are concatenated by the last one.
+
+    Args:
+        op: The concatenation.
+        most_tensors: Number of tensors, operands and result together, that a dispatch may access: 4 in the example.
     """
     axis, type_ = op.dim.value.data, op.results[0].type
     assert isinstance(type_, TensorType)
     parts = 2  # number of inner concatenations: the smallest with which each of them fits one dispatch
     while not all(_fits_together(part, most_tensors) for part in _equal_parts(op.operands, parts)):
         parts += 1
-    concatenations: list[SSAValue] = []
+    concatenations: list[SSAValue] = []  # the inner ones
     for operands in _equal_parts(op.operands, parts):
         sizes = [shape_of(v)[axis] for v in operands]
         shape = list(type_.get_shape())
         shape[axis] = DYNAMIC_INDEX if any(n < 0 for n in sizes) else sum(sizes)
         concatenations.append(insert_before(tensor.ConcatOp(operands, axis, TensorType(type_.element_type, shape)), op))
+    # The outer concatenation, which may have too many operands, too.
     new = tensor.ConcatOp(concatenations, axis, type_)
     replace_op(op, insert_before(new, op))
     if not _fits(new, most_tensors):

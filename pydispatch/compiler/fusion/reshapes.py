@@ -38,7 +38,7 @@ def collapse_after(op: Operation) -> SSAValue | None:
     generic = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
-    sizes_of_loop: Shapes = {}
+    sizes_of_loop: Shapes = {}  # loop → the sizes that its dimension had before the collapse: {0: [4, 3]}
     for value, map_ in zip(generic.inputs, generic.maps, strict=False):  # the first such input decides
         sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
     if not sizes_of_loop or not _can_split_loops(generic, sizes_of_loop):
@@ -65,7 +65,7 @@ def collapse_after(op: Operation) -> SSAValue | None:
     kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
     n = len(generic.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
-    # The result, of which `sizes` now are, is collapsed to its old shape.
+    # The result is collapsed to its old shape. The output is the last operand, so that `sizes` now are the result's.
     properties = {"reassociation": reassociation(_consecutive_groups([len(group) for group in sizes]))}
     collapse = tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties)
     return insert_before(collapse, op)

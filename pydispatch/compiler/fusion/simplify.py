@@ -48,7 +48,12 @@ The rule inserts new operations before the operation; `simplify` replaces the re
 
 
 def simplify(function: Operation) -> None:
-    """Rewrite the bodies of a host function in place until no rule applies."""
+    """Rewrite the bodies of a host function in place until no rule applies.
+
+    Each round merges equal operations, applies to each operation the first rule of RULES that succeeds, and erases
+    operations without readers. A rule inserts operations before its operation, and returns the value that replaces the
+    result; None if it does not apply.
+    """
     changed = True
     while changed:
         changed = False
@@ -60,6 +65,7 @@ def simplify(function: Operation) -> None:
                 continue
             if op.name == "linalg.generic":
                 _replace_unread_outputs(op)
+            # Elementwise operations without an entry in RULES have common rules.
             default_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
             for rule in RULES.get(op.name, default_rules):
                 value = rule(op)
@@ -240,13 +246,17 @@ def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
 
 
 def _fold_extract(op: Operation) -> SSAValue | None:
-    """Fold the extraction of an element from a splat, from `tensor.from_elements`, or from a constant."""
+    """Fold the extraction of an element from a splat, from `tensor.from_elements`, or from a constant.
+
+    Return the element: the operand of the splat or of from_elements, or a new constant. Return None for other sources,
+    and if an index is not constant, unless all elements are equal.
+    """
     source = op.operands[0]
     splat = _producer_of_kind(source, "tensor.splat")
     if splat is not None:
         return splat.operands[0]
     element = _splat_value(source)
-    if element is None:
+    if element is None:  # elements differ: the index decides
         flat = _constant_flat_index(op.operands[1:], shape_of(source))
         producer = _producer_of_kind(source, "tensor.from_elements", "arith.constant")
         if flat is None or producer is None:

@@ -24,8 +24,12 @@ MAX_SCALARS, MAX_TENSORS, MAX_SIZES = 32, 64, 128  # limits of a host command, s
 def call(straight: Straight, op: Operation) -> None:
     """Lower a `flow.call`: emit checks of the sizes of operands and results, and add the host command.
 
-    A tied result is in the memory of an argument, which the command overwrites; other results get new memory. Raises
-    CompileError for unsupported types.
+    A tied result is in the memory of an argument, which the command overwrites; other results get new memory. Scalars
+    are passed by value. Raises CompileError for a result that is no tensor, and for unsupported types.
+
+    Args:
+        straight: Builder of the straight-line function of the host program.
+        op: The call.
     """
     assert isinstance(op, CallOp) and isinstance(op.declared, FunctionType)
     lowering = _CallLowering(straight, op, op.callee.root_reference.data)
@@ -109,7 +113,8 @@ class _CallLowering:
     def _add(self, tensor: HostTensor, declared: TensorType[Attribute], access: Access, what: str) -> None:
         """Add a tensor operand to the command.
 
-        Pass the sizes to the command that are dynamic in `declared`, and emit checks of those that `declared` states.
+        The command receives each size that is dynamic in the type `declared`. For each static size, the function checks
+        at run time that the tensor has it: a tensor may have dynamic sizes where the command has static ones.
 
         access: whether the command reads or writes it. what: name of the operand in messages.
         """

@@ -22,20 +22,23 @@ instead of a few tiles at a time."""
 def form_chains(commands: Sequence[ScheduledCommand]) -> None:
     """Form the chains (tile-fused dispatch sequences) of a function, in place.
 
-    Set `tiles.groups` and `tiles.follows` of their dispatches, and `tile_bytes` of the transients that only one chain
-    uses.
+    The dispatches of a chain run tile by tile: a few workgroups of each dispatch, one dispatch after the other, then
+    the next tile. Set `tiles.groups`, the workgroups of a dispatch in each tile, and `tiles.follows`, whether a
+    dispatch continues the chain of the one before it. Set `tile_bytes` of the transients that only one chain uses: they
+    need memory for a few tiles only.
 
     commands: all commands of the function, sorted by region.
     """
     for chain in _chains(commands):
         for position, command in enumerate(chain.commands):
             assert command.tiles is not None
-            command.tiles.groups = chain.groups[position]  # number of its workgroups in each tile
+            command.tiles.groups = chain.groups[position]
             command.tiles.follows = position > 0
+        # Memory that is used outside of the chain needs all of its bytes.
         outside = {r.storage for c in commands if c not in chain.commands for r in (*c.reads, *c.writes)}
         for storage in _touched(chain.commands) - outside:
             bytes_per_tile = chain.bytes_of(storage)
-            # Such a transient holds a few tiles at a time, each at an aligned offset.
+            # The tiles in memory follow each other: each begins at an aligned offset only if sizes are aligned.
             if storage.kind is BufferKind.TRANSIENT and bytes_per_tile % ALIGNMENT == 0:
                 storage.tile_bytes = bytes_per_tile
 

@@ -109,6 +109,7 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     Return None if the input is not quantized, or if a window may have no element: the maximum is then -infinity, which
     no stored integer stands for.
     """
+    # The maximum starts with -infinity, which the least integer replaces, also in the padding of the image.
     pad, stored = _pad_and_stored_input(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
@@ -118,6 +119,7 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     axes = enumerate(generic.maps[0].results)
     if pad is not None and not all(_every_window_meets_image(generic, axis, expr, pad) for axis, expr in axes):
         return None  # a window may consist of padding alone
+    # Compute the maximum of the integers, and dequantize it. A positive scale keeps the order of the numbers.
     byte = cast(IntegerType, element_of(stored.tensor))
     size_ops, dims = sizes_of(generic.outputs[0])
     lowest = arith.ConstantOp(IntegerAttr(stored.lowest, byte, truncate_bits=True))
@@ -131,7 +133,10 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
 def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     """Build the dequantized sum of stored integers, to replace `op`.
 
-    Return None if the input is not quantized, or if the sum may be too large to be exact in f32.
+    The sum of `count` numbers scale * (q - zero) is scale * (sum(q) - count * zero), with a sum in i32.
+
+    Return None if the input is not quantized, if the sum does not start with 0, if the number of elements in a window
+    is dynamic, if the padding is not 0 or is no stored integer, or if the sum may be too large to be exact in f32.
     """
     pad, stored = _pad_and_stored_input(generic)
     if (
@@ -140,6 +145,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
         or any(generic.extents[d] is None for d in generic.reduced_loops)
     ):
         return None
+    # The numbers in a window. Padding with 0.0 becomes padding with the zero point.
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
     if new_ops is None or not 0 < count * stored.most_distance <= EXACT:  # None: the padding is no stored integer
@@ -184,7 +190,8 @@ def _padded(pad: tensor.PadOp, stored: Stored, value: float, stored_value: int) 
 def stored_of(value: SSAValue) -> Stored | None:
     """Return the stored bytes of an f32 tensor that one positive scale and one zero point dequantize.
 
-    Return None for other tensors, and if the stored bytes have another shape or order.
+    Return None for other tensors: the scale is no positive number, the zero point no integer, or the stored bytes have
+    another shape or order than the tensor.
     """
     shape = shape_of(value)
     if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
@@ -194,6 +201,8 @@ def stored_of(value: SSAValue) -> Stored | None:
         real = Tracer(len(shape), recomputes=False).element(value, AffineMap.identity(len(shape)))
     except Unrecognized:
         return None
+    # `real` is a sum of terms factor * element, and an offset, perhaps clamped and rounded. Here it must be a single
+    # term without these, whose factor and offset are the same for all elements.
     if not isinstance(real, Real) or not real.is_affine or len(real.terms) != 1:
         return None
     ((element, factor),) = real.terms
