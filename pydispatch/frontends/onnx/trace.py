@@ -58,7 +58,15 @@ class OnnxTracer:
         operators: Mapping[str, Mapping[str, Conversion]],
         options: ReadOptions,
     ) -> None:
-        """Index the functions of `source`. The class describes the arguments; `external` becomes `external_files`."""
+        """Index the functions of `source`. No operation is emitted before `main` is called.
+
+        Args:
+            builder: Builder of the program.
+            source: The model.
+            external: Files next to the model that have elements of weights.
+            operators: Conversions by domain, then by operator name.
+            options: Input shapes, constants and kernels from the caller.
+        """
         self.builder = builder
         self.source = source
         self.external_files = external
@@ -267,10 +275,13 @@ class OnnxTracer:
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
             )
         self.builder.count_inlined(function.name)
+        # Copies of the body's nodes in which references to attributes are replaced by the attributes of the call, and
+        # inputs that the call omits are removed from the operands.
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | attributes
         present = [(name, x) for name, x in zip(function.input, operands, strict=False) if x is not None]
         omitted = set(function.input) - {name for name, _ in present}
         nodes = [bound_node(node, bound, omitted, self._too_deep) for node in function.node]
+        # Emit them in a scope of their own: a function does not see the values of its caller.
         values = Values(None, nodes)
         for name, operand in present:
             self._define(values, name, operand)

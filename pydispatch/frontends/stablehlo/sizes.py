@@ -15,6 +15,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
 
     A size that JAX does not name is named by one of the sizes that equal it, such as d0_1 for axis 1 of argument 0.
     """
+    # The dynamic sizes as (argument, axis), joined into sets of equal ones by the assertions of the program.
     arguments = entry.body.blocks[0].args
     open_axes = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
               for axis, size in enumerate(shape_of(argument.type)) if size is None]  # fmt: skip
@@ -23,6 +24,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
         if a in equal and b in equal:
             joined, kept = equal[b], equal[a]
             equal = {key: kept if root == joined else root for key, root in equal.items()}
+    # The name of each set, by its representative: one from JAX, else one made of the representative.
     given_names = {equal[key]: name for key, name in _named(entry) if key in equal}
     names: dict[ArgumentAxis, str] = {}
     for key in open_axes:

@@ -124,7 +124,8 @@ class StablehloTracer(trace.MlirTracer):
         """Emit the operations of a block on single elements, and return the values that its terminator passes on.
 
         scalars: emits the operations. arguments: the elements in the place of the block's arguments. Constants become
-        numbers; operations that only reshape return their operand.
+        numbers; operations that only reshape return their operand. A value from outside of the block must be a scalar.
+        Raise CompileError for an operation that is not elementwise.
         """
         if len(arguments) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")

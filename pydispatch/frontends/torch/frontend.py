@@ -71,7 +71,7 @@ def _saved(program: Any, name: str) -> bytes:
 
     name: what the error calls the program.
     """
-    save = sys.modules["torch"].export.save
+    save = sys.modules["torch"].export.save  # imported already, by the caller that exported `program`
     stream = io.BytesIO()
     try:
         try:

@@ -109,6 +109,7 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
             extent = (kernel[d] - 1) * dilations[d] + 1  # elements from the first to the last one of a window
             out = ceil_div(x.shape[2 + d], strides[d])
             total = maximum(0, (out - 1) * strides[d] + extent - x.shape[2 + d])
+            # Half of it on each side; SAME_UPPER has an odd element after the axis, SAME_LOWER before it.
             low[d], high[d] = _halves(total, auto)
     return Window(tuple(strides), tuple(low), tuple(high), tuple(dilations))
 
@@ -230,7 +231,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         if not isinstance(total, Expr) and total < 0:  # a negative pad appends zeros to the result
             low[d], high[d] = 0, total
             continue
-        low[d], high[d] = _halves(total, auto)
+        low[d], high[d] = _halves(total, auto)  # SAME_UPPER has an odd element after the axis, others before it
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
     convolved = convolutions.transposed_convolution(

@@ -105,6 +105,8 @@ def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | No
     call.ignore("output_dtype", "precision")
     axis, block = _axis(call, x, scale)
     saturate = call.flag("saturate", default=True)
+    # Both operands get a shape that broadcasts to x. The two functions differ in their types only: the zero point may
+    # be None.
     return quantize(
         call,
         x,

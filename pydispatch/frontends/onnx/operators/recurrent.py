@@ -192,7 +192,12 @@ def _rnn(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Lower RNN: h = f(W x + R h + bias). The operands are those of `_recurrent`; h is the initial state."""
+    """Lower RNN: in each step, h = f(w x + r h + bias), where f is by default tanh.
+
+    x is [length, batch, inputs], w [directions, hidden, inputs], r [directions, hidden, hidden], `lengths` the length
+    of each sequence, and the operand h the initial state; None stands for zeros. Return h after all steps and after the
+    last one.
+    """
     functions = _activations(call, ["Tanh"], _direction_count(call))
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
@@ -276,8 +281,11 @@ def _gru(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Lower GRU. The gates are in the order update, reset, new state. The operands are those of `_recurrent`; h is the
-    initial state.
+    """Lower GRU, a recurrent cell with an update gate and a reset gate.
+
+    x is [length, batch, inputs], w [directions, 3 * hidden, inputs], r [directions, 3 * hidden, hidden], `lengths` the
+    length of each sequence, and h the initial state; None stands for zeros. The rows of w, r and the bias are in blocks
+    of `hidden` for update gate, reset gate and new state. Return h after all steps and after the last one.
 
     With the attribute `linear_before_reset`, the reset gate scales the product of the old state with the weights of the
     new state. Without it, the reset gate scales the old state before that product.
@@ -358,6 +366,8 @@ class _LstmCell:
             forget_gate = formula(b, lambda v: 1.0 - v, input_gate)
         else:
             forget_gate = self._gate(*forget_part, cell_state, peephole=2)
+        # Input gate i times the candidate g(u + v), u and v its parts from inputs and hidden state, plus forget gate j
+        # times the old cell state s.
         new = formula(b, lambda i, u, v, s, j: i * g(u + v) + j * s, input_gate, *cell_part, cell_state, forget_gate)
         output_gate = self._gate(*output_part, new, peephole=1)
         return [formula(b, lambda o, s: o * k(s), output_gate, new), new]
@@ -378,10 +388,14 @@ def _lstm(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None, state: Tensor | None = None, peepholes: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Lower LSTM. The operands are those of `_recurrent`; h and `state` are the initial hidden and cell states.
+    """Lower LSTM, a recurrent cell with a hidden state and a cell state.
 
-    The gates are in the order input, output, forget, new cell state. `peepholes` [directions, 3 * hidden] are weights
-    of the cell state for the gates input, output and forget, in this order.
+    x is [length, batch, inputs], w [directions, 4 * hidden, inputs], r [directions, 4 * hidden, hidden], `lengths` the
+    length of each sequence; h and `state` are the initial hidden and cell states; None stands for zeros. The rows of w,
+    r and the bias are in blocks of `hidden` for input, output and forget gate and new cell state. `peepholes`
+    [directions, 3 * hidden] are weights of the cell state for the gates input, output and forget, in this order.
+
+    Return the hidden state after all steps, and the last hidden and cell states.
     """
     functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _direction_count(call))
     is_coupled = call.flag("input_forget")

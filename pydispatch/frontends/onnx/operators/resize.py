@@ -142,6 +142,7 @@ def _target_sizes(
         ratios = [int(n) / int(m) for n, m in zip(wanted, old, strict=True)]  # type: ignore[arg-type]
         ratio = min(ratios) if policy == "not_larger" else max(ratios)
         return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
+    # Dynamic sizes: compute the same on vectors of the old and new sizes, and read the rounded sizes back in each call.
     b = call.b
     before, after = (slicing.stack(b, [reductions.size_as(b, n, F32) for n in part], axis=0) for part in (old, wanted))
     quotients = elementwise.binary(b, "div", after, before)

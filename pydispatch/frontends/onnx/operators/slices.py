@@ -180,7 +180,8 @@ def _pad(
         cropped = _crop_dynamic(call, cropped, axis, low, high)
     before, after = ([n if isinstance(n, int) else _at_least_0(n) for n in pair] for pair in (low, high))
     padded = slicing.pad(call.b, cropped, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
-    # n + max(5 - n, 0) - max(n - 5, 0), the size of an axis that is padded to 5, is stated as 5.
+    # State sizes simply: an axis of n with a pad of 5 - n has the size n + max(5 - n, 0) - max(n - 5, 0) after the crop
+    # and the padding, but n + (5 - n) is 5. With HostIntegers, the size of `padded` (`stated` below) remains.
     sizes = zip(padded.shape, x.shape, low, high, strict=True)
     return call.b.as_shape(
         padded,

@@ -105,9 +105,10 @@ def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) 
 
 
 def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Combine updates into tensors at computed positions, by the region of the operation.
+    """Combine updates into tensors at computed positions, by the region of the operation, and return the n tensors.
 
-    operands: n tensors, the coordinates of the slices to update, and the slices for each of the n tensors.
+    operands: n tensors, the coordinates of the slices to update, and the slices for each of the n tensors. Raise
+    CompileError for axes that do not fit them.
     """
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
@@ -123,6 +124,7 @@ def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Resul
             raise tracer.b.fail(f"{update} is no update of {x} at {indices}")
     if not inputs or any(x.rank != inputs[0].rank for x in inputs):
         raise tracer.b.fail("'stablehlo.scatter' takes tensors of one shape, at least one")
+    # unique: the program promises that no two updates have the same position, so that their order does not matter.
     combine, unique = tracer.combination(op.regions[0]), bool(tracer.integer(op, "unique_indices"))
     return scatters.scatter(tracer.b, inputs, indices, updates, axes, combine, unique)
 

@@ -46,8 +46,10 @@ def _pooled(
         builder: The builder.
         tensors: Tensors that are reduced together, such as elements and their indices.
         output_size: Number of windows along each pooled axis.
-        reduce_equal_windows: Reduces an axis that has all elements of a window, and no others.
-        reduce_gathered_windows: Reduces an axis of a window, in which elements may be repeated.
+        reduce_equal_windows: Function(tensors, axis) -> the tensors reduced along `axis`, which has all elements of a
+            window, and no others. The axis remains with size 1.
+        reduce_gathered_windows: Function(tensors, axis, counts) -> the same for an axis whose last elements may be
+            repetitions; the first counts[w] of them [windows, 1] are those of window w.
     """
     pooled = tensors
     for d, out in enumerate(output_size):
@@ -135,7 +137,8 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
 def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
     """Return the largest element of each window and its row-major index in the spatial axes of the input.
 
-    The windows are those of `adaptive_avg_pool`. The row-major index of element [2, 1] of spatial axes [4, 5] is 11.
+    Of `out` windows along an axis of n elements, window o has those from floor(o * n / out) to ceil((o + 1) * n / out),
+    without the end. The row-major index of element [2, 1] of spatial axes [4, 5] is 11.
 
     Of equal elements the first one is chosen, of several NaN the last one.
     """

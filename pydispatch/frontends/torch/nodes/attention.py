@@ -201,6 +201,9 @@ def transformer_encoder_layer(
 
     norm_first: whether the input of attention, and that of the network, is normalized (layer normalization), rather
     than the sums after them. Parameters with 1 and 2 are those of the first and of the second normalization or layer.
+    use_gelu: whether the network applies GELU between its layers, else ReLU. mask: bools, true for keys that a query
+    does not see, or floats that are added to the scores. mask_type: which axes a mask of two axes has, _SOURCE_MASK
+    [queries, keys] or _PADDING_MASK [batch, keys]; None for the former.
     """
     scores_mask = _attention_mask(builder, mask, mask_type)
     heads = _MultiHeadAttention(embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, scores_mask)

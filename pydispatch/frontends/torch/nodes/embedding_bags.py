@@ -93,7 +93,12 @@ def embedding_bag_with_any_padding(
     mode: int = _SUM, sparse: bool = False, per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> tuple[Tensor | Saved, ...]:  # fmt: skip
-    """Return `embedding_bag`. A `padding_idx` below 0 counts from the end of the table: -1 is its last row."""
+    """Return the sum, mean or maximum of the rows in each bag, and what PyTorch saves for gradients, as `embedding_bag`
+    does.
+
+    It differs in `padding_idx` only: here a number below 0 counts from the end of the table, so that -1 is its last
+    row; there it means that no row is padding.
+    """
     if padding_idx is not None and padding_idx < 0:
         rows = weight.shape[0]
         if isinstance(rows, Expr):

@@ -129,7 +129,7 @@ def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, n
         self: Half spectra.
         n: Number of real numbers; None for 2 * (size - 1), the even number whose half spectrum has the axis' size.
         dim: The axis.
-        norm: Scaling, a key of `_SCALES`; the default divides by n.
+        norm: Divisor of the result: n for None or "backward", sqrt(n) for "ortho", 1 for "forward".
     """
     axis = shapes.axis_of(builder, dim, self.rank)
     size = self.shape[axis]

@@ -197,7 +197,7 @@ def scatter(
         index: Position along `dim` of each update.
         src: An update for each element of `index`, or a number for all. A tensor may be larger than `index`: its
             leading elements along each axis are used.
-        reduce: How old and new elements are combined, a key of _REDUCTIONS; None to replace.
+        reduce: How old and new elements are combined: "add", "multiply" or another key of _REDUCTIONS; None to replace.
     """
     if not self.rank:  # as for a vector of one element
         updated = scatter(
@@ -250,8 +250,9 @@ def _scatter_reduced(
 ) -> Tensor:
     """Return x with the elements of `source` combined into it at positions along an axis.
 
-    positions: indices along the axis, with the shape of `source`. reduce: "mean" or a key of _REDUCTIONS. Without
-    `include_self`, elements of x at these positions do not contribute: they are first replaced by the identity.
+    positions: indices along the axis, with the shape of `source`. reduce: "mean", "sum", "prod", "amax", "amin" or
+    another key of _REDUCTIONS. Without `include_self`, elements of x at these positions do not contribute: they are
+    first replaced by the identity, such as 0 for a sum. A mean is the sum divided by the number of its summands.
     """
     name = "add" if reduce == "mean" else _REDUCTIONS.get(reduce)
     if name is None:
@@ -263,6 +264,7 @@ def _scatter_reduced(
     combined = assignment.put_along(builder, initial, positions, source, axis, name)
     if reduce != "mean":
         return combined
+    # Number of summands of each element of the result: its own one, and 1 for each update.
     counts = shapes.full(builder, 1 if include_self else 0, x.shape, I64)
     counts = assignment.put_along(
         builder, counts, positions, shapes.full(builder, 1, positions.shape, I64), axis, "add"
@@ -309,7 +311,8 @@ def index_reduce(
 ) -> Tensor:
     """Combine slices of `source` with the slices of `self` at indices along an axis.
 
-    reduce, include_self: as for `scatter_reduce`.
+    reduce: how they are combined, "mean", "prod", "amax" or "amin". include_self: whether the old slice of `self` is
+    combined too; otherwise the combined slices of `source` replace it.
     """
     if not self.rank:  # as for a vector of one element
         x, at, updates = (shapes.reshape(builder, v, [-1]) for v in (self, index, source))

@@ -125,13 +125,13 @@ def svdvals(builder: Builder, A: Tensor, *, driver: str | None = None) -> Tensor
 def pinv(
     builder: Builder, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
-    """Return the pseudoinverses [..., n, m]. Singular values that do not exceed `_singular_value_cutoff` count as 0.
+    """Return the pseudoinverses [..., n, m]. Singular values up to max(atol, rtol * largest singular value) count as 0.
 
     Args:
         builder: The builder.
         self: Matrices [..., m, n].
         atol: Absolute tolerance; None for 0.
-        rtol: Tolerance relative to the largest singular value; for None see `_singular_value_cutoff`.
+        rtol: Tolerance relative to the largest singular value; None for eps * max(m, n), or for 0 if atol is above 0.
         hermitian: The matrices are symmetric or Hermitian; only their lower triangles are read.
     """
     if hermitian:

@@ -166,8 +166,10 @@ def _normalize_by_batch(
     builder: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
-    """Normalize each channel (axis 1) of x by the mean and variance of the batch. Return the result and the updated
-    running statistics.
+    """Normalize each channel (axis 1) of x by the mean and variance of the batch.
+
+    Return (normalized x, mean, 1 / sqrt(variance + eps)), of which PyTorch saves the last two for gradients; and the
+    updated running mean and variance.
 
     momentum: weight of the batch in the update. running: the running mean and variance; None, as its update, for one
     that is not tracked.
@@ -200,7 +202,8 @@ def _batch_norm(
     """Normalize each channel: in training by the statistics of the batch, with an in-place update of the running
     statistics, else by the running statistics.
 
-    momentum: weight of the batch in the updated running statistics.
+    Return the result, and the mean and inverse deviation of the batch that PyTorch saves for gradients; outside of
+    training these two are empty. momentum: weight of the batch in the updated running statistics.
     """
     memory = (running_mean, running_var)
     if not training:

@@ -78,6 +78,7 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
         share = formula(builder, lambda g, n: g / n, grad, reductions.size_as(builder, window_size, grad.dtype))
         gradient = shapes.broadcast_to(builder, shapes.expand_dims(builder, share, [axis + 1]), shape)
         return shapes.reshape(builder, gradient, [*grad.shape[:axis], size, *grad.shape[axis + 1 :]])
+    # The weights are [size, out]. The product over the windows has the elements as its last axis, which is moved back.
     gradient = products.dot_general(
         builder, grad, _adaptive_mean_weights(builder, size, out, grad.dtype), batch=[], contracted=[(axis, 1)]
     )
@@ -87,9 +88,9 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
 def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
     """Return the weight of each of `size` elements in each of `out` means of adaptive pooling, [size, out].
 
-    Adaptive pooling has a stated number of windows; see `_adaptive_mean_gradient` for their bounds. For example, the 3
-    windows of 5 elements are [0, 2), [1, 4) and [3, 5), and the rows of the result are [1/2, 0, 0], [1/2, 1/3, 0],
-    [0, 1/3, 0], [0, 1/3, 1/2] and [0, 0, 1/2].
+    Adaptive pooling has a stated number of windows: window o has the elements from floor(o * size / out) to
+    ceil((o + 1) * size / out), exclusive. For example, the 3 windows of 5 elements are [0, 2), [1, 4) and [3, 5), and
+    the rows of the result are [1/2, 0, 0], [1/2, 1/3, 0], [0, 1/3, 0], [0, 1/3, 1/2] and [0, 0, 1/2].
     """
     column = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 

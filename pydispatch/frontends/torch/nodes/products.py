@@ -78,6 +78,7 @@ def scaled_mm(
     `use_fast_accum` has no effect.
     """
     rows, columns = self.shape[0], mat2.shape[1]
+    # A scale of two axes has along each the full size or 1; one of no axes, or of one axis of size 1, is one number.
     for name, scale, full_shape in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
         allowed = full_shape if scale.rank == 2 else (1,) * min(scale.rank, 2)
         fits = len(allowed) == scale.rank and all(n in (1, m) for n, m in zip(scale.shape, allowed, strict=True))
