@@ -107,6 +107,10 @@ def internal_error(error: BaseException, node: str = "", location: Location | No
         node: Description of the node of a model that was read; "" for the operation that the innermost frame
             processed, if there is one.
         location: Location of the node; None if it is not known.
+
+    Returns:
+        An error with the text "KeyError: 'x', while compiling 'linalg.generic' at f.mlir:3:8", then the line with a
+        caret, the operation, and a request to report it.
     """
     text = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
     op = None if node else _operation(error)

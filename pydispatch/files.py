@@ -33,6 +33,9 @@ _PIECE_BYTES = 1 << 20
 def path_of(what: str, source: Any, expected: str) -> str:
     """Return a path as text. Raise InvalidArgumentError for other types and for invalid paths.
 
+    A path is a str or an os.PathLike object. It is invalid if it is empty, has a NUL character, or cannot be converted
+    to bytes of this system's file names.
+
     Args:
         what: Name of the parameter, with which messages begin.
         source: The argument.

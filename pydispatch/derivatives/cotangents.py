@@ -69,6 +69,7 @@ class Cotangents:
         Raises:
             CompileError: An operation that depends on an input, and that results depend on, has no rule.
         """
+        # Mark the float values that depend on an input (`active`): only these get cotangents.
         for op in ops:
             # A loop or a branch depends on the values that operations in its regions use.
             if any(operand in self.active for inner in op.walk() for operand in inner.operands):

@@ -232,7 +232,11 @@ class Bounds:
 
         A convolution of %n outputs with 3 taps has the index d0 + d1 of its input, for loops of %n and 3 iterations.
         The largest index, (%n - 1) + 2, must be less than the input's size, unless %n is 0.
+
+        The requirement is an assertion that the host checks before the dispatch. `window.loops` are the numbers of
+        iterations, and `window.whole` is the number of elements of the axis.
         """
+        # The sizes as integers or values, and those that the index depends on.
         loops = [None if n is None else self.sizes.resolve(n) for n in window.loops]
         whole, index = self.sizes.resolve(window.whole), window.index
         used = [loops[d.position] for d in index.dfs() if isinstance(d, AffineDimExpr)]
@@ -242,13 +246,13 @@ class Bounds:
         dynamic_loops = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
         if any(isinstance(n, int) and n < 1 for n in loops):
             return  # the loop has no iterations: no element is read
-        # The range of the index must be inside the axis. An index without an exact range is clamped by the kernel, so
-        # that only an element 0 is required.
+        # Emit `0 <= low and high < whole`, for the least and the largest index. An index without an exact range is
+        # clamped by the kernel, so that only an element 0 is required.
         low, high = self._index_range(index, loops) if has_exact_bounds(index) else (0, 0)
         holds = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):
             holds = self._put(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]
-        if dynamic_loops:  # the requirement also holds if a loop has no iterations
+        if dynamic_loops:  # ... or a loop has no iterations: the minimum of their numbers is 0
             shortest = self._term(dynamic_loops[0])
             for n in dynamic_loops[1:]:
                 shortest = self._minimum(shortest, self._term(n))
@@ -258,6 +262,7 @@ class Bounds:
     def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an index expression, whose range is exact (`has_exact_bounds`).
 
+        They are integers as far as all sizes are static, else values of operations that are emitted here.
         d0 * 2 + d1 with loops of 5 and 3 iterations has the range (0, 10). A loop without iterations has no index: then
         the returned range means nothing.
 

@@ -87,9 +87,10 @@ class Grid:
 
 
 def open_grid(region: flow.DispatchRegionOp) -> Grid:
-    """Inline the body of a region with the attribute GRID (its body reads the workgroup id), and return its grid.
+    """Inline the body of a region with the attribute GRID (its body reads the workgroup id) into the host's block.
 
-    The grid is the number of workgroups along x, y and z, which the region `count` computes:
+    Return a `Grid`: the inlined operations, the region that computes the number of workgroups along x, y and z, and the
+    host values that this region takes. So
 
         %r = flow.dispatch.region -> (tensor<8xf32>) {
           %i = flow.dispatch.workgroup.id[0]
@@ -147,11 +148,11 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
         first: The operation before which the barrier is inserted.
     """
     insertion = _first_insertion(value, members)
-    if insertion is None:
+    if insertion is None:  # the result is computed without insertions: no tensor is updated
         return
     operand = destination_operand(insertion)
     assert operand is not None
-    updated = insertion.operands[operand]
+    updated = insertion.operands[operand]  # the tensor that the first insertion updates: %t in the example
     if isinstance(updated.owner, Operation) and updated.owner in members:
         if updated.owner.name != "tensor.empty":
             raise CompileError(

@@ -135,7 +135,12 @@ class Outline:
         self.size_arguments = list(size_arguments)
 
     def build(self) -> flow.ExecutableOp:
-        """Move the group into a new executable, replace it by `dispatch`, and return the executable."""
+        """Move the group into a new executable, replace it by `dispatch`, and return the executable.
+
+        The dispatch takes the position of the last operation of the group. A result that the function computes by
+        updating an argument is tied to it.
+        """
+        # The function, and the dispatch of it.
         host = self._host_values()
         block, following = self.last.parent, self.last.next_op
         assert block is not None
@@ -146,6 +151,8 @@ class Outline:
             block.add_op(dispatch)
         else:
             block.insert_op_before(dispatch, following)
+        # Readers of the outputs in the host read the results of the dispatch. Inside of the function, the moved
+        # operations and the new terminator still use the outputs themselves.
         moved.add(function.body.block.last_op)  # type: ignore[arg-type]
         for output, result in zip(self.outputs, dispatch.results, strict=True):
             result.name_hint = output.name_hint
@@ -154,6 +161,7 @@ class Outline:
         if any(argument is not None for argument in tied):
             ordinals = [-1 if argument is None else argument for argument in tied]
             dispatch.properties["tied_operands"] = DenseArrayBase.from_list(i64, ordinals)
+        # The executable: an export, with the grid if the program states one, and a module with the function.
         export = flow.ExecutableExportOp.create(
             properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
             regions=[Region() if self.grid is None else self.grid.count],
@@ -172,6 +180,7 @@ class Outline:
         types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.size_arguments)]
         body = Block(arg_types=types)
         mapping = self._map_to_arguments(body)
+        # Move the operations. In them and in their regions, values from outside become those of the function.
         for op in self.group:
             op.detach()
             for inner in walk(op):

@@ -110,14 +110,17 @@ def _may_execute_after(user: Operation, op: Operation, value: SSAValue) -> bool:
     if user is op and isinstance(value.owner, Operation) and value.owner.name == "tensor.empty":
         return False
     defining_block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-    before: Operation | None = op  # `op`, or the operation around it, in each of the blocks around `op`
+    # Climb from `op` to the operations around it, `before`, up to the block that defines the tensor. In each block,
+    # compare `before` with `after`, the operation that is or contains the user.
+    before: Operation | None = op
     while before is not None and before.parent is not None:
         after = before.parent.find_ancestor_op_in_block(user)
         if after is not None and before.is_before_in_block(after):
             return True
-        if before.parent is defining_block:
+        if before.parent is defining_block:  # the loops further out define another instance in each iteration
             return False
         before = before.parent_op()
+        # A loop that contains both: the user may execute in the next iteration.
         if before is not None and before.name not in EXECUTED_ONCE and before.is_ancestor(user):
             return True
     return False

@@ -305,7 +305,7 @@ def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute]
 def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAValue:
     """Emit the index of each row that an update overwrites, -1 for a row that it ignores, and return the i64 tensor.
 
-    The index counts rows in row-major order of the leading dimensions: row (2, 3) of [4, 5, ...] has index 13. A row is
+    A row is all elements with the same indices in the first `rows.depth` dimensions of the tensor `type_`. The index counts rows in row-major order of the leading dimensions: row (2, 3) of [4, 5, ...] has index 13. A row is
     ignored if the update does not write it, or if it is out of bounds.
     """
     sizes = shape_of(type_)[: rows.depth]
@@ -314,6 +314,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
     body = LoopBody([i64])
     coordinates, inside = rows.coordinates(body, [body.add(IndexOp(d)) for d in range(rank)])
     row = body.index(0)
+    # A row is inside if its coordinates are in bounds and the update writes it: None if it writes all rows.
     for coordinate, size in zip(coordinates, sizes, strict=True):
         is_in = body.both(body.less(body.index(-1), coordinate), body.less(coordinate, body.index(size)))
         inside = is_in if inside is None else body.both(inside, is_in)

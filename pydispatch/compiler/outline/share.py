@@ -27,19 +27,21 @@ SHARED = "dispatches"
 def share_executables(
     module: ModuleOp, reports: Sequence[FusionReport], targets: Sequence[ExecutableTargetAttr]
 ) -> None:
-    """Merge the executables of the dispatches that `reports` list if all `targets` support that.
+    """Merge the executables of the dispatches that `reports` list if all `targets` support that; else do nothing.
 
-    Dispatches, and the entries of `reports`, then have the new names.
+    The merged executable has the exports of all. Dispatches, and the entries of `reports`, then name it instead.
 
     The alignment of bindings is per executable, so that executables for 4-byte and 8-byte elements are not merged.
     """
     if not all(require_backend(target).shares_executables for target in targets):
         return
+    # The executables that dispatch formation has created, by the alignment of their bindings in bytes.
     formed = {entry.executable for report in reports for entry in report.dispatches}
     by_alignment: dict[int, list[flow.ExecutableOp]] = {}
     for op in module.body.block.ops:
         if isinstance(op, flow.ExecutableOp) and op.sym_name.data in formed:
             by_alignment.setdefault(_alignment(op), []).append(op)
+    # Merge those of each alignment, under a name that no other symbol of the module has.
     names = {symbol_name(op) for op in module.body.block.ops if "sym_name" in op.properties}
     new_names: dict[str, str] = {}
     for executables in by_alignment.values():

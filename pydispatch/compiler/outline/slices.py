@@ -143,7 +143,11 @@ class KernelBody(ABC):
                 self._copy(op)
 
     def _copy(self, op: Operation) -> None:
-        """Translate an operation on scalars, including its regions. Raises CompileError for operations on tensors."""
+        """Copy an operation on scalars, including its regions, into the kernel, and map its results to the new ones.
+
+        Raises CompileError for operations on tensors, and for a loop that reads a slice which was loaded before the
+        loop, if the loop overwrites this slice.
+        """
         if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
             raise self.error(
                 f"'{op.name}' on tensors is not understood inside a dispatch",
@@ -188,8 +192,9 @@ class KernelBody(ABC):
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
         """Return the size in dimension `axis` of any tensor of the body, as an index of the kernel.
 
-        Raises CompileError if the operation that defines the tensor does not state it: a slice that drops dimensions,
-        or an operation that is not supported.
+        A dynamic size is stated by the operation that defines the tensor: a slice, a load or a `tensor.empty` by its
+        own sizes; an insertion or a microkernel by its destination, whose sizes the result has. Raises CompileError if
+        it is not stated: for a slice that drops dimensions, or an operation that is not supported.
         """
         assert isinstance(value.type, TensorType)
         size = value.type.get_shape()[axis]
@@ -235,6 +240,10 @@ class KernelBody(ABC):
 
     def to_write(self, value: SSAValue) -> SSAValue:
         """Return the memref that an operation overwrites if the tensor is its destination.
+
+        It is the binding of a tensor from outside, the memory of a tensor.empty (that of the result it becomes part
+        of), or a view of the memory that a slice was taken from. The result of an insertion or a microkernel has the
+        memory of its destination.
 
         Raises CompileError unless the tensor is from outside, an extracted or loaded slice, a tensor.empty, or the
         result of an insertion or microkernel.

@@ -168,7 +168,8 @@ def machine_of(target: Target) -> Machine:
 
         cpu = "x86-64-v3", features = ("+pclmul", "-fma"), tune = "haswell"
 
-    and `has` is the features of x86-64-v3 and of every x86-64 CPU, with pclmul and without fma.
+    and `has`, all features that code may use, is those of x86-64-v3 and of every x86-64 CPU, with pclmul and without
+    fma. `requires` is the part of `has` that the runtime checks before it loads the code.
 
     Raises CompileError for an unknown architecture or CPU, or a feature that is not spelled as "+name" or "-name".
     """
@@ -271,6 +272,8 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
         # Features that some CPU of the table has: all others are left out, since the runtime cannot detect them.
         detected = _with_implied(_words(*features_by_cpu.values()))
         return "generic", enabled & detected - BASELINE[arch], name
+    # The level with the most features of those that the machine supports, and the features that the runtime can detect
+    # and the level lacks.
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
     own = (enabled & _DETECTED_X86) - LEVELS[level]
     # Of unknown names, LLVM assumes the timings of old CPUs.

@@ -75,6 +75,12 @@ def select_targets(
         features: LLVM features ("+avx2,+fma") that are added to every CPU target.
         is_single: Whether a target that states no CPU gets generic code alone. Otherwise it gets a variant for each of
             `default_cpus`. Has no effect with `cpu` or `features`.
+
+    Returns:
+        The targets in order, without repetitions: with `cpu`, one for each of the CPUs.
+
+    Raises:
+        CompileError: A target or CPU name is not known, or a named CPU has an architecture that is not compiled for.
     """
     own = module.attributes.get("hal.device.targets")
     stated = [] if own is None else executable_targets(own)

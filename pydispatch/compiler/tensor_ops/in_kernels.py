@@ -43,8 +43,9 @@ def sizes_of(elements: Elements, value: SSAValue) -> list[Index]:
 def _dynamic_size(elements: Elements, value: SSAValue, axis: int) -> Index:
     """Return the dynamic size of a tensor along `axis`, as a value of the kernel.
 
-    A `flow.dispatch.tie_shape` states the sizes of an argument; the rule of an operation returns those of its results.
-    Raises CompileError if the size is not stated.
+    The sizes of an argument are the operands of the `flow.dispatch.tie_shape` that takes it. Those of an operation's
+    result are computed by its rule, the `TensorOp` that implements the operation in kernels. Raises CompileError if
+    neither states the size.
     """
     if not isinstance(value, OpResult):
         for use in value.uses:

@@ -18,7 +18,9 @@ ELEMENTWISE = ""
 
 @cache
 def rules_by_name() -> dict[str, TensorOp]:
-    """Return every rule, also those of extensions, by the name of its operation.
+    """Return every rule, also those of extensions, by the name of its operation, such as "tensor.concat".
+
+    A rule is an instance of a `TensorOp` class: it emits the code that computes an element of the operation's result.
 
     The rule for all elementwise operations without one of their own is under ELEMENTWISE.
 

@@ -108,7 +108,12 @@ def producer(data: bytes) -> str:
 
 
 def _identification(bits: _Bits, width: int) -> str:
-    """Return the string of the identification block; '' if it has none.
+    """Return the string of the identification block, the name of the producer such as "LLVM19.1.0"; '' if it has none.
+
+    Each entry of a block of LLVM's bitstream begins with an id: the end of the block, the begin of an inner block, the
+    definition of an abbreviation, a record without one, or a record of one of the abbreviations defined before.
+
+    Raises BitcodeError for an inner block, and for an abbreviation that is not defined.
 
     bits: positioned after the head of the block. width: number of bits of an abbreviation id in this block.
     """
@@ -124,7 +129,7 @@ def _identification(bits: _Bits, width: int) -> str:
             continue
         if abbreviation_id == _UNABBREVIATED:
             code, count = bits.vbr(6), bits.vbr(6)
-            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]  # the bound is explained in `_record`
+            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]  # a broken count takes no time
         else:
             index = abbreviation_id - _FIRST_ABBREVIATION
             if index >= len(abbreviations):

@@ -66,8 +66,11 @@ def _load(key: str, kind: str) -> bytes | None:
 def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
     """Cache `data`. The entry is valid as long as `files` are unchanged, and there is no file at the paths `missed`.
 
+    An entry begins with a line of JSON, which maps each of these paths to the digest of the file, null for no file.
+    Nothing is stored, without an error, if the cache cannot be written: it only saves time.
+
     Args:
-        key: A `digest`, which `load` is passed.
+        key: A `digest` of all that the data depends on besides files; `load` finds the entry by it.
         data: The bytes to cache.
         files: Paths of the files that the data depends on.
         missed: Paths at which no file was found.

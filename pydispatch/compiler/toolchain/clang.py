@@ -125,7 +125,16 @@ def _run_clang(
 
 
 def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
-    """Return clang's flags that select a target. Arguments and errors are those of `compile_c`."""
+    """Return clang's flags that select a target: ["--target=...", "-nostdlibinc", "-march=...", ...].
+
+    Args:
+        arch: One of ARCHES or GPU_ARCHES.
+        cpu: An LLVM CPU name; "generic" or "" for any CPU of the architecture.
+        features: LLVM names with a sign, such as "+avx2".
+
+    Raises:
+        ValueError: The arch is unknown, the cpu is "native", or a feature has no sign.
+    """
     require(arch, (*ARCHES, *GPU_ARCHES), "arch")
     if cpu == "native":
         raise ValueError("cpu 'native' must be resolved to a CPU name and features before compiling")

@@ -69,7 +69,16 @@ def link_with_lld(
 ) -> bytes:
     """Link with ld.lld instead of the built-in linker, and return the embedded ELF.
 
-    `lld` is the linker; the other arguments and the errors are those of `link_own`.
+    Args:
+        lld: The linker.
+        objects: Pairs of a label for messages, and the bytes of an ELF object or an archive of objects.
+        lazy: Such pairs of objects that are linked only if they define a symbol that is still missing.
+        exports: Symbols that the shared object exports.
+        arch: Architecture of the objects.
+
+    Raises:
+        UndefinedSymbolsError: No object defines a symbol.
+        ToolchainError: lld fails for another reason.
     """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         names: dict[str, str] = {}  # path in the scratch folder → label of the object

@@ -285,6 +285,9 @@ class LlvmModule:
             promote_memory: Whether memory that a loop reads and writes at one address becomes a register. Without this,
                 the pipeline takes a sixth less time for matrix products in register blocks, whose sums are in registers
                 from the start.
+
+        Raises:
+            CompileError: Code writes a variable of a linked file, which workgroups on a CPU would share.
         """
         self._effort = effort
         machine = target_machine(self.machine)

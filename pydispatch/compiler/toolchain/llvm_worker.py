@@ -34,13 +34,17 @@ end:
 
 
 def main() -> None:
-    """Serve requests until the parent closes the pipe."""
+    """Serve requests from standard input until the parent closes the pipe, and then end the process.
+
+    The first message on standard output describes this process; each later one is the answer to a request.
+    """
     os.environ[PROCESSES_VARIABLE] = "0"  # jobs run in this process, which starts no others
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         # An assertion of LLVM aborts the process, which would write a core file.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The pipes to the parent, by descriptors of their own.
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # text that jobs print goes to standard error, not between the answers

@@ -346,6 +346,9 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
         arch: Architecture of the target.
         query: Symbol that it must export: the function that returns its kernels.
         file: The user's object; None for a file that the compiler linked.
+
+    Raises:
+        CompileError: The file is none of that, is for another architecture, or does not export `query`.
     """
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)

@@ -191,8 +191,8 @@ class Process:
     def _answer(self) -> Any:
         """Read the next message of the process, and return its result or raise its error.
 
-        The message is ("ok", result), an error as `llvm_worker.Worker.answer` returns it, or the first message, which
-        may also be ("missing", name of a package).
+        The message is ("ok", result), ("refused", text, note), ("memory", text), or ("error", traceback) for any other
+        exception. The first message of the process may also be ("missing", name of a package).
 
         Raises:
             Died: The process has ended, or lacks memory.

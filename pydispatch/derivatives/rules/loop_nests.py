@@ -107,6 +107,7 @@ class LoopNest:
 
         The body of a sum of products, `^bb0(a, b, so_far): p = a * b; s = so_far + p; yield s`, has the combiner `s`,
         the operation that computes the yielded value, and the other operation `p`. It may read a and b, not `so_far`.
+        A nest whose loops are all parallel has no combiners.
         """
         assert isinstance(op, linalg.GenericOp)
         self.cotangents, self.op = cotangents, op

@@ -15,10 +15,12 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
     """Add to the cotangent of each sorted tensor that of its result, moved back to the positions before the sort.
 
     The sort does not state these positions. So the tensors are sorted once more together with a tensor of the positions
-    along the axis, which the comparison ignores.
+    along the axis, which the comparison ignores. For x = [5, 3, 4], it becomes [1, 2, 0]: result 0 was at position 1.
+    With the cotangent [a, b, c] of the sorted tensor, x has [c, a, b].
     """
     assert isinstance(op, SortOp)
     trace, axis = cotangents.trace, op.dimension.value.data
+    # Sort again, with the positions as a further tensor.
     shape = cotangents.program_tensor(op.results[0]).shape
     numbered = trace.value(shapes.iota(trace, shape, axis, I64))
     body = op.body.clone()
@@ -31,9 +33,10 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
         properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(operands)])},
     )  # fmt: skip
     positions = trace.wrap(I64, shape, trace.add(again).results[-1])
+    # Move the cotangents to the positions before the sort.
     for source, result in zip(sources, op.results, strict=True):
         cotangent = cotangents.of(result)
-        if cotangent is not None:
+        if cotangent is not None:  # None: the program's result does not depend on this one
             moved = assignment.put_along(trace, cotangents.zeros(source), positions, cotangent, axis)
             cotangents.add(source, moved)
 

@@ -31,7 +31,8 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     slices, x = op.inputs[0], op.outputs[0]
     indices, of_result = cotangents.program_tensor(op.inputs[1]), cotangents.of(op.results[0])
     assert of_result is not None
-    depth = indices.shape[-1]  # number of indexed axes of x, which are its first ones
+    # Whether slices are added (`is_sum`) or replace elements (`replaces`); anything else is refused.
+    depth = indices.shape[-1]  # number of indexed axes of x, which are its first ones; a dynamic one is refused
     # The body computes the new element of x from that of a slice (`new`) and the one before (`old`).
     new, old = op.body.block.args
     *body, end = op.body.block.ops

@@ -250,7 +250,9 @@ class Artifact:
         """Yield the bytes of the .pdx file, a ZIP archive, in chunks.
 
         The checksums of all members are computed before the first chunk: a member's header states it before the data.
+        A chunk is a header, a part of a member's content (not copied), or the table of contents at the end.
         """
+        # The names, sizes and checksums of all members.
         entries, members = [], []
         for name in self.members:
             parts = self._content_of(name)
@@ -259,6 +261,7 @@ class Artifact:
                 crc = crc32(part, crc)
             entries.append(ArchiveEntry(name, sum(part.nbytes for part in parts), crc))
             members.append(parts)
+        # The header before each content, padded so that the content is aligned, and the directory at the end.
         plan = layout(entries)
         for (_, header), parts in zip(plan.headers, members, strict=True):
             yield header

@@ -162,8 +162,13 @@ def c_declaration(
         };
         int32_t f(void* params, void* context, void* reserved);  // 0 is success
 
-    Several results are a nested structure `results`, as in `layout`. The source needs <stdbool.h>, <stddef.h> and
-    <stdint.h>. For the parameters see `layout`. Raises ValueError for a type that C lacks.
+    Several results are members r0, r1, ... of a nested structure `results`. Without members, `params` is NULL. The
+    source needs <stdbool.h>, <stddef.h> and <stdint.h>. Raises ValueError for a type that C lacks.
+
+    Args:
+        symbol: Name of the function. Characters that C does not allow in names are replaced.
+        results, arguments: MLIR types, keys of SCALARS.
+        fields: Data that the runtime adds, keys of FIELDS, such as "processor_id".
     """
     name = c_identifier(symbol)
     params = layout(results, arguments, fields)

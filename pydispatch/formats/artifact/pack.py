@@ -123,6 +123,9 @@ def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
 def _end(count: int, offset: int, size: int) -> bytes:
     """Return the end record of a ZIP archive, after ZIP64 records if a number does not fit in its field.
 
+    The end record has fields of 16 and 32 bits. A field with all bits set refers readers to the ZIP64 end record, which
+    has the numbers in 64 bits. Readers find that by its locator, just before the end record.
+
     Args:
         count: Number of members.
         offset: Offset of the central directory in the archive.
@@ -131,12 +134,14 @@ def _end(count: int, offset: int, size: int) -> bytes:
     records = b""  # the ZIP64 end record, and its locator
     disk, disk_count = 0, 1  # the archive is one file
     if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
+        # The ZIP64 end record, which begins at `offset + size`, after the central directory; and its locator.
         record_bytes = 44  # of the ZIP64 end record, without its signature and this field
         version = _UNIX | _ZIP64_VERSION
         records += b"PK\x06\x06" + struct.pack(
             "<QHHIIQQQQ", record_bytes, version, _ZIP64_VERSION, disk, disk, count, count, size, offset
         )
         records += b"PK\x06\x07" + struct.pack("<IQI", disk, offset + size, disk_count)
+    # The end record.
     narrow, comment_bytes = min(count, _FULL16), 0
     fields = struct.pack(
         "<HHHHIIH", disk, disk, narrow, narrow, min(size, _FULL32), min(offset, _FULL32), comment_bytes

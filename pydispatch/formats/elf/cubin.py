@@ -116,7 +116,12 @@ def _functions(elf: ElfFile, kernels: bool) -> list[str]:
 
 
 def _read_entry(elf: ElfFile, name: str) -> CubinEntry:
-    """Read the parameter sizes and block size limits of a kernel from its section .nv.info."""
+    """Read the parameter sizes and block size limits of a kernel from its section .nv.info.
+
+    The section is a sequence of attributes: a byte for the format, a byte that names the attribute, and two bytes that
+    are the value, or in the format _SIZED the number of bytes of the value that follows. A kernel without the section
+    has no parameters and no limits. Raises ElfError for an attribute that is cut off.
+    """
     sizes: dict[int, int] = {}  # by the index of the parameter: attributes have any order
     threads: dict[int, tuple[int, int, int]] = {}  # _MAX_THREADS or _REQUIRED_THREADS → threads in x, y and z
     section = elf.section_named(f".nv.info.{name}")

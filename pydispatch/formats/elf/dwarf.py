@@ -157,7 +157,8 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
 
     In DWARF, the type of `const float *p` is a chain of entries, each of which refers to the next one: a pointer type,
     a const type, and the base type float. The result is DebugParameter("p", "f32", is_pointer=True, is_constant=True).
-    The type is "" for void, structures and pointers to pointers. Raises KeyError for a type in another unit.
+    The type is "" for void, structures and pointers to pointers. Raises KeyError for a type in another unit, and
+    ValueError for a chain without an end, as a broken file may have.
 
     Args:
         name: Name of the parameter.

@@ -173,6 +173,8 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
         raise InvalidArgumentError("nothing to join: expected at least one ELF file")
     if len(files) > MAX_RECORDS:
         raise InvalidArgumentError(f"{len(files)} files to join; a FatELF file has room for {MAX_RECORDS}")
+    # The records (`table`) and the ELF files (`body`), which begin at `start`. The key of a record is what the loader
+    # compares with the machine.
     taken: dict[tuple[int, int, int, int], str] = {}  # key of a record → name and target of its file
     start = _round_up(_HEADER.size + _RECORD.size * len(files))  # of the first file
     offset = start  # of the next file

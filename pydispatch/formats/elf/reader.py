@@ -210,7 +210,8 @@ class ElfFile:
         self._sections_at, count, names = header.sections_at, header.section_count, header.names_section
         self.abi_version = self.data[8]
         self._section_count, self._names = count, names
-        if (self._sections_at and count == 0) or names == _EXTENDED:  # numbers too large for the header: in section 0
+        # A count or index too large for its field of 16 bits is stored in the header of section 0 instead.
+        if (self._sections_at and count == 0) or names == _EXTENDED:
             first = self._read_section(0)
             self._section_count = count or first.size
             self._names = first.link if names == _EXTENDED else names

@@ -47,7 +47,16 @@ class ProcedureText:
         return self.pool_words(at + 1, record_count * width)
 
     def render(self, record: ProcedureRecord) -> list[str]:
-        """Return the lines of a procedure: signature, slots, steps."""
+        """Return the lines of a procedure: signature, arguments, slots, steps.
+
+        Slots, named s0, s1, ..., are the variables of a procedure. Steps that others jump to begin with their index:
+
+            procedure public @f (f32[?]) -> (f32[?])
+              argument 0 x: ?xf32 in s0
+              s0: rank 1 f32
+              0:   s1 = run ...
+        """
+        # The signature, the arguments and the slots.
         program, string = self.program, self.program.string
         self.pool = program.words_at(record.pool, record.pool_count)
         visibility, name = "public" if record.flags & IS_PUBLIC else "private", string(record.name, record.name_length)
@@ -58,6 +67,7 @@ class ProcedureText:
             lines.append(f"  argument {i} {string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)} in s{a.target}")
         for i, s in enumerate(program.records(record.slots, record.slot_count, SlotRecord)):
             lines.append(f"  s{i}: {'scalar' if s.is_scalar else f'rank {s.rank}'} {dtype_name(s.dtype)}")
+        # The steps. Operands of a jump or branch are indices of steps: a JUMP has one, a BRANCH two after its slot.
         jump_targets = set()
         steps = program.records(record.steps, record.step_count, StepRecord)
         for step in steps:

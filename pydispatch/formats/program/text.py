@@ -43,7 +43,11 @@ class ProgramText(Records):
     """Printer of a host program."""
 
     def render(self) -> str:
-        """Return the text of the whole program, table by table."""
+        """Return the text of the whole program, table by table.
+
+        Executables with their exports, queries of the device, constants, globals, checks, host commands, functions,
+        procedures, and last the procedures that initialize globals when the program is loaded.
+        """
         lines = [*self.executable_lines(), *self.query_lines(), *self.constant_lines()]
         for i, g in enumerate(self.table(Table.GLOBALS, GlobalRecord)):
             lines.append(f"global {i} " + self.global_text(g))
@@ -216,7 +220,8 @@ class ProgramText(Records):
     def _function_chains(self, record: FunctionRecord) -> list[list[str]]:
         """Return the names of the exports of each chain of one function, such as [["@scale", "@add"]], in order.
 
-        A chain is a tile-fused dispatch sequence, see `chains`. Dispatches that are in no chain are left out.
+        A chain is a sequence of dispatches that run alternately, a tile of the data at a time, so that intermediate
+        results stay in the cache. Dispatches that are in no chain are left out.
         """
         exports = [f"@{self.string(x.name, x.name_length)}" for x in self.table(Table.EXPORTS, ExportRecord)]
         pool = self.words_at(record.pool, record.pool_count)

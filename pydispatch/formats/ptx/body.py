@@ -62,7 +62,11 @@ class FunctionReader(Operands):
         self.tables: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> None:
-        """Parse the body from its `{` to its `}`."""
+        """Parse the body from its `{` to its `}`.
+
+        Instructions and labels are appended to `items`, declarations to the registers and variables of the reader.
+        Raises ArtifactError for text that is no body, at the token where the error is.
+        """
         cursor, words = self.cursor, self.words
         self.find_labels()
         for name, index in self.labels.get(cursor.at, ()):  # of the outermost scope; open() declares those of others
@@ -167,13 +171,18 @@ class FunctionReader(Operands):
             self.variables.append(replace(variable, name=unique_name))
 
     def _parse_registers(self) -> None:
-        """Parse a `.reg` declaration: names, or ranges such as `%r<10>`."""
+        """Parse a `.reg` declaration after this word: a type, and names or ranges.
+
+        `.b32 %r<10>, %x;` declares %r0 to %r9 and %x. A type such as `.v2 .f32` is that of registers with 2 lanes.
+        """
+        # The type.
         cursor, scope = self.cursor, self.scopes[-1]
         lanes = VECTORS.get(self.words[cursor.at], 1)
         if lanes > 4:  # .v8 is for accesses to memory only
             raise cursor.fail_expected("a type")
         cursor.at += lanes > 1
         kind = cursor.parse_type("a register")
+        # The names and ranges. A range is stored as a whole: its registers are created when they are used.
         while True:
             at = cursor.at
             name = cursor.parse_name("a register")
@@ -188,6 +197,7 @@ class FunctionReader(Operands):
                 scope.ranges[name] = RegisterRange(count, kind, lanes)
                 scope.cache.clear()  # a cached name may now be a register of the range
             else:
+                # `declare` calls the function with a name that no other scope of the function has.
                 self.declare(name, at, lambda unique_name: self.register(unique_name, kind, lanes))
             if not cursor.accept(","):
                 break

@@ -142,7 +142,7 @@ class Cursor:
     # Constant expressions
 
     def parse_expression(self, resolve: Callable[[str, int], PtxSymbol], depth: int = 0, rank: int = 0) -> Value:
-        """Parse a constant expression by precedence climbing.
+        """Parse a constant expression by precedence climbing: `2 + 3 * 4` gives 14, `a + 8` the address of a plus 8.
 
         Args:
             resolve: Returns the symbol for a name at a token index, or raises.
@@ -174,7 +174,9 @@ class Cursor:
 
     def _parse_primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
         """Parse an operand of an expression: a literal, a name, `generic(...)`, a masked address, parentheses, a
-        unary operator. The arguments are those of `parse_expression`.
+        unary operator.
+
+        resolve: returns the symbol for a name at a token index, or raises. depth: number of expressions around it.
         """
         at, word = self.at, self.words[self.at]
         self.at += 1
@@ -216,7 +218,8 @@ class Cursor:
         Args:
             mask: Value of the literal before the parentheses.
             at: Its token index, for errors.
-            resolve, depth: As in `parse_expression`.
+            resolve: Returns the symbol for a name at a token index, or raises.
+            depth: Number of expressions around this one.
         """
         shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
         if shift is None:

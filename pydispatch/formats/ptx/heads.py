@@ -24,6 +24,9 @@ class HeadCursor(DeclarationCursor):
     def parse_head(self, linkage: str, start: int, *, is_entry: bool) -> tuple[PtxFunction, int]:
         """Parse the head of a function; return the function without a body, and the token index of its name.
 
+        The cursor is after `.func` or `.entry`. The head is
+        `.attribute(...) (RETURNS) NAME (PARAMETERS) DIRECTIVES`; all but the name may be missing.
+
         Args:
             linkage: "visible", "extern", "weak" or another linkage; "" for none.
             start: Index of the declaration's first token.

@@ -192,7 +192,10 @@ def _constants_mismatch(entry: PtxFunction, constants: int, bindings: int) -> st
 
 
 def mismatch_of_sizes(sizes: Sequence[int], constants: int, bindings: int) -> str | None:
-    """Return why machine code, whose sizes of parameters alone are known, cannot be dispatched, like `mismatch`.
+    """Return why machine code cannot be dispatched with this number of bindings and 32-bit constants; None if it can.
+
+    The text is a clause of an error message. Of machine code, only the sizes of parameters are known. They are one
+    pointer of 8 bytes per binding, then the constants: one for a parameter of up to 4 bytes, two for one of 8 bytes.
 
     sizes: bytes of each parameter of the kernel.
     """

@@ -191,6 +191,7 @@ class Operands(NameScopes):
         start, word = cursor.at - 1, words[cursor.at]
         base: Register | PtxSymbol | None = None  # None: `value` is the whole address
         value: Value = 0  # offset in bytes from the base
+        # A name, except that of a number, is the base; a "+" or "-" begins its offset, which has no other symbol.
         if (is_name(word) or word[:1] == "%") and word != "WARP_SZ":
             resolved = self.resolve(word, cursor.at)
             if not isinstance(resolved, Register | PtxSymbol):
@@ -200,7 +201,7 @@ class Operands(NameScopes):
             if words[cursor.at] in ("+", "-"):
                 cursor.accept("+")  # a "-" is the sign of the offset
                 value = cursor.parse_expression(resolve=cursor.reject_symbol)
-        else:
+        else:  # an expression, such as 0x10 or (a + 4)
             value = self._parse_value()
             if isinstance(value, PtxSymbol):
                 base, value = PtxSymbol(value.name), value.offset

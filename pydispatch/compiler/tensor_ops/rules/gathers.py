@@ -50,7 +50,11 @@ class TensorGather(TensorOp):
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source at the coordinates of the slice; zero if the source is empty along a
-        gathered dimension, where no coordinate is in bounds."""
+        gathered dimension, where no coordinate is in bounds.
+
+        The first `indices` select a slice: they index the batch dimensions of the coordinates. The others are the index
+        of the element inside of the slice.
+        """
         batch_rank = _batch_rank(op)
         indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
@@ -107,8 +111,8 @@ class TensorScatter(Update):
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]  # the last dimension has the coordinates of one slice
-        # The index of the element within a slice that contains it. It does not depend on the slice: x, z for r[x, y, z]
-        # of the example.
+        # The index of the element within a slice that contains it. It does not depend on the slice: if dimension 1 is
+        # scattered, it is [x, z] for the element r[x, y, z].
         offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in scattered_dims:
