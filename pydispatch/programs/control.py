@@ -16,10 +16,15 @@ from pydispatch.programs.trace import Trace, current
 
 
 def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *args: Any) -> Any:
-    """Return `then(*args)` if a single truth value holds, else `otherwise(*args)`.
+    """Return `then(*args)` if a condition holds, else `otherwise(*args)`.
 
-    Both functions return an array, or tuples of equal length, with equal types. Outside of a program this is a Python
-    `if`.
+    In a program, `cond(x.sum() > 0, lambda x: x + 1, lambda x: -x, x)` becomes an operation with both branches, of
+    which a call runs one. Outside of a program, or with a condition that is no traced array, this is a Python `if`.
+
+    Args:
+        condition: A truth value, or an array of one element.
+        then, otherwise: Functions that return an array each, or tuples of equal length, with equal types.
+        args: Arguments of both functions.
 
     Raises:
         CompileError: The functions return different types.
@@ -27,7 +32,7 @@ def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
     trace = current()
     if trace is None or not isinstance(condition, Array):
         return then(*args) if condition else otherwise(*args)
-    is_tuple: list[bool] = []  # whether each traced branch returned a tuple; `if_` may trace only one
+    is_tuple: list[bool] = []  # whether each branch returned a tuple; of a constant condition, `if_` traces only one
     with trace.here():
         results = control.if_(
             trace, condition.tensor, _branch(trace, then, args, is_tuple), _branch(trace, otherwise, args, is_tuple)
@@ -52,6 +57,7 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
     if not first:
         raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
     trace = current()
+    # Without a traced array nothing depends on the call: the loop runs in Python now, each iteration by itself.
     if trace is None or not (callable(count) or any(isinstance(value, Array) for value in first)):
         return _run_untraced(count, body, first)
     with trace.here():
@@ -70,6 +76,8 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
                 _require_kind(initial.dtype, array.dtype)
             return [elementwise.convert(trace, x.tensor, s.dtype) for x, s in zip(arrays, start, strict=True)]
 
+        # `while_` and `for_` call the lambdas with the tensors of the current values, to record the condition and the
+        # body once.
         if callable(count):
             results = control.while_(
                 trace,

@@ -39,7 +39,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
         if len(args) != len(kernel.passed):
             names = ", ".join(argument.name for argument in kernel.passed)
             raise trace.fail(f"kernel '{kernel.name}' takes {len(kernel.passed)} arguments ({names}), got {len(args)}")
-        has_grid_arguments = grid is not None
+        has_grid_arguments = grid is not None  # the function then has three more parameters, the counts of workgroups
         lowered, function = function_of_kernel(trace, kernel, has_grid_arguments)
         if lowered.prints:
             raise trace.fail(

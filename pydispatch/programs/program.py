@@ -151,13 +151,18 @@ class ProgramSource:
     ) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
 
-        weights, state_names: as for `module`. copies: those of an earlier trace, which this one shares.
+        Args:
+            weights: "embed" stores large constants in the artifact, "external" does not.
+            state_names: Name of each state (`pydispatch.state`) in the module; names of new states are added.
+            copies: Copies of the user's arrays that an earlier trace of this function made, which this one shares; None
+                for the first trace.
         """
         trace = Trace(self.function.__code__.co_filename, weights, copies, state_names)
         inputs = {name: type for name, type in self.parameters.items() if type is not None}  # None: a static parameter
         code = self.function.__code__
         # The arguments are located at the line of the definition. No instruction belongs to it: its index is -1.
         with trace.at(CodeLoc(code, instruction=-1, line=definition_line(code))):
+            # The inputs become arguments of the module's function; the function in Python is called with these arrays.
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
             with trace.running():

@@ -122,17 +122,22 @@ def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
 
 
 def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return numpy.linalg.norm: of vectors of any order, and of matrices the Frobenius norm.
+    """Return numpy.linalg.norm(a, ord, axis, keepdims): of vectors of any order, and of matrices the Frobenius norm.
+
+    For |x| the absolute values of the elements: ord=None is sqrt(sum(|x|²)), inf the largest and -inf the smallest |x|,
+    0 the number of elements other than 0, and another p is sum(|x|^p)^(1/p).
 
     axis: one axis for vectors; a pair, or None, for matrices. Raise CompileError for other norms of matrices.
     """
     x = Array(trace, division_operands(trace, a)[0])  # integers as floats
     is_matrix_norm = x.ndim > 1 and (axis is None or isinstance(axis, (tuple, list)))
+    # The root of the sum of squares: also for ord=2 of vectors, while ord=2 of a matrix would be its largest singular
+    # value.
     if ord in (None, "fro") or (ord == 2 and not is_matrix_norm):
         squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
         return np.sqrt(np.sum(squares, axis=axis, keepdims=keepdims))
     if x.dtype.kind == "c":
-        x = abs(x)
+        x = abs(x)  # the other orders use magnitudes only
     if is_matrix_norm:
         raise trace.fail(
             f"the norm of a matrix of order {ord!r} is not a part of programs",
@@ -166,7 +171,11 @@ def nan_to_num(
 ) -> Any:
     """Replace NaN and infinities by numbers: 0, and the largest and smallest number of the type by default.
 
-    Without `copy`, replace them in the array itself, and return it.
+    Args:
+        trace: The program that is traced.
+        a: The array.
+        copy: Whether to return a new array. False replaces the elements of the array itself, and returns it.
+        nan, posinf, neginf: Values in place of NaN, inf and -inf; None for the largest or smallest number of the type.
     """
     if not copy:
         a.tensor = nan_to_num(trace, a, nan=nan, posinf=posinf, neginf=neginf).tensor
@@ -175,7 +184,7 @@ def nan_to_num(
         real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
         return real + 1j * imag
     if not a.tensor.dtype.is_float:
-        return a.copy()
+        return a.copy()  # integers have no such values
     limits: Any = np.finfo(a.dtype) if a.tensor.dtype.has_numpy_values else _finfo_of_ml_dtypes(a.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -214,6 +223,7 @@ def _along_axes_of(trace: Trace, x: Tensor, weights: Tensor, axis: Any) -> Tenso
     Raise CompileError unless they have the shape of x, or the sizes of the axes in `axis`, in this order.
     """
     what = f"numpy.average of {x} with weights {weights}"
+    # Axes of x to which the axes of the weights belong: all of them for weights of the shape of x.
     if x.rank == weights.rank and not any(map(differ, x.shape, weights.shape)):
         axes = list(range(x.rank))
     elif axis is None:
@@ -225,8 +235,10 @@ def _along_axes_of(trace: Trace, x: Tensor, weights: Tensor, axis: Any) -> Tenso
         axes = ordered_axes(trace, axis, x.rank)
     if len(axes) != weights.rank or any(differ(x.shape[d], n) for d, n in zip(axes, weights.shape, strict=True)):
         raise trace.fail(f"{what}: their sizes differ along axis={axis}", "give one weight per position along the axes")
+    # `differ` sees only sizes that are known now; symbolic sizes are compared in each call.
     for along, size in zip(axes, weights.shape, strict=True):
         trace.require_equal(size, x.shape[along], f"{what}: {{a}} weights along axis {along} of size {{b}}")
+    # For x [2, 3, 4], weights [4, 2] and axis=(2, 0): transpose them to [2, 4], and reshape them to [2, 1, 4].
     ascending = shapes.transpose(trace, weights, [axes.index(along) for along in sorted(axes)])
     return shapes.reshape(trace, ascending, [n if along in axes else 1 for along, n in enumerate(x.shape)])
 

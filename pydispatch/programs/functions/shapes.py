@@ -92,7 +92,8 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     """Divide an array along an axis. `parts` is the number of equal parts, or a list of the positions that begin all
     parts but the first.
 
-    Positions are ends of slices: negative ones count from the end, and those beyond the axis give empty parts.
+    For 6 elements, `parts` 3 gives three parts of 2, and [1, 4] gives the slices [:1], [1:4] and [4:]. Positions are
+    ends of slices: negative ones count from the end, and those beyond the axis give empty parts.
     """
     x = trace.tensor_of(a)
     axis = shapes.axis_of(trace, axis, x.rank)
@@ -102,8 +103,10 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
         message = f"{x} cannot be divided into {parts} equal parts along axis {axis}"
         if parts < 1 or (isinstance(size, int) and size % parts):
             raise trace.fail(message, "give the positions that begin the parts but the first, as a list")
+        # A symbolic size is checked in each call.
         trace.require_equal(size % parts, 0, f"{message}: {{a}} elements are left over")
         return [Array(trace, tensor) for tensor in slicing.split(trace, x, axis, [size // parts] * parts)]
+    # The end of each part is the start of the next one; None is the start and the end of the axis.
     ends = [as_size(position) for position in parts]
     ranges = [slice(*pair) for pair in zip([None, *ends], [*ends, None], strict=True)]
     return [Array(trace, slice_range(trace, x, axis, key)) for key in ranges]
@@ -154,13 +157,14 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
     broadcasts to such pairs, too; the axes are padded in order, so that the values of the last one are at the corners.
     """
     x = trace.tensor_of(a)
+    # One row per axis: (elements before, elements after).
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
     low, high = ([as_size(width) for width in side] for side in widths.T)
     if any(not isinstance(width, Expr) and width < 0 for width in (*low, *high)):
         raise trace.fail(f"numpy.pad of {x} by negative widths, {pad_width}", "a slice removes elements: x[1:-1]")
     if mode == "constant":
         values = np.broadcast_to(np.asarray(constant_values, dtype=object), (x.rank, 2))
-        if len(set(values.flat)) <= 1:
+        if len(set(values.flat)) <= 1:  # one value everywhere: all axes at once
             return Array(trace, slicing.pad(trace, x, low, high, value=values.flat[0] if x.rank else 0))
         for axis, (before, after) in enumerate(values):
             x = _pad_axis(trace, x, axis, (low[axis], 0), before)

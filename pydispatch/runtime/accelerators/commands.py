@@ -53,11 +53,17 @@ class CommandExecutor:
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan: host commands here, the segments between them on the device.
 
+        A host command is a function of the user that is called between dispatches. A segment is one host command, or
+        the plan of the device commands between two of them.
+
         Args:
             record: The plan.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+
+        Raises:
+            InvalidArgumentError: This thread is running a host command of the same program.
         """
         self.calls.require_outside_host_command()
         segments = self._segments(record)
@@ -72,7 +78,16 @@ class CommandExecutor:
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
         """Run the commands one at a time, wait for each, and return their device times; of a host command, the time
-        until it returns. Arguments are those of `run`.
+        until it returns.
+
+        Args:
+            record: The plan.
+            blocks: Memory of each buffer of the plan.
+            constants: 32-bit words that the commands read in this call.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+
+        Raises:
+            InvalidArgumentError: This thread is running a host command of the same program.
         """
         self.calls.require_outside_host_command()
         segments = self._segments(record)

@@ -157,7 +157,7 @@ class AcceleratorDevice(MakesBuffers, Device):
                 `context.stream` (CUDA) or records it into `context.command_buffer` (Vulkan: the recording runs in every
                 call with the same memory; WebGPU: recorded for each call).
             context: An address or ctypes object that is passed to a C function.
-            priority: As for `add_plugin`.
+            priority: Providers of higher priority are searched first; of equal priority, the one added last is.
             synchronous: Complete everything before the command first, and the command before everything after it. C
                 functions then get process memory. On an interpreter, a device whose kernels run on the CPU, all
                 commands are synchronous.

@@ -73,7 +73,7 @@ class OperandMemory:
         self.handle, self.offset = address
         self.size, self._context, self._block, self._block_offset = size, context, block, block_offset
         self._access = access
-        self._is_over = False
+        self._is_over = False  # set when the host command has returned: later accesses are refused
 
     @property
     def device_name(self) -> str:
@@ -278,7 +278,10 @@ class HostCalls:
     ) -> None:
         """Call a C function with host copies of the tensors if it is synchronous, else with driver handles.
 
-        tensors, scalars: those of `_operands`.
+        Args:
+            linked: The function, its operands in order, and whether it is synchronous.
+            tensors, scalars: The operands of this call, OperandBuffers and numbers, each in order.
+            surroundings: State of the device, with its handles.
         """
         native = Native(
             surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle

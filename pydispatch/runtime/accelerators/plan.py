@@ -63,7 +63,7 @@ class Record:
             alignments: Index of an executable → alignment in bytes that it requires of its bindings; 1 for one that is
                 missing. {0: 16}: the kernels of executable 0 may load 16 bytes at once.
         """
-        # The plan of the C core, with the buffers of each kind. For the attributes, see the class.
+        # The buffers of the plan by kind, each with its index in the plan, n.
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
         self.command_indices = data.numbers  # [0, 2] if command 1 is empty for these sizes

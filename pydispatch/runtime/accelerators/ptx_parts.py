@@ -124,7 +124,7 @@ class PtxParts:
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
-        """Read the description of a variant's modules. For the attributes, see the class.
+        """Read which modules a variant has, and how each export is launched: symbol, block size, workgroup memory.
 
         Args:
             code: PTX or cubin modules, one after the other.
@@ -138,11 +138,11 @@ class PtxParts:
         self.where = where
         # Without notes: one module, whose kernels are found by name and state their block sizes.
         self.modules = [ModuleRange(0, len(code), kind_of(code))]
-        self.entries: list[tuple[int, str]] | None = None
-        self.blocks: list[Block | None] = []
+        self.entries: list[tuple[int, str]] | None = None  # (module, symbol) per export; None: by name
+        self.blocks: list[Block | None] = []  # per export, like `shared` (bytes), `parameters` (sizes), `described`
         self.shared: list[int] = []
         self.parameters: list[tuple[int, ...]] = []
-        self.constants: list[str] = []
+        self.constants: list[str] = []  # variables that are set when the module is loaded
         self.described: list[Parameters | None] = []
         if notes is None:
             return
@@ -152,7 +152,7 @@ class PtxParts:
             raise ArtifactError(f'{where}: manifest.json: the key "ptx" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
-        """Read the attributes from the notes, a JSON object with their names as keys. For their meaning, see the class.
+        """Read the attributes from the notes, a JSON object with their names as keys.
 
         Raise KeyError or ValueError unless the notes describe `size` bytes of code.
 
@@ -163,8 +163,12 @@ class PtxParts:
                  "blocks": [[64, 1, 1], [256, 1, 1]], "shared": [0, 1024], "parameters": [[4], [4, 8]],
                  "constants": []}
 
+            A module is [offset in the code, bytes, format], an entry [index of the module, symbol of the kernel].
+            "parameters" has the sizes of the scalars, and "constants" the names of variables that are set when the
+            module is loaded.
+
             For code that is supplied when the program is loaded, "modules", "entries" and "parameters" are missing. The
-            key "described" is optional.
+            key "described" is optional: the layout of all parameters of a hand-written kernel, by export.
         """
         notes = table(notes)
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]

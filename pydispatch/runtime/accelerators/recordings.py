@@ -130,7 +130,7 @@ class FixedRecording(Generic[R]):
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         self.executor, self.context, self.plan = executor, executor.context, plan
-        self.recorded: R | None = None
+        self.recorded: R | None = None  # the commands are recorded in the first run
         self.update(blocks, constants, fill_patterns)
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:

@@ -195,7 +195,9 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """Open the device; see `Scheme.open`. The name "local-sync" stands for the CPU with one worker.
+    """Open the device with options, texts by their names. The name "local-sync" stands for the CPU with one worker.
+
+    Raise DeviceUnavailableError for an index other than 0, and InvalidArgumentError for a wrong option.
 
     Options:
     - workers: 1 to 1024 threads; by default one for each fast core.

@@ -112,6 +112,8 @@ def open_code(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode
     data, label = read_code(what, source, "a library of kernels: an embedded ELF, a .sos, or a shared library")
     file = fatelf.select(data) if fatelf.is_fatelf(data) else data
     try:
+        # An embedded ELF is self-contained code; an ELF that needs the system's loader is rejected here, and tried
+        # below.
         machine = elf.validate(file)
     except ArtifactError as error:
         # Only the path of a single ELF can be a library of the system's loader.
@@ -133,7 +135,7 @@ def _load_system_library(what: str, path: str, data: bytes, not_embedded: Artifa
         not_embedded: Why it is no embedded ELF, for the message.
 
     Raises:
-        ArtifactError: The loader cannot load it, or it lacks QUERY_SYMBOL.
+        ArtifactError: The loader cannot load it, or it lacks QUERY_SYMBOL, the function that returns its kernels.
     """
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library

@@ -162,7 +162,11 @@ class Context(Closing, base.Context):
         return result[1] if len(result) == 2 else result[1:]
 
     def raise_failure(self, status: Any, what: str) -> None:
-        """Raise the error of a driver status. A hardware error lists the dispatches since the last synchronization.
+        """Raise the error of a driver status.
+
+        After a hardware error, such as an illegal address, the device is lost: the driver repeats the error in each
+        call. The first time this raises KernelError, which names the dispatches since the last synchronization, or
+        DeviceLostError if there are none. Later it raises DeviceLostError with the first reason.
 
         what: action that failed, for the message.
         """

@@ -71,7 +71,11 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
 
 
 def _compile(context: Context, text: bytes, where: str) -> bytes:
-    """Compile PTX to a cubin with the linker of the driver. Raise `rejection_error` if it rejects the PTX."""
+    """Compile PTX to a cubin with the linker of the driver.
+
+    Raise ArtifactError, with the compiler's log, if it rejects the PTX, and DeviceUnavailableError if the PTX is of a
+    newer version than the driver. where: begin of error messages.
+    """
     driver, log = context.driver, Log(context.driver)
     source = text.rstrip(b"\0") + b"\0"  # the driver expects a C string
     with context.current:
@@ -92,6 +96,9 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
 
 def rejection_error(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
     """Return the error for PTX that the driver's compiler rejects.
+
+    It is DeviceUnavailableError if the PTX is of a newer version than the driver, ArtifactError if the code is broken,
+    and otherwise the usual error of the status, such as OutOfMemoryError.
 
     Args:
         context: The device.

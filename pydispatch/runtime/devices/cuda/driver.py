@@ -144,7 +144,9 @@ def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
 
 
 def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
-    """Return the exception for a status other than SUCCESS.
+    """Return the exception for a status other than SUCCESS; InternalError if no more specific one exists.
+
+    A status in STICKY is a hardware error, after which the device is lost; its value there is the explanation.
 
     Args:
         driver: Module of the driver.

@@ -120,7 +120,8 @@ class Modules:
     def _load(self, data: bytes, kind: str, where: str) -> Any:
         """Load a module, compiled from PTX if needed, and return its CUmodule.
 
-        A cached cubin that the driver rejects is compiled again.
+        A cached cubin that the driver rejects is compiled again. Raise ArtifactError for broken code, and
+        DeviceUnavailableError for PTX that is newer than the driver. The CUmodule is also added to `handles`.
 
         Args:
             data: Code of the module.

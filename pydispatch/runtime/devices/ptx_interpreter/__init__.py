@@ -26,8 +26,12 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
-    """See `Scheme.open`. Options: capability=8.6 takes kernels for that compute capability or older ones, default 9.0;
-    races=1 reports data races between threads."""
+    """Open the interpreter, a device that executes PTX on the CPU.
+
+    Options: capability=8.6 takes kernels for that compute capability or older ones, default 9.0; races=1 reports data
+    races between threads. Raise DeviceUnavailableError for an index other than 0, and InvalidArgumentError for a wrong
+    option.
+    """
     base, _, index = name.partition(":")
     if index not in ("", "0", "//"):  # "//" is IREE's spelling of the default device: "ptx-interpreter://"
         raise DeviceUnavailableError(f"there is no device '{name}'; there is one interpreter: ptx-interpreter")

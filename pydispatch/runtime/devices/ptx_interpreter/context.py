@@ -65,9 +65,9 @@ class Context(base.Context):
         self.released_modules: deque[Loaded] = deque()
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
-        self.borrow = self._borrow  # of the common interface; other contexts cannot borrow arrays, and have None
+        self.borrow = self._borrow  # uses arrays of the host without a copy; None in contexts that cannot
         self.transfers = base.Transfers()  # counts of copies and their bytes
-        self.is_poisoned = poison_requested()
+        self.is_poisoned = poison_requested()  # PYDISPATCH_CHECK=poison: new memory is filled with a pattern, not 0
         self.memory.initial_shared_byte = base.POISON_BYTE if self.is_poisoned else 0
 
     def allocate(self, size: int) -> Block:

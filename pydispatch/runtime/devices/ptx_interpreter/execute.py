@@ -116,6 +116,8 @@ class Executor(execute.Executor):
         parts = PtxParts(executable.code, variant.get("ptx"), f"{file}: {where}")
         if any(module_range.kind == CUBIN for module_range in parts.modules):
             raise DeviceUnavailableError(f"{file}: {where}: {NO_CUBINS}")
+        # The PTX of each module, linked with the libraries if it imports functions; and the kernel of each export in
+        # it.
         texts = parts.module_codes(executable.code)
         if variant.get("imports"):
             texts = executable.resolution.link(name, texts, variant)
@@ -128,6 +130,7 @@ class Executor(execute.Executor):
         # Errors of running kernels name their module without the executable.
         modules = [replace(module, name=label) for module, label in zip(modules, names, strict=True)]
         loaded = [self._load(module, where) for module in modules]
+        # Set the constants of the executable, and store its kernels for dispatches.
         self._write_constants(loaded, modules, parts.constant_values(executable.constants))
         for entry in entries:
             self._check_shared(entry, modules[entry.module], where)

@@ -165,7 +165,7 @@ def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
     """
     ffi, _ = binding()
 
-    class Functions:
+    class Functions:  # of its own for each table, since `__slots__` are the names
         """Table of Vulkan functions, with one slot per function name."""
 
         __slots__ = names

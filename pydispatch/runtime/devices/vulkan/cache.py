@@ -26,10 +26,13 @@ class PipelineCache:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
-        """Create the cache of a device, and fill it from the file."""
+        """Create the cache of a device, and fill it from its file in the cache directory.
+
+        A file that is missing, broken, or of another driver counts as empty."""
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
+        # The 32 bytes that such a file begins with (VkPipelineCacheHeaderVersionOne); `entry` is its (folder, name).
         self.header = (
             struct.pack(
                 "<IIII", api.CACHE_HEADER_BYTES, api.CACHE_HEADER_VERSION, properties.vendorID, properties.deviceID

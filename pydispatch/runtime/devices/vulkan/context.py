@@ -195,7 +195,9 @@ class Context(Closing, base.Context):
     def _make_pools(self, lib: Any, force_staging: bool) -> None:
         """Create the pools of device memory and of staging memory, which are one pool if device memory is mapped.
 
-        lib: functions of the loader. force_staging: as for the constructor.
+        Staging memory is host memory through which the host copies to and from device memory that it cannot access.
+
+        lib: functions of the loader. force_staging: whether device memory is not mapped even if it can be.
         """
         properties = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
@@ -217,6 +219,7 @@ class Context(Closing, base.Context):
         self.staging = self.pool
         if not self.is_mapped:
             self.staging = pool_of(types.staging, mapped=True, name=f"{self.name} staging")
+        # A pool calls this with each VkBuffer that it creates, and its name for debuggers.
         for pool in self._pools():
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 
@@ -265,7 +268,8 @@ class Context(Closing, base.Context):
         failure = submit_and_wait(self.lock, submission, submit, queue, wait, device)
         if failure is not None:
             function, status = failure
-            self._failed(status, function)
+            self._failed(status, function)  # raises
+        # A kernel may report that the device ended one of its loops early, as llvmpipe does: its results are wrong.
         recorded[0].raise_if_ended_early()
         return recorded[0]
 

@@ -85,6 +85,8 @@ class DispatchBindings:
         result: list[Any] = []
         first = 0
         while first < len(layouts):
+            # Extend the range of layouts that are allocated at once, from `first` on, while its descriptors fit an
+            # empty pool.
             count = 1
             most_sets = min(POOL_SETS, len(layouts) - first)
             while count < most_sets and sum(bindings[first : first + count + 1]) <= POOL_DESCRIPTORS:

@@ -85,9 +85,14 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> RecordedBuffer:
-        """Record the commands of a plan over these blocks; the caller holds the context's lock.
+        """Record the commands of a plan into a command buffer; the caller holds the context's lock.
 
-        timed: whether to record a timestamp after each command.
+        Args:
+            record: The plan.
+            blocks: Memory of each buffer of the plan.
+            constants: 32-bit words that the commands read in this call.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+            timed: Whether to record a timestamp after each command.
         """
         recorder = CommandBufferRecorder(self.context)
 
@@ -98,7 +103,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         try:
             recorder.commands(record.commands, blocks, constants, fill_patterns, self.executables, timed, host)
         except BaseException:
-            recorder.recorded.release()
+            recorder.recorded.release()  # the blocks and descriptor sets that the recording has acquired so far
             raise
         return recorder.finish()
 
@@ -148,7 +153,14 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return Surroundings("vulkan", context, address_of, stream=None, command_buffer=recorded, handle=handle)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
-        """Run a plan with a timestamp after each command; see `accelerators.execute.Executor.time`."""
+        """Run a plan with a timestamp after each command, and return the device time of each command.
+
+        Args:
+            record: The plan.
+            blocks: Memory of each buffer of the plan.
+            constants: 32-bit words that the commands read in this call.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+        """
         context, ffi = self.context, self.context.ffi
 
         def prepare() -> RecordedBuffer:

@@ -113,6 +113,9 @@ class ChunkPool(BlockPool[Block]):
     def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int, total: int) -> None:
         """Create an empty pool.
 
+        A chunk is one large allocation of the driver with one VkBuffer over it; the blocks of the pool are ranges of
+        chunks.
+
         Args:
             device: VkDevice.
             calls: Functions of the device by name.
@@ -176,6 +179,7 @@ class ChunkPool(BlockPool[Block]):
                 return self._chunk(chunk_bytes)
             except OutOfMemoryError:
                 continue
+        # Neither size fits: release the unused blocks, which frees chunks without other blocks, and try once more.
         self._free_blocks()
         try:
             return self._chunk(size)
@@ -204,7 +208,7 @@ class ChunkPool(BlockPool[Block]):
             if self.mapped:
                 result = calls.vkMapMemory(self.device, memory[0], 0, api.WHOLE_SIZE, 0, address)
                 api.check(result, f"mapping {size} bytes")
-        except BaseException:
+        except BaseException:  # release what was created: the buffer, and the memory unless allocating it failed
             calls.vkDestroyBuffer(self.device, buffer[0], ffi.NULL)
             if memory[0] != ffi.NULL:
                 calls.vkFreeMemory(self.device, memory[0], ffi.NULL)

@@ -251,6 +251,7 @@ class Executables:
         if cached is not None:
             return cached
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
+        # The descriptor set layout: storage buffers that compute shaders see.
         items = arena.array("VkDescriptorSetLayoutBinding", max(1, bindings))
         for i in range(bindings):
             items[i].binding, items[i].descriptorType, items[i].descriptorCount = i, STORAGE_BUFFER, 1
@@ -261,6 +262,7 @@ class Executables:
             context.calls.vkCreateDescriptorSetLayout(context.handle, create, ffi.NULL, sets),
             "vkCreateDescriptorSetLayout",
         )
+        # The pipeline layout: this set, and the push constants from byte 0 on.
         ranges = arena.array("VkPushConstantRange", 1)
         ranges[0].stageFlags, ranges[0].offset, ranges[0].size = api.COMPUTE_STAGE, 0, constants * CONSTANT_BYTES
         layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
@@ -285,7 +287,7 @@ class Executables:
             what: The shader and the call, for the message.
         """
         if result not in api.SHADER_ERRORS:
-            api.check(result, what)
+            api.check(result, what)  # raises: the driver is out of memory, for example
         problem = validate(code)
         hint = problem or "the shader is invalid, or the driver has a fault; `spirv-val kernels.spv` says which"
         raise ArtifactError(
@@ -309,6 +311,9 @@ class Executables:
             entry: The entry point.
             kernel: The kernel, with its layouts.
             specialization: SpecId of a specialization constant → (value, size in bytes).
+
+        Raises:
+            ArtifactError: The driver rejects the shader.
         """
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)

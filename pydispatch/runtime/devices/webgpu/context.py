@@ -96,9 +96,14 @@ class Context(Closing, base.Context):
         self._submission_index = ffi.new("WGPUSubmissionIndex*")  # argument of a wait
 
     def _open(self, backend: str, standard: bool) -> Any:
-        """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none.
+        """Request the WGPUDevice of the adapter, with the features in `enabled`, and return it.
 
-        backend, standard: as for the constructor. `enabled` has the features to request.
+        Raise DeviceUnavailableError if the adapter gives none.
+
+        Args:
+            backend: Back end that the user asked for, such as "vulkan"; "" for the default. Its wgpu instance owns the
+                adapter.
+            standard: Whether to request only the limits that the WebGPU standard guarantees, else all of the adapter.
         """
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
         feature_codes = FEATURES | OPTIONAL_FEATURES
@@ -109,6 +114,8 @@ class Context(Closing, base.Context):
         )  # fmt: skip
         create.deviceLostCallbackInfo = self.errors.on_lost
         create.uncapturedErrorCallbackInfo = self.errors.on_error
+        # The callback posts the device, or the reason why there is none, to the mailbox; read_mailbox() sets
+        # `errors.opened`.
         info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
         lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
         self.errors.read_mailbox()

@@ -87,7 +87,11 @@ class WebGPUKernel:
     ) -> None:
         """Create a kernel without pipelines.
 
-        bindings: number of bindings of the export. For the other parameters, see the class.
+        Args:
+            executable, export: Names of its executable and export.
+            module, entry: Its WGSL module and entry point.
+            bindings: Number of bindings of the export.
+            override_values: Values of overridable constants, by their keys in the pipeline's descriptor.
         """
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         # `entry.bindings` has, for each binding that the shader declares, whether it is writable.
@@ -95,7 +99,9 @@ class WebGPUKernel:
         self.has_constants = entry.constant_bytes != 0
         self.override_values = override_values
         self.merged: Merged | None = None  # set if the device cannot bind as many buffers
-        self.shaders: dict[ShaderKey, Any] = {}
+        self.shaders: dict[ShaderKey, Any] = {}  # adaptation of the module → WGPUShaderModule
+        # (for each binding, whether it is bound read-only; whether the grid is folded) → (pipeline, layout of bind
+        # group 0).
         self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
@@ -244,7 +250,8 @@ class Kernels:
             kernel: The kernel.
             read_only: For each binding, whether it is bound read-only: the kernel's own flags, or all False. A buffer
                 cannot be bound both read-only and writable in one dispatch, so every buffer is then read_write.
-            is_folded: Whether the grid exceeds the device's limit and is folded, see `formats.wgsl.grid`.
+            is_folded: Whether the grid exceeds the device's limit and is folded: launched in another shape, such as
+                (65535, 2, 1) for (100000, 1, 1), from which the shader computes the workgroup ids of the program.
         """
         cached = kernel.variants.get((read_only, is_folded))
         if cached is None:

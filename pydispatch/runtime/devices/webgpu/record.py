@@ -79,6 +79,7 @@ class PassRecorder:
         """
         if size == 0 or (source is target and at == to):
             return
+        # A piece of the recording: a function that is called with the encoder and these arguments.
         if source is not target and (at | to | size) & 3 == 0:
             call = self.lib.wgpuCommandEncoderCopyBufferToBuffer
             self.recording.pieces.append((call, source.buffer, at, target.buffer, to, size))
@@ -221,6 +222,7 @@ class PassRecorder:
                 slot = command.target
                 self.fill(block_of(blocks, slot), slot.offset, slot.size, fill_patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
+                # It is called when the recording is encoded.
                 self.recording.pieces.append(command)
             elif isinstance(command, Copy):
                 source, target = command.source, command.target

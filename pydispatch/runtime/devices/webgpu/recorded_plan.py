@@ -97,7 +97,7 @@ class RecordedPlan:
         A list of launches becomes a compute pass. A tuple such as (wgpuCommandEncoderClearBuffer, buffer, 0, 64) is one
         call with the encoder as first argument. A host command is called, and records into the encoder by itself.
 
-        what, host: as for `submit`.
+        what: begins error messages. host: caller of the host commands; None for pieces without any.
         """
         context = self.context
         with context.lock:
@@ -112,7 +112,7 @@ class RecordedPlan:
                         assert host is not None
                         host.call(piece, encoder)
             except BaseException:
-                context.abandon(encoder)
+                context.abandon(encoder)  # releases it with what was encoded, so that nothing runs
                 raise
             context.submit(encoder, what)
 

@@ -26,7 +26,8 @@ def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommand
 
     Args:
         context: The device.
-        recorded: Recording of a timed plan: `marks` has, for each command, the end of its range in `pieces`.
+        recorded: Recording of a timed plan. Its `pieces` are compute passes, calls with an encoder, and host commands;
+            `marks` has, for each command, the end of its range in `pieces`.
         host: Caller of the host commands in the recording; None if it has none.
     """
     bounds = [0, *recorded.marks]

@@ -30,11 +30,12 @@ class WgslParts:
     """
 
     def __init__(self, size: int, notes: object, where: str, is_supplied: bool) -> None:
-        """Read the layout.
+        """Read the layout of the WGSL modules in a member, the file in an artifact that has the code of a variant.
 
         Args:
             size: Bytes of the member.
-            notes: Value of the key "wgsl" in the manifest, see `_read`; None for one module of `size` bytes.
+            notes: Value of the key "wgsl" in the manifest, such as {"modules": [[0, 812]], "entries": [[0, "add"]]};
+                None for one module of `size` bytes.
             where: Text that error messages begin with.
             is_supplied: Whether the code is supplied at load time. The notes then have only the constants and bindings
                 of the executable, no modules.
@@ -42,11 +43,11 @@ class WgslParts:
         Raises:
             ArtifactError: The notes are malformed or do not fit `size` bytes.
         """
-        self.modules: list[tuple[int, int]] = [(0, size)]
-        self.entries: list[tuple[int, str]] | None = None
-        self.overrides: list[str] = []
-        self.files: list[str] = []
-        self.read_only: list[list[bool]] = []
+        self.modules: list[tuple[int, int]] = [(0, size)]  # (offset, size) of each
+        self.entries: list[tuple[int, str]] | None = None  # (module, name) of each export; None: by its name
+        self.overrides: list[str] = []  # names of the executable constants
+        self.files: list[str] = []  # file names of modules of the user; [] for generated ones
+        self.read_only: list[list[bool]] = []  # by export and binding
         self.has_user_modules = is_supplied
         if notes is None:
             return
