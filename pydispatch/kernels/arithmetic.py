@@ -195,7 +195,7 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return folded(symbol, lhs, rhs)
     type = joined(lhs, rhs, f"'{symbol}'")
-    if symbol == "**":
+    if symbol == "**":  # converts the operands itself: the literal exponents 2 and 3 become products
         return _power(writer, lhs, rhs, type)
     left, right = cast(writer, lhs, type), cast(writer, rhs, type)
     table = _FLOAT if is_float(type) else _CONDITION if type == "i1" else _UNSIGNED if type in UNSIGNED else _INTEGER

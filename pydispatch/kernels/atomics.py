@@ -59,7 +59,11 @@ def _emit(context: CallContext, node: ast.Call, memory: MemoryRef, text: str) ->
 
 
 def _update(context: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Emit an atomic read-modify-write, and return the old element. `symbol` is a key of `KINDS`, such as "add"."""
+    """Emit an atomic read-modify-write such as `atomic_add(view, index, value)`, and return the old element.
+
+    `symbol` is a key of `KINDS`, such as "add". Raise CompileError for wrong arguments, and for a bitwise operation
+    ("and", "or", "xor") on floats.
+    """
     check_count(context, node, arguments, min_count=3)
     memory, indices = _element(context, node, arguments)
     value = context.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
@@ -68,7 +72,7 @@ def _update(context: CallContext, node: ast.Call, arguments: list[Entity], symbo
         kind = kinds.of_floats
     else:
         kind = kinds.of_unsigned if memory.dtype in UNSIGNED else kinds.of_integers
-    if not kind:
+    if not kind:  # a bitwise operation on floats
         raise context.error(
             node,
             f"{ast.unparse(node.func)} on elements of {memory.dtype}",

@@ -77,9 +77,20 @@ def emit(
     source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any],
     checks: bool, allocated: Collection[str], batched: Collection[str],
 ) -> EmittedKernel:  # fmt: skip
-    """Emit the body of a kernel as MLIR text, and return it with what is known about its views.
+    """Emit the body of a kernel as MLIR text, and return it with the views that it reads and writes.
 
-    `module.lower` calls this function first, and describes the arguments.
+    Args:
+        source: The kernel's Python function.
+        parameters: Its parameters in order, also static ones.
+        workgroup: Invocations of a workgroup along each axis.
+        statics: Values of the static parameters by name.
+        checks: Whether to check each index against its dimension, and each access for races.
+        allocated: Names of written views that the host function allocates. Only stored in the result.
+        batched: Names of the views that have a batch as first dimension in the host function. Only stored in the
+            result: the body is that for one element of the batch.
+
+    Raises:
+        CompileError: The function is no valid kernel.
     """
     passed = [parameter for parameter in parameters if not parameter.is_static]
     # A workgroup executes a kernel on tiles as a whole; the statements of other kernels are for one invocation.

@@ -92,8 +92,9 @@ class Expressions(Subscripts):
     def _name(self, node: ast.Name) -> Entity:
         """Return the value of a name: a local variable, or an object of the surrounding Python code.
 
-        Raise CompileError for a name without a value here, and for a variable that differs between invocations in a
-        statement that they execute together.
+        A local variable may be a formula, whose expression is evaluated at each use. Raise CompileError for a name
+        without a value here, and for a variable that differs between invocations in a statement that they execute
+        together.
         """
         entity = self.environment.get(node.id)
         if entity is None:
@@ -102,8 +103,10 @@ class Expressions(Subscripts):
                 remedy = nearest(node.id, self.environment) or "give it a value before"
                 raise self.error(node, f"'{node.id}' is not defined", remedy)
             return known(meaning)
-        if isinstance(entity, Undefined):
+        if isinstance(entity, Undefined):  # no value on some path to this statement, as `reason` states
             raise self.error(node, f"'{node.id}' {entity.reason}", f"give '{node.id}' a value before that")
+        # A variable with a value for each invocation in memory. Within a phase it was replaced by the loaded number, so
+        # this statement is one that the invocations execute together.
         if isinstance(entity, Spilled):
             raise self.error(
                 node,
@@ -122,7 +125,10 @@ class Expressions(Subscripts):
             raise self.error(node, f"'{node.id}': {error.message}", error.note or "") from None
 
     def _attribute(self, node: ast.Attribute) -> Entity:
-        """Return shape, ndim or dtype of a view, an item of a named tuple, or an attribute of a Python object."""
+        """Return shape, ndim or dtype of memory, an attribute of a Python object, or an item of a named tuple.
+
+        Raise CompileError for an attribute that the value lacks.
+        """
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef):
             if node.attr == "shape":
@@ -177,7 +183,10 @@ class Expressions(Subscripts):
         return self.elementwise([node.operand], [self.evaluate(node.operand)], changed)
 
     def _compare(self, node: ast.Compare) -> Entity:
-        """Emit a comparison. A chain such as `a < b < c` becomes `a < b and b < c`."""
+        """Emit a comparison, and return its result: a condition, or a tile of conditions if an operand is a tile.
+
+        A chain such as `a < b < c` becomes `a < b and b < c`. Raise CompileError for `in`, `is` and their negations.
+        """
         symbols = [COMPARED.get(type(operator), "") for operator in node.ops]
         if "" in symbols:
             raise self.error(
@@ -185,7 +194,10 @@ class Expressions(Subscripts):
             )
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
-            """Emit the comparisons of these values, which are the operands in order, and their conjunction."""
+            """Emit the comparisons of `values` and their conjunction, and return it.
+
+            `values` are the operands in order; of operands that are tiles they are one element.
+            """
             result: Scalar | Literal = Literal(value=True)
             for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
                 # Inference of the kernel's grid records the bounds of ids.
@@ -221,19 +233,21 @@ class Expressions(Subscripts):
         return result
 
     def _short_circuit(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
-        """Return `first and node` (if is_and) or `first or node`.
+        """Return `first and node` (if is_and) or `first or node`, as a condition.
 
         If `node` has no side effects, it is computed in any case. Otherwise it is computed in a branch, only if `first`
         does not decide: a false `first` decides `and`, a true one decides `or`.
         """
+        # Emit `node` into a writer of its own, whose lines are used below.
         outer, self.writer = self.writer, self.writer.nested()
         second = self.condition(node)
         inner, self.writer = self.writer, outer
         if isinstance(second, Literal):
             return first if second.value == is_and else second
-        if not inner.has_effects:
+        if not inner.has_effects:  # both operands are computed, and combined
             outer.lines += inner.lines
             return outer.value(f"arith.{'andi' if is_and else 'ori'} {first.name}, {second.name} : i1", "i1")
+        # An scf.if on `first`: one branch computes `node`, the other one yields the value that `first` decides.
         inner.line(f"scf.yield {second.name} : i1")
         other = outer.nested()  # the branch in which `first` decides
         other.line(f"scf.yield {other.constant(not is_and, 'i1').name} : i1")

@@ -119,8 +119,9 @@ def covering(
     y[global_id(0)] of a view y[n], the result is [(n, 64), (1, 1), (1, 1)].
 
     symbols: SSA name of each dynamic size, by (view, dimension). phases: code generator that has emitted the kernel.
+    Raise CompileError if no grid can be inferred.
     """
-    if isinstance(phases, Phases):
+    if isinstance(phases, Phases):  # a kernel without tiles
         return phases.workgroups()
     extents = phases.covered(written.name)
     if extents is None:
@@ -141,5 +142,6 @@ def covering(
             f"the grid over '{written.name}' would have {len(sizes)} dimensions",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
-    padded = [*extents, *[1] * (len(sizes) - len(extents))]  # axis 0 first, as `sizes[::-1]`
+    # Both have the last dimension of the view, axis 0 of the grid, first.
+    padded = [*extents, *[1] * (len(sizes) - len(extents))]
     return list(zip(sizes[::-1], padded, strict=True))

@@ -211,8 +211,10 @@ class Loops(Statements):
     def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int | Scalar]:
         """Return the first value, the end (exclusive) and the step of `for i in range(...)`.
 
-        The step is an int other than 0 if it is known, else a Scalar. Raise CompileError for another loop.
+        The step is an int other than 0 if it is known, else a Scalar. `range` is Python's or `pydispatch.range`. Raise
+        CompileError for a loop over anything else, and for wrong arguments of range.
         """
+        # The loop: over range, with one variable.
         call = node.iter
         is_range = (
             isinstance(call, ast.Call)
@@ -228,7 +230,7 @@ class Loops(Statements):
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "a loop over range has one variable", "write for i in range(...)")
 
-        # Python's range has no keywords; pydispatch.range has `stages`.
+        # The arguments. Python's range has no keywords; pydispatch.range has `stages`.
         has_stages = self.evaluate(call.func) == Known(functions.range)
         if (other := next((k for k in call.keywords if not has_stages or k.arg != "stages"), None)) is not None:
             remedy = "pydispatch.range(..., stages=3) reads tiles ahead" if other.arg == "stages" else "leave it out"
@@ -242,6 +244,7 @@ class Loops(Statements):
             if type in FLOATS or type == "i1":
                 raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
 
+        # The defaults: range(n) is range(0, n, 1).
         low, high = (Literal(0), arguments[0]) if len(arguments) == 1 else arguments[:2]
         step = arguments[2] if len(arguments) == 3 else Literal(1)
         if isinstance(step, Scalar):

@@ -306,8 +306,8 @@ def _host_function_lines(
         types: MLIR type of each parameter in the host function.
         statics: Values of the parameters that are known at compile time.
         covered: Of an inferred grid, for each axis a size and how many of its elements a workgroup covers.
-        grid: As in `lower`.
-        grid_in_call: As in `lower`.
+        grid: Numbers of workgroups, or a function of the parameters that computes them; None for an inferred grid.
+        grid_in_call: Whether the last three arguments of the host function are the grid instead.
     """
     source, allocated = kernel.source, kernel.allocated
     writer = Writer(source)
@@ -322,8 +322,9 @@ def _host_function_lines(
         if parameter.name in allocated:
             require_known_sizes(source, parameter, symbols, passed_sizes)
             _allocate(writer, parameter, type, symbols, parameter.name in kernel.zeroed)
+    # The grid, of one element of a batch.
     counts = workgroup_counts(source, writer, kernel.passed, kernel.symbols, statics, covered, grid, grid_in_call)
-    if kernel.batched:  # axis 1 runs over the workgroups of all elements of the batch: see `batch`
+    if kernel.batched:  # axis 1 has the workgroups of all elements: index n is of element n % batch size
         counts[1] = writer.value(f"arith.muli {counts[1]}, {batch.SIZE} : index", "index").name
     _dispatch(kernel, writer, typed, symbols, counts)
     return writer.lines

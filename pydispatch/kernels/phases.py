@@ -54,8 +54,9 @@ class Phases(LoopBounds):
         environment: the entities that parameters stand for, by name.
         """
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
-        self.begin_kernel()
+        self.begin_kernel()  # emits what race checks need before the first phase
         body = self.source.body
+        # In a kernel of one phase, no variable outlives the loop of its phase.
         if any(self.kind_of(statement) != "phase" for statement in body):
             self.variables = classify(
                 body, self.kind_of, self._is_pure, self._never_assigned(), self._depends_on_invocation
@@ -136,12 +137,18 @@ class Phases(LoopBounds):
         """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives.
 
         A collective is a call that all invocations of a workgroup make together. The statements between collectives are
-        phases. `split` yields stretches, whose kinds `Stretch` describes:
+        phases. `split` yields stretches: phases, and single statements that contain a collective, by their kinds:
 
             t = shared((64,), f32)       # "shared": workgroup memory is allocated
             t[local_id(0)] = x[i]        # "phase": a parallel loop over the invocations
             barrier()                    # "barrier"
             y[i] = t[0]                  # "phase": another parallel loop
+            s = group_sum(t[0])          # "reduction": a parallel loop with a result
+            v = subgroup_sum(t[0])       # "exchange": each invocation stores a value that others read
+            for k in range(4):           # "control": an `if` or a loop that contains a collective
+                barrier()
+
+        Raise CompileError for an exit (return, break, continue) in a "control" stretch, and for a value of a barrier.
 
         exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because no statement follows the block.
         """
@@ -178,17 +185,19 @@ class Phases(LoopBounds):
     def _phase(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Emit the statements between two barriers as one parallel loop over the invocations.
 
-        Variables that other phases read have one of the three forms that `lower` describes. Spilled variables are
-        loaded at the beginning of the loop and stored at its end. Formulas are computed at its beginning. Uniform
-        variables are computed again after the loop, for the whole workgroup. With `v = x[i]` before a barrier and
-        `y[i] = v` after it, v is spilled, and the two phases are:
+        Variables that other phases read have one of three forms. Spilled variables, which have a value for each
+        invocation in memory, are loaded at the beginning of the loop and stored at its end. Formulas, expressions of
+        parameters and ids, are computed at its beginning. Uniform variables, which are the same for all invocations,
+        are computed again after the loop, for the whole workgroup. With `v = x[i]` before a barrier and `y[i] = v`
+        after it, v is spilled, and the two phases are:
 
             scf.parallel ... { load of x[i]; store to %kept_v[local id] }
             scf.parallel ... { load of %kept_v[local id]; store to y[i] }
 
         Args:
             nodes: The statements.
-            exits_without_flag: As in `block`; it has RETURN outside of control statements only.
+            exits_without_flag: Exits that set no flag, because no statement follows the block of the phase: {RETURN}
+                unless a control statement contains the phase.
         """
         self._check_exits(nodes, exits_without_flag)
         nodes, bound = self._bounded(nodes)  # a condition on the id around the statements becomes the loop's end
@@ -375,21 +384,22 @@ class Phases(LoopBounds):
             super().bind_loop_variable(target, value)
 
     def _spill_for_all(self, target: ast.Name, value: Entity, origin: ast.expr) -> bool:
-        """Store a value that all invocations compute together as that of a spilled variable; return whether it is one.
+        """Emit a loop in which each invocation stores a value that they computed together, if `target` is spilled.
 
-        With `total = group_sum(v)` and then `if local_id(0) == 0: total = 0.0`, each invocation has its own total after
-        the next barrier. origin: the expression of the value, for errors.
+        Return whether it is: a spilled variable has a value for each invocation in memory (its slot). For any other
+        variable nothing is emitted. With `total = group_sum(v)` and then `if local_id(0) == 0: total = 0.0`, each
+        invocation has its own total after the next barrier. origin: the expression of the value, for errors.
         """
         entity = self.environment.get(target.id)
-        if not isinstance(entity, Spilled):  # in a phase, a spilled variable is a number
+        if not isinstance(entity, Spilled):
             return False
         slot = entity.slot
 
         def body() -> None:
             """Emit the store of the value to the slot of one invocation."""
             self.environment.pop(target.id)
-            if slot.type:
-                self.environment[target.id] = Scalar("", slot.type)  # `bind` converts the value to its type
+            if slot.type:  # stored before: a number of this type is bound, to which `bind` converts the value
+                self.environment[target.id] = Scalar("", slot.type)
             self.bind(target, value, origin)
             self._spill(target, target.id, slot)
 

@@ -31,7 +31,11 @@ class Source:
     """
 
     def __init__(self, function: Callable[..., Any], what: str = "kernel") -> None:
-        """Read the source text of `function` and parse it. For `what` see the attributes of the class."""
+        """Read the source text of `function` and parse it.
+
+        what: what errors call the function, "kernel" or "function". Raise InvalidArgumentError for anything but a
+        function under `def` whose source text can be read.
+        """
         if not inspect.isfunction(function):
             raise InvalidArgumentError(
                 f"{what}: expected a function, got {function!r}; write @pydispatch.kernel over one"
@@ -167,6 +171,9 @@ class Source:
     def _parameters(self, node: ast.arg, default: ast.expr | None, value: object) -> list[Parameter]:
         """Return a parameter of a kernel as a list of one; of a tuple of views, a parameter for each view.
 
+        A tuple `xs` of two views gives the parameters "xs.0" and "xs.1". Raise CompileError for a missing or wrong
+        type, and for a default of a parameter that is not static.
+
         Args:
             node: The parameter.
             default: Expression of its default; None without one.
@@ -199,6 +206,7 @@ class Source:
             raise self.error(
                 node.annotation, "memory has no elements of type index", "write pydispatch.i32 or pydispatch.i64"
             )
+        # The number of views in a tuple, None for a single one; whether the kernel writes only a part of the elements.
         count, partial = count_of(annotation), is_partial(annotation)
         if count is None:
             return [Parameter(node.arg, type, is_partial=partial)]

@@ -305,11 +305,11 @@ class Statements(Assignments):
             with self.writer.at(source, source.tree):
                 # A return at the end of the function needs no flag that skips statements after it.
                 self.block(source.body, exits_without_flag=frozenset({RETURN}))
-            result = self.environment.get(RESULT, Known(None))
+            result = self.environment.get(RESULT, Known(None))  # None if the function returns no value
         finally:
             self.source, self.environment, self.static_names = saved
             self.callers.pop()
-        if isinstance(result, Undefined):
+        if isinstance(result, Undefined):  # returned on some paths only
             raise self._undefined_result(source, function.__name__)
         return result
 

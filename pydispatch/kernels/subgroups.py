@@ -51,7 +51,7 @@ class Subgroups(Coverage):
                 since other invocations may write that memory after they have met.
         """
         is_ballot = self._exchange_of(node) is functions.subgroup_ballot
-        if is_ballot:
+        if is_ballot:  # a ballot takes the truth of the value
             value = cast(self.writer, self.condition(node.args[0], value), "i1")
         self._publish_value(node, value)
         if has_changing_lane:

@@ -184,6 +184,9 @@ class _Liveness:
     def before(self, block: Sequence[ast.stmt], after: set[str]) -> set[str]:
         """Return the variables that are live before a block, and add its stretches to `after_stretch`.
 
+        A stretch is a run of statements that each invocation executes on its own (a phase), or a single statement that
+        contains a collective, such as a barrier. A stretch in a loop is visited repeatedly: its live variables add up.
+
         after: variables that are live after the block.
         """
         live = after
@@ -198,6 +201,7 @@ class _Liveness:
                 # The statement of an exchange is also the first one of the next phase, which assigns its target.
                 targets = self._assign_collectively(node, live) if part.kind == "reduction" else set()
                 live = read_in(n for n in ast.walk(node) if isinstance(n, ast.Call)) | (live - targets)
+            # An `if` or a loop that contains a collective; barriers and allocations read no variables.
             elif isinstance(node, ast.If):
                 other = self.before(node.orelse, live)
                 live = read_in([node.test]) | other | self.before(node.body, live)

@@ -37,7 +37,12 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
         grid: Numbers of workgroups along the three axes, axis 0 first; None for the grid that the kernel declares, or
             that is inferred from its code.
 
-    Raises as `Kernel.python`.
+    Raises:
+        InvalidArgumentError: An array has another element type or rank than its parameter, or a grid function returns
+            no grid.
+        KernelError: An index is out of bounds, or some invocations of a workgroup do not reach a barrier that others
+            wait at.
+        CompileError: The grid is to be inferred, and the function is no valid kernel.
     """
     values = _arguments(kernel, args)
     counts = grid or _counts(kernel, args, values)

@@ -61,20 +61,23 @@ class Products(Slices):
         return None
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
-        """Write a tile into a buffer.
+        """Emit the code that writes the tile `value` into the buffer of `target`.
 
-        A product is accumulated there by pyd.matmul, after the buffer was set to its addend or 0.
+        A matrix product `base + a @ b` is accumulated there by `pyd.matmul %a, %b, %target`, after the buffer was set
+        to `base`, or to 0 for `a @ b` alone.
         """
         product = value.product
         if product is None:
             super().fill(node, target, value)
             return
+        # Set the buffer to the addend.
         base = product.base
         if base is None:
             zero = self.filled((1, 1), self.writer.constant(0, target.dtype))  # is broadcast to the buffer's shape
             super().fill(node, target, zero)
         elif base.buffer != target.buffer:  # else the buffer has the addend already, as in total += a @ b
             self.fill(node, target, base)
+        # Store the factors, and accumulate their product.
         factors = [self._factor(node, tile) for tile in (product.a, product.b)]
         for lines, _ in factors:  # reads of views directly precede the product, after both factors were stored
             self.writer.lines += lines

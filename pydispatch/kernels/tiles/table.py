@@ -125,7 +125,11 @@ def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _reshape(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Return a tile of another shape with the elements of the tile, in row-major order."""
+    """Lower `reshape(x, shape)`: return a tile of that shape with the elements of the tile x, in row-major order.
+
+    One size may be -1, for the size that the other ones leave over: 16 elements in the shape (4, -1) are (4, 4). Raise
+    CompileError if x is no tile, or the shape is not known at compile time or has another number of elements.
+    """
     named = _arguments(context, node, arguments, ("x", "shape"), min_count=2)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
@@ -133,6 +137,7 @@ def _reshape(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity
     shape_node, stated = named["shape"]
     items = list(stated.items) if isinstance(stated, TupleValue) else [stated]
     count = math.prod(tile.shape)
+    # Replace a size of -1. With more than one, `_shape` raises the error for a size below 1.
     open_axes = [axis for axis, size in enumerate(items) if isinstance(size, Literal) and size.value == -1]
     if len(open_axes) == 1:
         others = [size.value for size in items if isinstance(size, Literal) and size.value != -1]

@@ -264,6 +264,8 @@ class TileKernel(TileVariables):
     def _attribute(self, node: ast.Attribute) -> Entity:
         """Return shape, ndim, dtype or the transpose (T) of a tile, or the attribute of another value.
 
+        Raise CompileError for an attribute that the value lacks.
+
         A transpose is a lazy tile that reads elements at reversed indices. If the matrix is loaded from a slice of a
         view, the transpose refers to this slice, so that a product can read the slice directly.
         """

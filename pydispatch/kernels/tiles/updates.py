@@ -49,8 +49,9 @@ class Updates(Products):
             """Emit the operation for the element of the tiles at the indices `at`.
 
             atomic_add(x, (t, 0), v) with tiles t and v becomes atomic_add(x, (t[at], 0), v[at]), inside of an scf.if
-            that tests 0 <= t[at] < x.shape[0]. Indices that are no tiles are not tested here: the handler treats them
-            as in a call without tiles.
+            that tests 0 <= t[at] < x.shape[0]. Here `memory` is x, `parts` are the indices (t, 0), and `values` are the
+            further arguments (v). `handler` emits an atomic_add of numbers. Indices that are no tiles are not tested
+            here: the handler treats them as in a call without tiles.
             """
 
             def element(entity: Entity) -> Entity:

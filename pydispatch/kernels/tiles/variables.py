@@ -112,6 +112,7 @@ class TileVariables(Updates):
             value: Its value, a lazy tile.
             origin: The node of the value, for errors.
         """
+        # Reuse the buffer of a variable that is not read any more.
         is_variable = self._lifetimes.assigned[name] > 1  # later values are written into the same buffer
         variable, statement = self._variable(name), self._statement
         has_one_target = isinstance(statement, ast.AnnAssign) or (
@@ -128,9 +129,10 @@ class TileVariables(Updates):
                 ):
                     tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
                     self.fill(origin, tile, value)
-                    self.environment[other] = _ENDED
+                    self.environment[other] = _ENDED  # its buffer has another value now: a use would be an error
                     self._owners[entity.buffer] = variable
                     return tile
+        # No such variable: allocate a buffer.
         tile = self.materialized(origin, value, is_variable)
         self._owners[tile.buffer] = variable
         return tile

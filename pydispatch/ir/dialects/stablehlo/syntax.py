@@ -181,9 +181,10 @@ class RegularOp(IRDLOperation):
 
     @classmethod
     def _parse_list(cls, parser: Parser, properties: Properties) -> list[UnresolvedOperand]:
-        """Parse operands and clauses, separated by commas; return the operands and add the clauses' properties.
+        """Parse operands and clauses, separated by commas: `%a, %b, precision = [DEFAULT, HIGHEST]`.
 
-        Clauses may be in any order; each occurs at most once, and required ones exactly once.
+        Return the operands. A clause is `word = value`; what it stores is added to `properties`. Clauses may be in any
+        order; each occurs at most once, and required ones exactly once. The list may be empty if none is required.
         """
         operands: list[UnresolvedOperand] = []
         clauses = list(cls.CLAUSES)  # those that have not been parsed yet
@@ -197,7 +198,7 @@ class RegularOp(IRDLOperation):
             elif not first:
                 words = ", ".join(clause.word for clause in clauses)
                 parser.raise_error(f"expected an operand{f' or {words} = ...' if words else ''} in '{cls.name}'")
-            else:
+            else:  # the list is empty; after a comma an item must follow
                 break
             first = False
         if missing := [clause.word for clause in clauses if not clause.optional]:

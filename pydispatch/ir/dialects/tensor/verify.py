@@ -89,7 +89,12 @@ def _verify_pad(op: tensor.PadOp) -> None:
 
 
 def _verify_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
-    """Verify the ranks, sizes and bounds of a slice `part` that is extracted from, or inserted into, `whole`."""
+    """Verify a slice `part` that is extracted from, or inserted into, `whole`: its rank, element type and bounds.
+
+    Offsets, sizes and strides that are operands are unknown here (None), and are not compared. `part` may lack
+    dimensions in which the slice has the size 1: a slice of the sizes 1x4 may be a tensor<4xf32>. Raise VerifyException
+    if the slice is invalid.
+    """
     offsets = _static_numbers(op.static_offsets, op.offsets, "offset(s)")
     sizes = _static_numbers(op.static_sizes, op.sizes, "size(s)")
     strides = _static_numbers(op.static_strides, op.strides, "stride(s)")
@@ -178,6 +183,7 @@ def _check_reassociation(
     between the expanded shape 2x3x4 and the collapsed shape 6x4. Products with a dynamic size (None) are not checked.
     """
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
+    # Without groups no dimension is named; that case is checked next.
     if [i for group in groups for i in group] != list(range(len(expanded))) and groups:
         raise VerifyException(
             f"{groups} do not name the {len(expanded)} dimension(s) of {shape_text(expanded)} in order"

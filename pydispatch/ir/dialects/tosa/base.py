@@ -104,7 +104,9 @@ class TosaOp(IRDLOperation):
 def operation(
     mnemonic: str, operands: int | tuple[int, int], *, results: int | None = 1, pure: bool = True, **properties: Any
 ) -> type[TosaOp]:
-    """Create the class of an operation.
+    """Create the class of an operation: a TosaOp, whose verifier compares the numbers of operands and results.
+
+    For example `operation("add", 2)` returns a class `AddOp` for `tosa.add`, with two operands and one result.
 
     Args:
         mnemonic: Name without the dialect.

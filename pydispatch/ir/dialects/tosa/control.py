@@ -120,9 +120,15 @@ class IfOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:
-        """Parse `%condition (%a = %x) : type (types) -> types {...} else {...}`."""
+        """Parse `%condition (%a = %x) : type (types) -> types {...} else {...}`.
+
+        `%x` is an operand, which the branches call `%a`; several are separated by commas. The first type is that of the
+        condition, those in parentheses are the types of such operands, and those after the arrow of the results. Both
+        parentheses are absent if there are no such operands. Older releases of MLIR omit the type of the condition.
+        """
         condition = parser.parse_unresolved_operand()
         _, values = _parse_pairs(parser)  # the names are dropped: each region declares its block arguments itself
+        # The types: that of the condition, then those of the values in parentheses, then those of the results.
         start = parser.pos
         type: Attribute | None = None
         types: list[Attribute] = []
@@ -145,7 +151,11 @@ class IfOp(IRDLOperation):
                           attributes=parser.parse_optional_attr_dict())  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        """Print `%condition (%a = %x) : type (types) -> types {...} else {...}`."""
+        """Print `%condition (%a = %x) : type (types) -> types {...} else {...}`.
+
+        The first type is that of the condition. `(%a = %x)`, the names of the inputs `%x` in the first branch, and
+        `(types)`, the types of the inputs, are omitted if there are no inputs.
+        """
         printer.print_string(" ")
         printer.print_ssa_value(self.cond)
         if self.inputs:
@@ -190,7 +200,12 @@ class WhileOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> WhileOp:
-        """Parse `(%a = %x) : (types) -> types {...} do {...}`."""
+        """Parse `(%a = %x) : (types) -> types {...} do {...}`, and attributes after it.
+
+        `%x` is an operand, the value before the first iteration. The region of the condition, the first one, calls it
+        `%a`; the body declares a name of its own, `{^bb0(%b: type): ...}`. The types in parentheses are those of the
+        operands, the types after the arrow those of the results.
+        """
         names, values = _parse_pairs(parser)
         parser.parse_punctuation(":", " in 'tosa.while_loop'")
         start = parser.pos

@@ -84,9 +84,10 @@ class Call(CustomDirective):
     conversions: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `@function(%inputs) -> %outputs before %op {conversions}`.
+        """Parse `@function(%inputs) -> %outputs before %op {conversions}`; all names with `%` are handles.
 
-        `%function` may be written instead of `@function`, and `after` instead of `before`.
+        `%function`, a handle of the function, may be written instead of `@function`, and `after` instead of `before`.
+        The inputs, the outputs, and the region of type conversions may be absent.
         """
         function = parser.parse_optional_unresolved_operand()
         self.function.set(state, () if function is None else (function,))

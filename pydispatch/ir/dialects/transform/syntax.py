@@ -49,7 +49,10 @@ class HandleTypes(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `: (types) -> results`, or one `: type` for all handles. An operation without handles may omit it."""
+        """Parse `: (types) -> results` or `: types -> results`, or `: type`, one type for all handles and no result.
+
+        An operation without handles may omit all of this.
+        """
         names = state.operands[self.handles.index] or ()
         types: Sequence[Attribute] = ()
         results: Sequence[Attribute] = ()
@@ -62,7 +65,7 @@ class HandleTypes(CustomDirective):
             types = parser.parse_comma_separated_list(delimiter, parser.parse_type, " in operand types")
             if parser.parse_optional_punctuation("->") is not None:
                 results = syntax.parse_types(parser)
-            if len(types) == 1 and not results:
+            if len(types) == 1 and not results:  # one type for all handles
                 types = types * len(names)
         self.types.set(state, types)
         self.results.set(state, results)

@@ -150,11 +150,14 @@ class Assumed(CustomDirective):
     assumptions: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `%value[assumption, ...], ...`; a single assumption has no brackets."""
-        rows: list[Attribute] = []
+        """Parse `%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`: values, each with one or several sets of assumptions.
+
+        A single set has no brackets. `values` gets the values, `assumptions` a list of sets for each of them.
+        """
+        rows: list[Attribute] = []  # for each value its list of sets
 
         def parse_value() -> UnresolvedOperand:
-            """Parse `%value[assumption, ...]`."""
+            """Parse `%a<umin = 0>` or `%b[<umin = 0>, <udiv = 8>]`: add the sets to `rows`, return the value."""
             name = parser.parse_unresolved_operand()
             if parser._current_token.text == "[":
                 assumptions = parser.parse_comma_separated_list(

@@ -132,7 +132,10 @@ class FuncLikeOp(IRDLOperation):
             printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def _print_results(self, printer: Printer, tied: tuple[int, ...] | None, names: list[str] | None) -> None:
-        """Print the results with their tied arguments and attributes.
+        """Print the results: `type`, or `%arg as type` for one that is tied to an argument, whose memory it reuses.
+
+        ` as type` is omitted if the argument has that type. Results are in parentheses and may have attributes; a
+        single result has no parentheses if no result has attributes.
 
         Args:
             printer: Printer to write to.
@@ -217,13 +220,15 @@ def _parse_arguments(parser: Parser) -> _HostArguments:
 
 
 def _parse_results(parser: Parser, arguments: _HostArguments) -> _TiedResults:
-    """Parse `->` and one result, or a list of results with attributes in parentheses; or nothing.
+    """Parse `->` and one result, or a list of results in parentheses; or nothing, for a function without results.
 
-    A result is `type`; or `%arg` or `%arg as type` if it is tied to an argument.
+    A result is `type`; or `%arg` or `%arg as type` if it is tied to an argument, whose memory it reuses. `%arg` alone
+    has the type of the argument. Only results in parentheses may have attributes after them, `type {key = value}`.
     """
     results = _TiedResults([], [], [])
     if parser.parse_optional_punctuation("->") is None:
         return results
+    # `operand_name` is a name without its "%".
     argument_names = [UnresolvedOperand(a.name, 0).operand_name for a in arguments.named]
     in_list = parser._current_token.text == "("
 
