@@ -50,13 +50,17 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     One of its loops becomes two, over parts and over the steps of a part. A first generic computes a result for each
     part, a second reduces these. The sum of 2^20 elements becomes 64 sums of 2^14 elements, and the sum of these 64.
 
-    The parameters are those of `split_reductions`.
+    Args:
+        op: The reduction.
+        reassociate: Whether floats may be added in another order.
+        shares: Takes the size of a matrix in bytes, and returns whether a product of a few rows by it is split, so that
+            each worker reads a part of the matrix.
     """
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return  # ROUNDED: another grouping of the steps may round to another result
     identity = identity_of(combine, combine.results[0].type)
-    if identity is None:
+    if identity is None:  # partial results could not start with it
         return
     if (inner := _innermost_loop_of_short_runs(op)) is not None:
         # The first reduction reads contiguous rows instead of short runs, and has a result for each step of the
@@ -65,6 +69,8 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     choice = choose_split_loop(op, shares)
     if choice is None:
         return
+    # The parts have equally many steps. Steps that remain are reduced by a generic of their own, whose result is the
+    # initial value of the reduction `op` from here on.
     loop, parts = choice
     remainder = structured(op).extent(loop) % parts
     if remainder:

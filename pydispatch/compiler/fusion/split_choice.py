@@ -88,7 +88,8 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
 
     Args:
         op: The reduction.
-        shares: Whether the reading of a matrix is shared, see `Shares`.
+        shares: Takes the size of a matrix in bytes, and returns whether a product of one or two rows by it is split, so
+            that each worker reads a part of the matrix.
     """
     generic = structured(op)
     if any(n < 0 for value in generic.operands for n in shape_of(value)):
@@ -130,7 +131,8 @@ def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Divisio
     Args:
         op: The reduction.
         generic: Its loops, indexing maps and operands.
-        shares: Whether the reading of a matrix is shared, see `Shares`.
+        shares: Takes the size of a matrix in bytes, and returns whether a product of one or two rows by it is split, so
+            that each worker reads a part of the matrix.
     """
     results = math.prod(shape_of(generic.outputs[0]))
     loops = _reduction_loops(generic)

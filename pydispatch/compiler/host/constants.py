@@ -63,7 +63,8 @@ class Constants:
         """Return the index of the constant `value` in the program's table; add it on first use.
 
         Args:
-            value: Dense elements, an array of this process, a parameter, or a result of a function that derives it.
+            value: A parameter of a file; a result of a function that computes constants when the program is loaded,
+                which has an index already; an array of this process; or dense elements.
             type: Type of the constant, with static sizes.
             op: The operation that reads it. Raises CompileError there for other kinds of constants.
         """
@@ -200,8 +201,11 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
 def splat_word(value: Attribute, dtype: int) -> int | None:
     """Return the bits of the element of a dense constant whose elements are equal; None for other constants.
 
-    Elements of 2 or 4 bits are repeated to a byte. Also return None for elements of more than 64 bits, and for data
-    that is not a whole number of elements.
+    For `dense<1.0> : tensor<8xf32>` the result is 0x3f800000. Elements of 2 or 4 bits are repeated to a byte: 0x33 for
+    the 4-bit element 3. A boolean is 0 or 1.
+
+    Return None also for a constant without elements, for elements of more than 64 bits, and for data that is not a
+    whole number of elements.
     """
     import numpy as np
 
@@ -222,6 +226,6 @@ def splat_word(value: Attribute, dtype: int) -> int | None:
         return word & 1
     if bits < 8:
         all_bits = (1 << bits) - 1
-        repeat = 0xFF // all_bits
+        repeat = 0xFF // all_bits  # 0x11 for 4 bits, 0x55 for 2 bits: the product repeats the element
         return (word & all_bits) * repeat
     return word

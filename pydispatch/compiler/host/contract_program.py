@@ -88,7 +88,7 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
         # Each word is passed zero-extended to 64 bits, the width of registers.
         words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None))
                  for _ in range(words_of(argument.type))]  # fmt: skip
-        if argument.uses:
+        if argument.uses:  # an unused one has its words as arguments, too, but needs no register
             registers[argument] = _joined_argument(function, words, argument.type)
     lowering = ScalarLowering(function)
     for inner in op.body.block.ops:

@@ -84,6 +84,8 @@ class Executables:
         self.index_of_executable: dict[str, int] = {}
         self._exports: dict[tuple[str, str], int] = {}  # (executable, export) → index of the export in the program
         self._alignments: dict[str, int] = {}  # executable → alignment that it states for its bindings
+        # The conditions of variants and the constants of an executable are functions of the program; the table has
+        # their indices.
         for name, op in self.ops.items():
             self.index_of_executable[name] = len(program.executables)
             entry = ProgramExecutable(name)
@@ -122,6 +124,8 @@ class Executables:
                 location_of(op),
                 "give every variant a hal.executable.constant.block with as many keys; one of 64 bits counts twice",
             )
+        # Compute the constants of all variants. Begin with those of variant 0; for each other variant, select its own
+        # if it is the chosen one.
         function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
         function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None, name="variant"))
         chosen = function.scalar_argument(0)
@@ -278,6 +282,8 @@ class Executables:
             self._with_fallbacks(function, executable, variant, export, workload, op)
             for variant in self.variants[executable.sym_name.data]
         ]
+        # Begin with variant 0; each other variant replaces its registers at run time if the device has chosen that
+        # variant.
         export_register, grid = choices[0]
         for i, (other_register, other_grid) in enumerate(choices[1:], 1):
             if (export_register, grid) == (other_register, other_grid):  # nothing to choose
@@ -293,19 +299,30 @@ class Executables:
         self, function: ProgramFunction, executable: hal.ExecutableOp, variant: _Variant, export: str,
         workload: Sequence[int], op: Operation, seen: tuple[str, ...] = (),
     ) -> tuple[int, tuple[int, int, int]]:  # fmt: skip
-        """Emit the choice between an export of one variant and its fallbacks.
+        """Emit the choice between an export of one variant and its fallbacks; return the registers of the export's
+        index and of its grid.
 
-        Return the registers of the export's index and of its grid. The fallback is chosen if the condition of the
-        export is false on the device. Arguments are those of `grid`, and:
+        The fallback is chosen if the condition of the export is false on the device. An export without a condition is
+        always chosen. Raises CompileError if fallbacks form a cycle, or if a fallback is undefined or has another
+        layout.
 
-        variant: the variant. seen: the exports that this one is, directly or through others, a fallback of.
+        Args:
+            function: Receives the code.
+            executable: The executable.
+            variant: The variant.
+            export: Name of the export.
+            workload: Registers of the workload: the values in brackets of a dispatch, from which the grid is computed.
+            op: The dispatch, for messages.
+            seen: Names of the exports that this one is, directly or through others, a fallback of.
         """
+        # The export itself.
         declaration = variant.exports[export]
         _check_workload(declaration, export, len(workload), op)
         export_register = function.constant(self.export_number(executable, export))
         x, y, z = inline(function, declaration.count, workload)
         if not declaration.condition.blocks or declaration.condition_fallback is None:
             return export_register, (x, y, z)
+        # Its fallback, which must bind the same buffers and constants.
         fallback = declaration.condition_fallback.root_reference.data
         if fallback in (*seen, export):
             raise CompileError(f"the fallbacks of '@{export}' form a cycle", location_of(declaration))
@@ -314,6 +331,7 @@ class Executables:
             raise CompileError(
                 f"'@{fallback}' cannot stand in for '@{export}': their layouts differ", location_of(declaration)
             )
+        # Evaluate the condition, and select the index and the grid of the export or of its fallback.
         (condition,) = inline(function, declaration.condition, arguments=[])
         other_register, other_grid = self._with_fallbacks(
             function, executable, variant, fallback, workload, op, (*seen, export)

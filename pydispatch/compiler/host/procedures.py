@@ -161,7 +161,7 @@ class ProcedureLowering:
 
         A stop is an operation that the interpreter of procedures executes, such as a read-back; a segment has the
         operations between stops. The level of an operation is the number of stops on whose results it depends, in
-        sequence.
+        sequence. Raises CompileError if the block ends without a return or branch.
         """
         steps: list[PendingStep] = []
         for level in partition.levels():

@@ -58,8 +58,12 @@ class ScalarLowering:
         self.function = function
 
     def lower(self, op: Operation, registers: Registers) -> bool:
-        """Emit `op` and record the registers of its results; return False if it is no scalar operation of host code."""
-        row = ROWS.get(op.name)
+        """Emit `op` and record the registers of its results; return False if it is no scalar operation of host code.
+
+        Operations of several instructions have a method of their own in ROWS. Others become one instruction on the type
+        of their result. Raises CompileError for types that host code does not compute with.
+        """
+        row = ROWS.get(op.name)  # emits the operation, and records its results
         if row is not None:
             row(self, op, registers)
             return True
@@ -228,7 +232,11 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.binary(Opcode.FMIN, raised, high, bits)
 
     def classify(self, op: Operation, registers: Registers) -> None:
-        """Lower math.isnan, isinf, isfinite or isnormal."""
+        """Lower math.isnan, isinf, isfinite or isnormal.
+
+        With the magnitude |x|: x is NaN if it is unordered with itself, infinite if |x| equals infinity, finite if |x|
+        is less, and normal if |x| is also at least the least normal number of the format.
+        """
         format, function = width_or_format(op.operands[0].type, op), self.function
         value = registers[op.operands[0]]
         magnitude = self._math("math.absf", value, format)
@@ -256,6 +264,7 @@ class ScalarLowering:
         bits = width_or_format(op.results[0].type, op)
         function = self.function
         one, zero = function.constant(1), function.constant(0)
+        # `factor` is base^(2^bit), which is multiplied into the result where the exponent has this bit.
         result, factor = one, base
         for bit in range(bits):
             shifted = function.binary(Opcode.SHRU, exponent, function.constant(bit), bits)
@@ -263,6 +272,7 @@ class ScalarLowering:
             product = function.binary(Opcode.MUL, result, factor, bits)
             result = function.emit(Opcode.SELECT, is_bit_set, product, result)
             factor = function.binary(Opcode.MUL, factor, factor, bits)
+        # The quotient 1 / base^n for negative exponents.
         minus_one = function.constant(-1)
         is_odd = function.binary(Opcode.AND, exponent, one, bits)
         inverse = function.emit(Opcode.SELECT, function.compare(Opcode.CMP, EQ, base, one, bits), one, zero)

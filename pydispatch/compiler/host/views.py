@@ -95,6 +95,7 @@ def expand(straight: Straight, op: Operation) -> None:
     """
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
+    # The sizes of the result: constants, or the operands for dynamic sizes.
     sizes = iter(op.operands[1:])
     static = [int(n) for n in cast(Any, op.properties["static_output_shape"]).get_values()]
     dims: list[int] = []
@@ -104,6 +105,7 @@ def expand(straight: Straight, op: Operation) -> None:
         else:
             # The result type and the attribute may both state a size: then they are equal.
             dims.append(straight.function.constant(size if declared < 0 else declared))
+    # Each axis of the operand is split into a group of dimensions.
     for axis, group in enumerate(cast(Any, op.properties["reassociation"])):
         product = straight.function.multiply(dims[cast(Any, n).value.data] for n in group)
         straight.require_equal(source.dims[axis], product, f"axis {axis} of the operand of '{op.name}'", op)
@@ -135,13 +137,16 @@ def _with_static_sizes(straight: Straight, op: Operation, dims: Sequence[int], t
 def view(straight: Straight, op: Operation) -> None:
     """Lower a bitcast or reshape to a view of the same bytes in another type, whose shape the rule of `op` defines.
 
-    straight: the builder of the host function, which computes sizes in registers; `dims` are such registers. Emits a
-    check that source and result have equally many bytes, unless their shapes are the same registers.
+    Emit a check that source and result have equally many bytes. It is omitted if the elements have equally many bits,
+    and the sizes are in the same registers.
+
+    straight: the builder of the host function, which computes sizes in registers.
     """
     source, result, rule = straight.tensors[op.operands[0]], op.results[0], rule_of(op)
     type = cast("TensorType[Any]", result.type)
     dtype = dtype_of(type.element_type, location_of(op))
     assert rule is not None
+    # Registers of the result's sizes: static ones are constants, the rule states how to compute the others.
     dims = tuple(
         straight.size_register(size if size >= 0 else rule.size(op, result, axis), op)
         for axis, size in enumerate(type.get_shape())
@@ -178,10 +183,16 @@ class _ContiguousSlice:
         """Emit the bounds checks of the slice, the byte offset of its first run and the length of a run.
 
         A run is a range of contiguous bytes. The slice has one for each index of its first `walked` axes, and is a
-        single run if `walked` is 0. For the other arguments see the class.
+        single run if `walked` is 0.
 
         The slice x[1:2, 2:5] of a tensor [8, 6] of f32 begins at element 1 * 6 + 2 = 8: the offset is 32 bytes, and the
         length of its run 12 bytes.
+
+        Args:
+            straight: The function that receives the code.
+            op: The operation that states the slice.
+            whole: The tensor that the slice is a part of.
+            walked: Number of outer axes, of static size, that are walked index by index.
         """
         self.straight, self.op = straight, op
         function = straight.function
@@ -337,8 +348,8 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
     """Return for each axis of a slice whether its result has it; the result lacks axes of size 1 only.
 
     A slice of sizes (1, 4, 1, 3) with a result of shape (4, 1, 3) gives [False, True, True, True]. Raises CompileError
-    if the result has not as many axes as remain. Sizes that differ from those of the result are not reported here, see
-    `_with_static_sizes`.
+    if the result has not as many axes as remain. Sizes that differ from those of the result are not reported here:
+    `_with_static_sizes` emits checks of them.
 
     Args:
         straight: The function, which knows static sizes.

@@ -105,6 +105,7 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
             op, second = second, second.next_op
             op.detach()
             insert(op)
+    # Relink the operations from `second` to `last` in place.
     elif second is not None and second is not end:
         source._first_op, end._prev_op = end, None  # unlink second to last; `first` was the head of the list
         op = second
@@ -253,7 +254,8 @@ class Build(IndexArithmetic[SSAValue]):
         """Insert an unsigned division of indices by a divisor that is not 0, and return (quotient, remainder).
 
         `narrow` states that both indices fit into 31 bits, so that a division of 32 bits suffices. The operations are
-        marked IN_RANGE: the divisor needs no guard against 0.
+        marked IN_RANGE: the divisor needs no guard against 0. Nothing is inserted for two constants, or for the
+        divisor 1.
         """
         if type(lhs) is int and type(rhs) is int:
             return lhs // rhs, lhs % rhs

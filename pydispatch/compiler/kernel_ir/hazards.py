@@ -70,7 +70,8 @@ class Hazards:
         """Return whether a barrier is needed before these accesses: a read after a write, or a write after an access.
 
         Args:
-            accesses: The accesses.
+            accesses: Keys of the storage that is read and written. A key stands for a whole binding, argument or
+                allocation.
             by: Who makes them, `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`.
         """
         if any(key in self.written_since_barrier for key in accesses.reads):
@@ -135,7 +136,11 @@ def binding_ordinal(key: Key) -> int | None:
 
 
 def _sources_or_add_key(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
-    """Return the memrefs that `value` may be derived from; add its key to `keys` if it is storage itself."""
+    """Return the memrefs that `value` may be derived from; add its key to `keys` if it is storage itself.
+
+    Storage is an argument of the function, a binding or an allocation. A view is derived from its operands, a result or
+    argument of a loop or branch from the memrefs that are passed in or yielded.
+    """
     if type(value) is BlockArgument:
         parent = value.block.parent_op()
         if parent is None or op_name(parent) == "func.func":
@@ -169,7 +174,8 @@ def _yields(op: Operation) -> list[SSAValue]:
 def accesses_of(op: Operation) -> Accesses:
     """Return the storage that an operation and its regions read and write.
 
-    A call is assumed to read and write all memrefs that are passed to it.
+    Storage is identified by the key of a binding, argument or allocation (`base_of`). A call is assumed to read and
+    write all memrefs that are passed to it.
     """
     # Most code accesses one memref many times: memrefs whose keys were added already.
     accesses, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()

@@ -276,6 +276,7 @@ class _BodyAt:
         op = value.owner
         if not isinstance(op, Operation) or value.type != f32:
             return None
+        # The conversion of the stored integer; an integer of another form is first stored in a new tensor.
         if isinstance(op, arith.SIToFPOp | arith.UIToFPOp):
             return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.SIToFPOp))
         if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):

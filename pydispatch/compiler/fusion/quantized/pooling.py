@@ -240,7 +240,7 @@ def _reduced(
         combine: Operation that combines the result so far with an element.
         widen: Conversion of an element to i32 before that; None for none.
     """
-    inputs = [source, *op.inputs[1:]]
+    inputs = [source, *op.inputs[1:]]  # the body reads the first one; others, if any, state sizes of the window
     block = Block(arg_types=[element_of(v) for v in (*inputs, start)])
     element: SSAValue = block.args[0]
     if widen is not None:
@@ -263,7 +263,7 @@ def _dequantized(value: SSAValue, stored: Stored, zero: int, op: GenericOp) -> l
     """
     body, index = GenericBody(), AffineMap.identity(len(shape_of(value)))
     element = body.input(value, index)
-    if element_of(value) != i32:
+    if element_of(value) != i32:  # maxima are bytes, sums are i32
         element = body.add(arith.ExtSIOp(element, i32) if stored.signed else arith.ExtUIOp(element, i32))
     if zero:
         element = body.add(arith.SubiOp(element, body.add(arith.ConstantOp(IntegerAttr(zero, i32)))))

@@ -75,7 +75,8 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
 def _product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> SSAValue | None:
     """Add the operations that compute a contraction from stored integers to `tensors`, and return its new result.
 
-    Return None if a factor is not recognized as dequantized, if sums may overflow, or if nothing would change.
+    Return None if a factor is not recognized as dequantized, if sums may overflow, if the stored tensors and the result
+    do not state the sizes of all loops, or if nothing would change.
     """
     generic = contraction.generic
     result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
@@ -91,6 +92,7 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
     if contraction.acc == i32 and not corrections and reads_stored_already:
         return None
+    # The product of integers, then the corrections for zero points, then the scales.
     new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
     if corrections:
         new = tensors.add(*_with_zero_points(contraction, new, corrections))

@@ -134,6 +134,8 @@ class TensorRecognizer:
         inner = self.of(op.operands[0], frozenset(a for a, result_axis in enumerate(axes) if result_axis in scale_dims))
         if inner is None:
             return None
+        # The view applies to a tensor with the dimensions of its operand: a stored tensor in another order is copied
+        # first.
         stored = inner.stored if is_identity(inner.index) else self._copied(inner, op.operands[0])
         viewed = self._padded(op, inner, stored) if isinstance(op, tensor.PadOp) else op.clone({op.operands[0]: stored})
         if viewed is None:
@@ -295,6 +297,8 @@ class ScalarRecognizer:
 
         Return None for other values, and for those that are computed by other operations than scalar arithmetic.
         """
+        # Collect the operations of the body that compute the value, and the arguments they read. Values from outside of
+        # the body are the same for all elements, and need no check.
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
             current = pending.pop()

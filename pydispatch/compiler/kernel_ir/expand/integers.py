@@ -115,7 +115,8 @@ results; None if the operation stays."""
 def expand_integers(function: FuncOp, target: TargetIntegers) -> None:
     """Expand the integer operations of a function in place, and widen integers that the target has no registers for.
 
-    Operations marked IN_RANGE, whose operands are safe, stay.
+    Integers of one bit have rules of their own, such as `addi` as an exclusive or. A rule returns None for an operation
+    that the target executes as it is. Operations marked IN_RANGE, whose operands are safe, stay.
     """
     entry: Entry | None = None  # created for the first operation that is expanded
     for op in [op for op in walk(function) if op_name(op) in _NAMES and IN_RANGE not in op.attributes]:
@@ -154,6 +155,7 @@ def _guarded(
     if is_signed:
         is_minus_one = builder.test("eq", rhs, -1)
         is_unsafe = builder.truth(arith.OrIOp, is_zero, is_minus_one)
+    # Divide by 1 in place of an unsafe divisor, and then select the result for it.
     result = divided(builder.select(is_unsafe, builder.number(1), rhs))
     if is_signed and at_minus_one is not None:
         result = builder.select(is_minus_one, at_minus_one(), result)
@@ -168,10 +170,16 @@ def _is_minus_one(divisor: Index, target: TargetIntegers, type_: Attribute) -> b
 def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> Rule:
     """Return the rule of a quotient or remainder that rounds toward zero.
 
-    Machines leave two cases undefined. The rule defines them:
+    A rule inserts operations and returns the values that replace the results of an operation; None if the operation
+    stays. Machines leave two cases undefined. This rule defines them:
 
     - x / 0 = 0 and x % 0 = x;
     - min / -1 = min and min % -1 = 0, where min is the smallest signed number, and -min wraps to min.
+
+    Args:
+        kind: Class of the operation: a signed or unsigned division or remainder.
+        is_signed: Whether its operands are signed: only then is the divisor -1 a special case.
+        is_quotient: Whether it returns the quotient; if not, the remainder.
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
@@ -200,8 +208,9 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
 def _rounded(up: bool, is_signed: bool) -> Rule:
     """Return the rule of a quotient that rounds up, or else down.
 
-    The rule defines the cases that machines leave undefined as `_toward_zero` does: x / 0 = 0 and, for signed numbers,
-    x / -1 = -x, where the negation of the smallest number wraps to that number.
+    A rule inserts operations and returns the values that replace the results of an operation. This one always replaces
+    it. It defines two cases that machines leave undefined: x / 0 = 0 and, for signed numbers, x / -1 = -x, where the
+    negation of the smallest number wraps to that number.
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:

@@ -66,6 +66,7 @@ def strided(op: Operation, value: SSAValue) -> Strided:
             mixed_values(source, name, part, read=known) for name, part in zip(names, parts, strict=True)
         )
         return Strided(source.operands[0], start, tuple(extents), tuple(steps))
+    # Static parts of the layout are in the type, dynamic ones are queried: offset, then sizes, then strides.
     offset, sizes, strides = layout_of(value.type)
     stated = (offset, *sizes, *strides)  # by the type; None for a dynamic part
     queried = _layout(value, len(stated)) if None in stated else ()
@@ -107,7 +108,8 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
 def _cast_to_result_type(build: Build, op: Operation, view: Strided) -> list[SSAValue]:
     """Emit a reinterpret_cast of `view` to the result type of `op`, and return it, the expansion of `op`.
 
-    Where the type states a static offset, size or stride, it replaces the computed one of `view`.
+    Where the type states a static offset, size or stride, it replaces the computed one of `view`. Raises CompileError
+    if the result is no memref, or has another rank than `view`.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
@@ -130,7 +132,11 @@ def _cast_view(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _subview(build: Build, op: Operation) -> list[SSAValue]:
-    """Expand a `memref.subview`: its offsets, in elements of the source, move the start, and strides are multiplied."""
+    """Expand a `memref.subview`: its offsets, in elements of the source, move the start, and strides are multiplied.
+
+    A subview of 8x6 with the strides [6, 1], at the offsets [1, 2] with the steps [2, 1], begins 1 * 6 + 2 = 8 elements
+    later, and has the strides [12, 1].
+    """
     source = strided(op, op.operands[0])
     _, offset_operands, size_operands, stride_operands = segments(op, 4)
 

@@ -23,6 +23,7 @@ def one_of(
         then: Emits the first branch, and returns its values.
         otherwise: Emits the else branch, and returns its values, of the same types.
     """
+    # Emit each branch into a block of its own, which yields the branch's values.
     body = condition.body
     regions: list[Region] = []
     branches: list[Sequence[Value]] = []

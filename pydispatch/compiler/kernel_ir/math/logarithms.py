@@ -186,7 +186,7 @@ def _polynomial_pair(x: Number) -> Pair:
 
 
 def _table_pair(x: Number) -> Pair:
-    """Return log x of a positive finite f64 as a pair, from a table of 128 numbers c.
+    """Return log x of a positive finite f64 as a pair, the sum of two numbers, from a table of 128 numbers c.
 
     With x = 2^k z, where z is from 0.6875 to 1.375, it is k log 2 - log c + log1p(f) with f = z c - 1. The table has a
     number c near 1/z for each of 128 intervals of z, so that f is small and few terms of log1p(f) suffice. c has so few

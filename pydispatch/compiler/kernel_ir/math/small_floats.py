@@ -95,7 +95,8 @@ def widened(body: Body, value: SSAValue) -> Number:
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
     bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
-    # Infinity and NaN, by the codes that the format has for them.
+    # Infinity and NaN, by the codes that the format has for them: as in IEEE 754; the largest code of each sign as
+    # the only NaN (fn); or the code of -0 as the only NaN (fnuz). Other formats ("finite") have neither.
     if form.special == "ieee":
         infinity = form.largest + 1  # the codes above it are NaN, which becomes quiet
         bits = choose(magnitude.above(form.largest), shifted | _INFINITY, bits)  # all exponent bits are set
@@ -112,6 +113,7 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
 
     f8E8M0FNU has neither sign nor fraction: it takes the exponent of the f32, without rounding.
     """
+    # The formats with rules of their own: bf16 and f8E8M0FNU.
     bits, width = x.bits(), bit_width(type_)
     if isinstance(type_, BFloat16Type):
         # A bf16 is the upper half of an f32. To round to nearest even before the lower half is cut off, add half of the
@@ -120,6 +122,7 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
         return (choose(x.is_nan(), bits | _QUIET, rounded) >> 16).resized(width).as_bits(type_)
     if small_float(type_) == EXPONENT_ONLY:
         return (bits >> 23).resized(width).as_bits(type_)
+    # Other formats: the code of the magnitude, and the sign where the format has both +0 and -0.
     form = _layout(type_)
     code, is_nan = _narrow_code(bits & _MAGNITUDE, form, width)
     sign = (bits >> (32 - form.bits)) & form.sign_mask

@@ -17,6 +17,9 @@ INTERLEAVED = (2, 3, 4)
 def interleaved_loads(block: Block, stride_of: Callable[[SSAValue], int | None]) -> set[Operation]:
     """Return the loads of a block that read `x[s * lane + k]` for all k below s; LLVM shuffles vectors for them.
 
+    Lanes are the iterations of the loop that run together as elements of vectors. The loads `x[2 * lane]` and `x[2 *
+    lane + 1]` have the stride 2 and the offsets 0 and 1: both are returned. Either of them alone is not.
+
     Args:
         block: Body of a loop.
         stride_of: Returns the difference of an index between a lane and the next; None if it is not a constant.
@@ -35,6 +38,7 @@ def interleaved_loads(block: Block, stride_of: Callable[[SSAValue], int | None])
             base, offset = _split_offset(last)
             key = op.memref, stride, tuple(map(numbering.of, (*outer, base)))
             groups.setdefault(key, {}).setdefault(offset, []).append(op)
+    # Loads are interleaved if their offsets are as many successive numbers as the stride.
     return {
         op
         for (_, stride, _), group in groups.items()

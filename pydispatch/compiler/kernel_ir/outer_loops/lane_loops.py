@@ -53,7 +53,8 @@ class LaneLoops:
     ) -> None:
         """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
 
-        For the operations `a = f(lane); b = g(a)`, where later code reads `b`, and the store of `a` in `m`, it emits
+        Lanes are the iterations of the original loop that run together as elements of vectors; `first` is that of lane
+        0. For the operations `a = f(lane); b = g(a)`, where later code reads `b`, and the store of `a` in `m`, it emits
         `parallel lane in 0..16 { a = f(first + lane); b = g(a); memory_of_b[lane] = b; m[lane] = a }`.
 
         Args:
@@ -71,7 +72,7 @@ class LaneLoops:
         stores_of_results = [
             (result, self.memory_of[result]) for op in operations for result in op.results if result in self.memory_of
         ]
-        if not operations and not stores:
+        if not operations and not stores:  # no loop is needed
             return
 
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
@@ -150,6 +151,8 @@ class LaneLoops:
         self, build: Build, value: SSAValue, lane: SSAValue, copies: Copies, user: Operation | None = None
     ) -> SSAValue:
         """Return the value that stands for a value of the original loop in the emitted iteration of a lane.
+
+        Lanes are the iterations of the original loop that run together as elements of vectors.
 
         It is one of these:
 

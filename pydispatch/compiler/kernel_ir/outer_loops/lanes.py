@@ -69,7 +69,9 @@ class Lanes:
     """
 
     def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue], most_bytes: int) -> None:
-        """Begin with only `lane` varying.
+        """Create an analysis in which only the counter of the loop differs between lanes; `of` then analyzes the body.
+
+        Lanes are the iterations along the last axis that run together in a strip, as elements of vectors.
 
         Args:
             loop: The loop.
@@ -94,9 +96,11 @@ class Lanes:
     def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue], allocated_bytes: int = 0) -> Lanes:
         """Analyze a parallel loop, and return the analysis; its `refusal` is set if the loop is to stay as it is.
 
-        The last axis must count from 0 by 1 and may not be known to have fewer than `LANES` iterations. Strips pay if
-        there is a sequential loop in the body: LLVM vectorizes innermost loops alone. Without one they pay for a few
-        iterations, see `_pays_without_loops`.
+        A strip is a block of `LANES` consecutive iterations that take each step of the sequential loops in the body
+        together. The last axis must count from 0 by 1 and may not be known to have fewer than `LANES` iterations.
+        Strips pay if there is a sequential loop in the body: LLVM vectorizes innermost loops alone. Without one they
+        pay only if the upper bound is a minimum with a small constant: LLVM would run most of these few iterations one
+        by one.
 
         Args:
             loop: The loop.
@@ -115,7 +119,8 @@ class Lanes:
         elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
         elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
-            # Sequential loops that carry no values and only write memory take wider strips, see `STREAMED_LANES`.
+            # Sequential loops that carry no values and only write memory take wider strips: each step then writes
+            # several successive cache lines, which prefetchers follow.
             width = min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
             if lanes._has_stack_for(width):
                 lanes.is_streamed, lanes.width = True, width
@@ -195,10 +200,12 @@ class Lanes:
         return all(self._covers_operation(op) for op in block.ops)
 
     def _covers_operation(self, op: Operation) -> bool:
-        """Return whether lanes can run an operation together; record its results that differ between lanes.
+        """Return whether lanes can run an operation together; record its results that differ between lanes as
+        `varying`.
 
-        Lanes run a sequential loop together if each of its iterations is executed for all lanes before the next one. If
-        an operation does not allow that order, the reason is recorded as the refusal.
+        Lanes are the iterations of the parallel loop that run together as elements of vectors. They run a sequential
+        loop together if each of its iterations is executed for all lanes before the next one. If an operation does not
+        allow that order, the reason is recorded as the refusal.
 
         Integers that are inexpensive to compute from the lane, such as `2 * lane + n`, are recorded in `lane_integers`,
         too: they are computed at each use instead of being stored for each lane.
@@ -252,12 +259,14 @@ class Lanes:
         return refused_type is None or self._refuse(op, f"values of {refused_type} cannot be stored for each lane")
 
     def _covers_for(self, op: scf.ForOp) -> bool:
-        """Return whether lanes can run an `scf.for` together, and record what varies in it.
+        """Return whether lanes can run an `scf.for` together, and record the values that differ between lanes as
+        `varying`.
 
         There are two forms: a loop whose bounds are equal in all lanes, and a loop such as `for j = lane to 16 step 8`,
         whose counter begins at the number of the lane (`unrolled_starts`). The carried values and results vary, even if
         all lanes begin with equal ones. The loop is recorded in `ops_with_lane_loops`.
         """
+        # The two forms; other loops are refused.
         counter, *carried = op.body.block.args
         if not counts_indices(op):
             return self._refuse(op, "the counter of the loop is no signed index")
@@ -267,6 +276,7 @@ class Lanes:
             self.width = self._iterations  # one strip of all lanes: the unrolled steps are for lanes from 0 on
         elif not self.varying.isdisjoint((op.lb, op.ub, op.step)):
             return self._refuse(op, "the bounds of the loop differ between invocations")
+        # The values of the loop, and then the operations of its body.
         self.varying.update(carried)
         self.varying.update(op.results)
         self.ops_with_lane_loops.add(op)
@@ -297,6 +307,8 @@ class Lanes:
 
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether LLVM can vectorize the memory accesses of a loop body across the lanes; refuse them if not.
+
+        Lanes are the iterations of the parallel loop that run together as elements of vectors.
 
         The last index of an access decides, while the others must be equal in all lanes. In a loop over k:
 
@@ -349,7 +361,11 @@ class Lanes:
         return is_cheap and is_inside(value.op, self.loop.body.block)
 
     def _stride(self, index: SSAValue) -> int | None:
-        """Return the difference of an index between a lane and the next; None if it is not a constant."""
+        """Return the difference of an index between a lane and the next; None if it is not a constant.
+
+        Lanes are consecutive iterations of the parallel loop: the index 2 * lane + n has the stride 2, and n the stride
+        0.
+        """
         if index not in self.varying:
             return 0
         if not isinstance(index, OpResult):

@@ -34,7 +34,8 @@ class Strip(LaneLoops):
     def emit_block(self, build: Build, block: Block, stores: Stores) -> None:
         """Emit the operations of a block of the original loop for all lanes, and at its end the stores `stores`.
 
-        Operations between two sequential loops share one loop over lanes: `a; b; for j {c}; d` becomes
+        Lanes are the iterations of the parallel loop that run together as elements of vectors. Operations between two
+        sequential loops share one loop over lanes: `a; b; for j {c}; d` becomes
 
             for each lane {a; b}
             for j { for each lane {c} }
@@ -111,7 +112,7 @@ class Strip(LaneLoops):
             return
 
         def body(inner: Build, at: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-            """Emit one iteration for all lanes."""
+            """Emit one iteration for all lanes, in which the counter is `at`; the loop carries no SSA values."""
             self.copies[counter] = at  # the counter is the same for all lanes
             self.emit_block(inner, op.body.block, stores)
             return ()
