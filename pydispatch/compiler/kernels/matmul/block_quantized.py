@@ -282,9 +282,10 @@ class _Body:
     def parameter(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
         """Return a zero point, scale or offset as a constant or a tensor; None for another value.
 
-        A constant of 8.0 is the float 8.0. A tensor has elements of f32, of f16 or bf16 that the body extends to f32,
-        or unsigned bytes that it converts by `sitofp(extui(x))`. It is read at the indices (panel, block, column), or
-        (panel, column) if all blocks of a column share an element.
+        Weights are stored in panels, a fixed number of adjacent columns each; a block is the adjacent steps of K whose
+        weights in a column share these parameters. A constant of 8.0 is the float 8.0. A tensor has elements of f32, of
+        f16 or bf16 that the body extends to f32, or unsigned bytes that it converts by `sitofp(extui(x))`. It is read
+        at the indices (panel, block, column), or (panel, column) if all blocks of a column share an element.
 
         Args:
             value: The operand of the body's operation.
@@ -298,6 +299,7 @@ class _Body:
             value = element
         elif isinstance(value.owner, arith.ExtFOp):
             value = value.owner.operands[0]
+        # A tensor: the value is an element of an input of the contraction.
         if isinstance(value, BlockArgument) and value.owner is generic.block:
             index = _dims(generic.maps[value.index])
             is_known_type = value.type == i8 if is_integer else value.type in (f32, f16, bf16)

@@ -114,8 +114,11 @@ class Chain:
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
     """Return operations as a chain of two contractions; None if they are none, or there is no kernel for it.
 
-    `operations` are all those of a dispatch, in execution order.
+    In a chain, the second contraction multiplies rows that are computed from the first one, as in attention: `scores`
+    is the product of queries and keys, `rows` their softmax, which is multiplied by the values. `operations` are all
+    those of a dispatch, in execution order.
     """
+    # The two contractions, of which the second must depend on the first.
     candidates = contractions(operations)
     if len(candidates) != 2:
         return None
@@ -130,6 +133,7 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     # The second product must read its factor A from the buffer of rows as it is, not a function of the rows.
     if scores is None or not second.a.is_element or rows is scores or rows.owner not in after_first:
         return None
+    # The kernel stores only results of the second product: nothing else may read the first one or the rows.
     parts = _split_into_parts(first, second, scores, after_first, operations, cache)
     if parts is None or any(_is_used_outside(op, members) for op in (*parts.first_product, *parts.row_operations)):
         return None
@@ -331,6 +335,7 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
         reads: For each operand that depends on the scores, (its ordinal, dimensions of the scores along its axes).
         column: The dimension of the scores that columns are along; only it may be reduced.
     """
+    # An operation that computes each result element from the operand elements at the same indices keeps the axes.
     if op.name != GENERIC:
         rule, (_, first) = rule_of(op), reads[0]
         is_pointwise = rule is not None and rule.is_pointwise(op) and all(dims == first for _, dims in reads)

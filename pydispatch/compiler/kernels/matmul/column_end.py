@@ -194,7 +194,8 @@ def column_limits(chain: Chain) -> Limits:
 def _limits_of_score(score: Expression, column: int) -> Limits:
     """Return the limits of the columns that the masks of a score leave visible.
 
-    Their fill is the low number that a mask selects or adds at hidden columns, as later operations change it:
+    Limits have bounds (exclusive ends of the visible columns), stored masks (elements in memory that show or hide a
+    column), and a fill: the low number that a mask selects or adds at hidden columns, as later operations change it:
 
         select(column <= row, s, -1e9)             bound row + 1, fill -1e9
         select(column <= row, s, -1e9) * 0.5       bound row + 1, fill -5e8
@@ -209,7 +210,7 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         column: The dimension of the scores that columns are along.
     """
     op, operands = score.op, score.operands
-    if op is None or not operands:
+    if op is None or not operands:  # no operation in a kernel computes the score: no mask is applied to it
         return Limits()
     if op.name == "arith.select":
         return _limits_of_selection(operands, column)
@@ -270,6 +271,7 @@ def _highest_hiding_addend(element: Attribute) -> float:
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     """Return the limits of a mask that shows a column where `condition` is `is_true`.
 
+    Limits have bounds (exclusive ends of the visible columns) and stored masks (elements that show or hide a column).
     The mask hides all columns outside of the limits, and perhaps others. With `is_true`:
 
         column <= row                    bound row + 1
@@ -283,7 +285,7 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
         column: The dimension of the scores that columns are along.
         is_true: The value of the condition at visible columns.
     """
-    # The kernel itself evaluates the condition, in units of columns from the last one backwards.
+    # A stored mask: the kernel itself evaluates the condition, in units of columns from the last one backwards.
     if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
         return Limits(stored=(Stored(condition, is_shown=is_true),))
     op, operands = condition.op, condition.operands
@@ -297,15 +299,17 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
         for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
             if (value := constant.number()) is not None and bool(value) != is_true:
                 return _limits(selector, column, is_chosen).intersected(_limits(rest, column, is_true))
-    if op.name == "arith.xori" and operands[1].number() in (1, -1, True):  # a negation
+    if op.name == "arith.xori" and operands[1].number() in (1, -1, True):  # a negation; -1 is the signed i1 true
         return _limits(operands[0], column, not is_true)
     return _limits_of_comparison(op, operands, column, is_true) if op.name == "arith.cmpi" else Limits()
 
 
 def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column: int, is_true: bool) -> Limits:
-    """Return the limits of a comparison of integers, or if not `is_true` of its negation, as for `_limits`.
+    """Return the limits of the columns at which a comparison of integers is `is_true`, an upper bound of the column.
 
-    There are some if it compares the column plus a constant with an upper bound that does not depend on the column.
+    The bound is exclusive: `column + 2 <= row`, with a shift of 2, has the bound `row - 1`, and `column + 2 > row` has
+    it if not `is_true`. Return no limits unless the column plus a constant is compared with an upper bound that does
+    not depend on the column. `column >= row` has none, nor has an unsigned comparison.
     """
     predicate = op.properties.get("predicate")
     relation = SIGNED.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
@@ -313,7 +317,7 @@ def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column:
         return Limits()
     relation = relation if is_true else NEGATED[relation]
     position, bound = operands  # of `position <relation> bound`
-    if not position.depends_on(column):
+    if not position.depends_on(column):  # `row > column` is `column < row`
         position, bound, relation = bound, position, SWAPPED[relation]
     if relation not in ("lt", "le") or bound.depends_on(column):
         return Limits()

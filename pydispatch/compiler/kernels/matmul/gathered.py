@@ -81,9 +81,10 @@ class GatheredPages:
 def gathered_pages(value: SSAValue) -> GatheredPages | None:
     """Return a tensor as gathered pages; None if it is none, or its sizes are dynamic.
 
-    Its elements are source[page, indices ...] at an index of the table and indices in the page: the number of the page
-    depends on the table index alone, and each index in the page is a dimension of the tensor. The form is a gather and
-    a reshape, such as
+    A page is source[i], a block of rows, and a table has the numbers i of the pages, as in a paged cache of keys. The
+    tensor's elements are source[page, indices ...] at an index of the table and indices in the page: the number of the
+    page depends on the table index alone, and each index in the page is a dimension of the tensor. The form is a gather
+    and a reshape, such as
 
         %0 = linalg.generic ... -> tensor<2x8x16x4x64xf32>         table[d0, d1] is %page in the body, which yields
                                                                    tensor.extract %cache[%page, d2, d3, d4]
@@ -104,7 +105,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     if gather is None or gather.name != "tensor.extract":
         return None
     source, page_number, *indices = gather.operands
-    page = expression.of(page_number)
+    page = expression.of(page_number)  # as an expression of the gather's dimensions
     # The indices in a page must be the dimensions after the table's entries, each once: the rows and the others.
     strides = _strides_in_page(expression, indices, shape, shape_of(source)[1:])
     if strides is None or sorted(strides) != list(range(axis + 1, len(shape))):

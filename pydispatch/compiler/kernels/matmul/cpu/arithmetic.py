@@ -94,12 +94,13 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return the element types and instructions of a contraction on a CPU; None for types without a register block.
 
     In order of preference, factors are multiplied as pairs of bf16; f16 and bf16 that are widened to f32; f32 and f64
-    as they are; groups of bytes or of i16 whose products are added up in i32; other integers as they are.
+    as they are; groups of bytes or of i16 whose products are added up in i32; other integers as they are. A pair or
+    group is the adjacent steps of K whose products one instruction adds up in one sum.
     """
-    acc = contraction.acc
+    acc = contraction.acc  # the type of the sums in the program
     pair = 2  # steps of K whose products of bf16 one instruction adds up, in vectors and in matrix registers
     multiplies_in_matrices = "bf16" in level.matrix_types and _multiplies_bf16(contraction)
-    steps = _matrix_steps(contraction, group=pair) if multiplies_in_matrices else 0
+    steps = _matrix_steps(contraction, group=pair) if multiplies_in_matrices else 0  # 0: not in matrix registers
     has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
     if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
         return Arithmetic(compute=BFloat16Type(), sum_type=Float32Type(), group=pair, matrix_steps=steps)
@@ -156,8 +157,10 @@ def _extended_tensor(value: SSAValue) -> SSAValue | None:
 def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit.
 
-    Bytes are possible if the range of each factor has at most 256 integers. Among the pairs of signs that the CPU's
-    instructions take, one is chosen that needs the fewest offsets.
+    A group is the adjacent steps of K whose products one instruction adds up. Bytes are possible if the range of each
+    factor has at most 256 integers. A factor whose range does not fit its byte has an offset, which packing subtracts:
+    128 for 0 to 255 in a signed byte. Instructions take pairs of signs, such as unsigned A and signed B; the pair that
+    needs the fewest offsets is chosen. Pairs of i16 are used if bytes are not possible, and the ranges fit i16.
     """
     a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
     if a is None or b is None or not _has_identity_steps_and_columns(contraction):

@@ -63,16 +63,19 @@ def lower_block_quantized(
         backend: The backend that the kernel is for.
         level: The CPU.
         match: The product.
-        result_dims: For each result of the dispatch, see `Output.dims`.
+        result_dims: For each result of the dispatch, the dimension of the product's result that each of its own
+            dimensions is equal to: [1, 0] for a transposed result.
     """
     sizes = sizes_of(match, level)
     frame = Frame(source, backend)
     if sizes is None or frame.updates_arguments:
         return None
-    frame.bind()
+    frame.bind()  # emits the buffers of arguments and results
+    # The grid: groups of panels, the outer dimension, by groups of rows.
     total_rows = prod(match.contraction.generic.extent(d) for d in match.row_loops)
     groups = [ceil_quotient(match.panels, sizes.panels), ceil_quotient(total_rows, sizes.rows)]
     panel_group, row_group = frame.build.split(frame.build.assume_below(frame.workgroup(), prod(groups)), groups)
+    # The rows of A are copied as f32, or converted to integers of `byte_digits` signed bytes, the digits; 0 for f32.
     conversion = RowConversion(
         elements=frame.elements,
         match=match,
@@ -185,10 +188,12 @@ class _BlockProducts(PanelWorkgroup):
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
         """Emit the products of all rows with a chunk of a panel, which are added to the totals, block by block of K.
 
-        A register block is `sizes.row_block` rows by `sizes.columns` columns. Its products over one block of K are
-        computed into `_sums`, then scaled and added to the totals. Matrix registers first compute the products of
-        `sizes.row_block` rows with all columns of the panel. For them, 4-bit weights are unpacked to bytes in memory
-        once for all rows.
+        A panel is some adjacent columns of the weights, a block of K the adjacent steps whose weights in a column share
+        a scale, a chunk some adjacent blocks. Totals are the f32 sums over all of K, [row][column], in memory; the
+        panel's begin at `first_total`. A register block is `sizes.row_block` rows by `sizes.columns` columns. Its
+        products over one block of K are computed into `_sums`, then scaled and added to the totals. Matrix registers
+        first compute the products of `sizes.row_block` rows with all columns of the panel. For them, 4-bit weights are
+        unpacked to bytes in memory once for all rows.
         """
         sizes, match = self.sizes, self.match
 
@@ -235,7 +240,7 @@ class _BlockProducts(PanelWorkgroup):
         `c` is 12x32xi32.
         """
         match, sizes, rows = self.match, self.sizes, self.conversion.buffers
-        digits, width = max(1, sizes.byte_digits), sizes.columns
+        digits, width = max(1, sizes.byte_digits), sizes.columns  # A of f32 has no digits: one row of `a` for each
         is_unpacked = sizes.matrix_steps > 0 and match.bits == 4
         # Steps of a group: 4 bytes, also of weights that were unpacked to bytes, or 8 weights of 4 bits.
         group = WORD_BYTES if is_unpacked else WORD_BYTES * 8 // match.bits
@@ -259,7 +264,7 @@ class _BlockProducts(PanelWorkgroup):
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
 
     def _add_to_totals(self, build: Builder, position: _Position, row: Index) -> None:
-        """Emit the addition of one row of a register block to the totals, in vectors of columns.
+        """Emit the addition of one row of a register block to the totals, the f32 sums over all of K, by vectors.
 
         A block of K adds sum(x ((u - zero) * scale + offset)) to a total, for elements x of A and integers u of the
         weights. With product = sum(x u) and row_sum = sum(x), this is
@@ -284,7 +289,11 @@ class _BlockProducts(PanelWorkgroup):
     def _block_of_row(self, build: Builder, position: _Position, row: Index) -> _BlockOfRow:
         """Emit the loads of the values that a block of one row of A has in common for all columns.
 
-        The unit is the f32 value of the integer 1, by which integer sums of digits are multiplied; None if A is f32.
+        If A was rounded to integers, each block of a row has a unit, the f32 value of the integer 1: None if A is f32.
+        An integer is low + 2^8 high; `low` is its lowest digit (a signed byte), `high` the rest.
+
+        Return the row of A in the workgroup, the unit, the f32 sum of the block's elements, and (zero * sum of `low`,
+        zero * sum of `high`) for a constant zero point of the weights; an empty tuple without one, or if A is f32.
         """
         rows = self.conversion.buffers
         row_of_a = build.plus(position.row, row)
@@ -295,7 +304,7 @@ class _BlockProducts(PanelWorkgroup):
             total = build.add(arith.MulfOp(total, unit))
         zero_terms: list[SSAValue] = []
         if rows.low is not None and rows.high is not None and isinstance(self.match.zero, float):
-            # `low` and `high`: sums over the block of the lowest digits, and of the integers of the higher digits.
+            # `rows.low` and `rows.high` are the sums over the block.
             zero = i32_constant(build, int(self.match.zero))
             zero_terms = [build.add(arith.MuliOp(load(build, v, index), zero)) for v in (rows.low, rows.high)]
         return _BlockOfRow(row_of_a, unit, total, tuple(zero_terms))
@@ -387,8 +396,9 @@ def _number_of_digits(build: Builder, digits: Sequence[SSAValue], corrections: S
     low, *high_digits = digits
     if corrections:
         low = build.add(arith.SubiOp(low, corrections[0]))
-    if not high_digits:
+    if not high_digits:  # the second correction is 0
         return build.add(arith.SIToFPOp(low, f32))
+    # Join digits[1] + 2^8 digits[2] from the highest digit on.
     high = high_digits.pop()
     for digit in reversed(high_digits):
         high = build.add(arith.AddiOp(build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT))), digit))

@@ -42,7 +42,9 @@ from pydispatch.ir.values import shape_of
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
     """Return the kernel of a dispatch function that is a chain of two contractions; None for another function.
 
-    `machine` is the CPU whose registers determine the blocks.
+    A chain is a product, row-wise operations on its result, and a product of these rows, as in attention. `machine` is
+    the CPU whose registers determine the blocks. Return None, too, if the function updates an argument, if a product's
+    types have no register block, or if a result is not computed element by element from the second product.
     """
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None:
@@ -50,7 +52,8 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     frame = Frame(source, backend)
     if frame.updates_arguments:
         return None
-    # Each result must have the elements of the second product's result, or functions of them, in some order.
+    # Each result must have the elements of the second product's result, or functions of them, in some order: [1, 0] for
+    # a transposed result. None for another result.
     dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
     result_dims = [d for d in dims if d is not None]
     level = level_of(machine)
@@ -77,7 +80,8 @@ def _emit(
         first: Plan of its first product.
         second: Plan of its second product.
         tiles: The division of its rows among workgroups.
-        result_dims: For each result of the dispatch, see `Output.dims`.
+        result_dims: For each result of the dispatch, the dimension of the second product's result that each of its own
+            dimensions is equal to: [1, 0] for a transposed result.
     """
     build = frame.build
     # The rows of the workgroup.
@@ -94,6 +98,7 @@ def _emit(
     limits = column_limits(chain)
     end = visible_end(frame, shape_of(chain.scores), limits, rows, _column_unit(first, second), first.schedule.nr)
     emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
+    # The three parts of the chain; `limits.floor` is the score above which hidden columns have the weight 0.
     if end is None or limits.floor is None:  # no columns are hidden, or all hidden ones have the weight 0
         emitter.emit_first_product(build, first)
     else:  # only a row with a score above the floor is sure to give hidden columns the weight 0: else compute them, too
@@ -160,11 +165,12 @@ class _ChainEmitter:
     def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _ChainEmitter:
         """Emit the first product for the visible columns, and again for all columns if hidden ones may have an effect.
 
-        Hidden columns have no effect if each row of the workgroup has a score above `floor`, see `Limits.floor`. With
-        256 visible columns of 1024, the first attempt computes 256. If the scores of a row, such as one without visible
-        columns, are all at most `floor`, the second attempt computes all 1024.
+        A mask gives hidden columns a low score, such as -1e9; `floor` is half of it. They have no effect if each row of
+        the workgroup has a score above `floor`: in the softmax, their weights are rounded to 0 then. With 256 visible
+        columns of 1024, the first attempt computes 256. If the scores of a row, such as one without visible columns,
+        are all at most `floor`, the second attempt computes all 1024.
 
-        Return the emitter with the end of the columns that were computed.
+        Return the emitter for the later parts, with the end of the columns that were computed at run time.
         """
         assert self.column_end is not None
         zero = build.index(0)  # the end of an empty range of columns
@@ -219,7 +225,9 @@ class _ChainEmitter:
     def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
         """Emit whether row `row` of the workgroup has a score above `floor` among the visited columns, an i1.
 
-        The columns of the row that were not visited then have the weight 0, see `Limits.floor`.
+        `floor` is half of the low score, such as -1e9, that a mask gives to columns that were not visited. If one score
+        exceeds it, their weights in the softmax are rounded to 0. Columns are searched in units of `COLUMN_UNIT`, until
+        one has such a score.
         """
         end, element = self.column_end, tensor_type(self.chain.rows).element_type
         assert end is not None and isinstance(element, AnyFloat)
@@ -243,14 +251,18 @@ class _ChainEmitter:
         return is_any
 
     def emit_operations(self, build: Builder) -> None:
-        """Emit the row-wise operations, whose result overwrites the scores in the buffer."""
+        """Emit the row-wise operations, whose result overwrites the scores in the buffer.
+
+        The code of a softmax is, for each row, the maximum and the sum of exponentials, then a loop over the columns
+        that stores the quotients.
+        """
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)
         # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         analysis.allocate_rows(self.frame, nest)
-        columns = self._restrict_columns()
+        columns = self._restrict_columns()  # their end: later ones are hidden, and not computed
 
         def store_element(inner: Builder, indices: list[Index]) -> None:
             """Store an element of the last operation's result."""

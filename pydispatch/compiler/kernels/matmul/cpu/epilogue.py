@@ -71,10 +71,13 @@ class Epilogue:
     ) -> None:
         """Emit the epilogue of a block: load its sums, compute the outputs from them, and store these.
 
+        Outputs are the results of the dispatch, such as relu(sum + bias). If their contiguous dimension is M, the sums
+        are transposed first.
+
         Args:
             build: Receives the code.
             region: The tile.
-            block: The block.
+            block: The register block, part of the tile.
             target: Its sums in memory.
             factor_sums: Sums of packed rows of A and columns of B, which correct the products; None for no correction.
         """
@@ -117,6 +120,7 @@ class Epilogue:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
 
+        # Columns are the outer loop: the rows of a column are contiguous.
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
         for_each_element(build, columns, rows, width=schedule.mr, body=element)
 
@@ -146,8 +150,8 @@ def for_each_element(
 ) -> None:
     """Emit parallel loops of `body` over rows x columns elements.
 
-    If the number of columns, at most `width`, is dynamic, there are two versions, and the one for `width` columns has a
-    loop of static length.
+    `body` emits the code of an element, from a builder, its row and its column. If the number of columns, at most
+    `width`, is dynamic, there are two versions, and the one for `width` columns has a loop of static length.
     """
 
     def nest(outer: Builder, end: Index) -> None:

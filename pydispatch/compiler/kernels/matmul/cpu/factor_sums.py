@@ -55,11 +55,12 @@ class FactorSums:
 
     @staticmethod
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
-        """Allocate the sums that the offsets of `Arithmetic` need, and emit code that sets them to zero.
+        """Allocate the sums that the offsets of `Arithmetic` need, emit code that sets them to zero, and return them.
 
-        An offset of A needs the sum of each column of B (`of_b`), an offset of B the sum of each row of A (`of_a`), see
-        the class. `add` computes them as products. Sums of B's columns are the product of a row of ones, in place of A,
-        and B. Sums of A's rows are the product of A and LANES columns of ones, in place of B.
+        An offset is a constant that packing subtracts from elements, so that they fit bytes. One of A is corrected by
+        `a_offset` times the sum of each column of B (`of_b`), one of B by `b_offset` times the sum of each row of A
+        (`of_a`). `add` computes the sums as products: those of B's columns of a row of ones, in place of A, and B;
+        those of A's rows of A and LANES equal columns of ones, in place of B.
         """
         plan = products.nest.plan
         arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
@@ -83,7 +84,8 @@ class FactorSums:
     def add(self, build: Builder, region: Region) -> None:
         """Emit the addition of the packed factors to their sums, for all blocks of a tile.
 
-        `region` is the tile, with the range of K that is packed.
+        The sum of each column of B is a product of a row of ones and a panel of nr columns; the sum of each row of A a
+        product of a block of mr rows and columns of ones. `region` is the tile, with the range of K that is packed.
         """
         nest, products = self.products.nest, self.products
         contraction, schedule = nest.plan.contraction, nest.plan.schedule

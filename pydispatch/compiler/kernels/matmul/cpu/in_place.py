@@ -38,7 +38,7 @@ def operand_of(
     Args:
         factor: The factor.
         contraction: Its contraction.
-        is_readable_in_place: See `Operand.is_readable_in_place`.
+        is_readable_in_place: Whether register blocks can read the factor where it is, without a packed copy.
         rows: Dimension of the contraction that counts the rows of the factor: M for A, K for B; None for no rows.
         bytes_in_memory: Size in bytes of an element in the memory that is read; the distance between rows depends on
             it.
@@ -72,9 +72,9 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     """Return the properties of an operand B of f16 or bf16 that blocks convert to f32 as they read it.
 
     B is read from panels of an argument, or in place if its rows are contiguous along N and such reads are fast: the
-    rows lie within a page, B takes at most a third of the third-level cache, which also has A, C and what other workers
-    read, or A has few rows. In place against packed on a Zen 5: 13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490
-    against 3,860, 8x768x3072 153 against 230.
+    rows of B are at most a page of virtual memory apart, B takes at most a third of the third-level cache, which also
+    has A, C and what other workers read, or A has at most `MAX_SINGLE_USE_ROWS` rows. In place against packed on a Zen
+    5: 13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
     """
     operand = operand_of(
         contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, bytes_in_memory=HALF_BYTES

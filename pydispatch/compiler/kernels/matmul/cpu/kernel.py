@@ -60,16 +60,19 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     """
     schedule = stated_schedule(source)
     match = contraction_in(source)
+    # 1. Block-quantized weights, whose kernel may refuse (such as for a dynamic number of rows).
     quantized = None if match is None or schedule is not None else block_quantized_of(match.contraction)
     if match is not None and quantized is not None:
         kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
         return kernel or _lower(source, backend, level_of(machine), match, schedule=None)
+    # 2. Sliding windows: images whose channels are the last dimension (NHWC), then the first (NCHW).
     kernel = lower_channels_last(source, backend)
     if kernel is None and schedule is None:
         kernel = lower_channels_first(source, backend)
+    # 3. and 4. A function with one contraction is no chain.
     if match is not None and kernel is None:
         return _lower(source, backend, level_of(machine), match, schedule)
-    if schedule is not None:
+    if schedule is not None:  # also for a kernel of 2., which has no register blocks
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")
     return kernel or lower_chain(source, backend, machine)
 
@@ -83,7 +86,11 @@ def _lower(
 ) -> Kernel | None:
     """Return the kernel of a function that is one contraction; None if it is computed without register blocks.
 
-    `schedule` is the one that the function states; None for the default of the CPU.
+    `schedule` is the one that the function states; None for the default of the CPU. The kernel has the code of each
+    plan: several if the number of rows is dynamic, of which one is chosen at run time.
+
+    Raises:
+        CompileError: The contraction cannot have the stated schedule, or has no register blocks.
     """
     contraction = match.contraction
     frame = Frame(source, backend)
@@ -125,10 +132,14 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[list[int]]) -> None:
     """Emit a choice at run time between plans for different numbers of rows.
 
+    Plans for at least 14 rows, for 1 row and for 2 to 13 rows become `if rows <= 1 ... else if rows <= 13 ... else` the
+    first plan.
+
     Args:
         frame: The kernel function.
         plans: The plan without an upper bound of the rows, then those for fewer rows, by ascending bounds.
-        result_dims: For each result of the function, see `ContractionMatch.result_dims`.
+        result_dims: For each result of the function, the dimension of the contraction's result that each of its own
+            dimensions is equal to.
     """
     workgroup = frame.workgroup()
     main, *skinny = plans
@@ -161,7 +172,9 @@ class ContractionMatch(NamedTuple):
 
 
 def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
-    """Return the only contraction of a dispatch function.
+    """Return the only contraction of a dispatch function, with the dimensions of the function's results.
+
+    The dimensions of a result are those of the contraction's result that index it: [1, 0] if it is transposed.
 
     Return None if there is not exactly one, another operation reduces, or a result of the function is not computed
     element by element from that of the contraction.

@@ -184,7 +184,10 @@ class Nest:
         is_batched: bool = True,
         ends: Mapping[int, End] | None = None,
     ) -> Nest:
-        """Return the loop nest that computes a contraction as its plan states; see `_statements` for examples.
+        """Return the loop nest that computes a contraction as its plan states.
+
+        Its body are the statements of a tile, such as: pack B, then for each register block set the sums to their
+        initial values, multiply, and store the results.
 
         Args:
             plan: The plan.
@@ -268,7 +271,7 @@ class Nest:
         """
         if dim is None:
             return region
-        end, is_exact = self.end(dim), self._is_exact(dim, tile)
+        end, is_exact = self.end(dim), self._is_exact(dim, tile)  # `is_exact`: all tiles are full, as known statically
         first = build.times(index, tile)
         if self.plan.last_block_overlaps(dim, self.sizes[dim], block) and not is_exact:
             first = build.least(first, build.minus(end, block))
@@ -341,9 +344,9 @@ class Nest:
 def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]:
     """Return the statements of a tile, in the order of execution.
 
-    If one pass over K has all products of a block, the sums of the block stay in registers from the first product to
-    the results. Otherwise the reductions are loops around the blocks, and the sums of the tile are stored in memory
-    between two iterations.
+    `Blocks(...)` is a loop over the register blocks of the tile, with the steps of each block. If one pass over K has
+    all products of a block, the sums of the block stay in registers from the first product to the results. Otherwise
+    the reductions are loops around the blocks, and the sums of the tile are stored in memory between two iterations.
 
     Example:
         With B packed and sums in registers:

@@ -76,6 +76,9 @@ def operand_access(
 ) -> OperandAccess | None:
     """Return the arithmetic of a contraction and the access to its factors; None if no register block has its types.
 
+    B may be read in place from panels (blocks of adjacent columns of an argument), from f16 or bf16 that blocks widen,
+    or from pages (blocks of rows that a table of indices gathers, as in a cache of keys).
+
     Args:
         contraction: The contraction.
         level: The CPU.
@@ -86,6 +89,7 @@ def operand_access(
     if arithmetic is None:
         return None
     b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
+    # Instructions on groups of steps of K need a packed B: for few rows, single steps in place may be faster.
     if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
         # B may be widened from half precision only without groups, and panels must have the groups of the arithmetic.
         arithmetic = _without_groups(arithmetic)

@@ -141,9 +141,9 @@ def _coordinate_extents(plan: Plan, factor: Factor) -> list[int]:
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a row-major packed copy of one tile of a factor, and return it; packing writes it later.
 
-    Coordinates are in the order of the operand, but K is last if vectors are along K, or if one instruction takes a
-    group of steps of K. Rows, the last coordinate in this order, are padded by a cache line if their length is a
-    multiple of `CONFLICTING_BYTES`.
+    A coordinate is the index of the factor along an axis of its tensor. Coordinates are in the order of the axes, but K
+    is last if vectors are along K, or if one instruction takes a group of steps of K. Rows, the last coordinate in this
+    order, are padded by a cache line if their length is a multiple of `CONFLICTING_BYTES`.
 
     Example:
         112 rows of A with 256 steps of K, as f32, have the strides (272, 1): rows of 1,024 bytes are padded by 64.
@@ -163,6 +163,7 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         stride *= extents[position]
         row_bytes = stride * bits // 8
         is_row = position == order[-1]
+        # Rows at such a distance would share few sets of the cache.
         if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
             stride += CACHE_LINE_BYTES * 8 // bits
     buffer = frame.elements.fresh(plan.compute, max(1, stride) + OVERREAD_ELEMENTS)
@@ -183,6 +184,7 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     extents, n, schedule = _coordinate_extents(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)
+    # The order in memory: the coordinates of B other than the column, then the column.
     column = factor.positions_of(n)[0]
     order = [p for p in range(len(extents)) if p != column]  # coordinates within a panel, outermost in memory first
     strides: list[Index] = [0] * len(extents)
@@ -192,6 +194,7 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         k_position = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != k_position] + [k_position]
         extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
+    # Strides from the innermost coordinate outwards; `stride` is the size of a panel after the loop.
     for position in reversed(order):
         strides[position] = stride
         stride *= extents[position]

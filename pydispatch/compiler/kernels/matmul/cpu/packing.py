@@ -107,6 +107,7 @@ class Packing:
         if self.plan.group > 1 and coordinate.is_identity(self.contraction.k):
             self._groups(build, outer)  # emits this coordinate and the later ones
             return
+        # The elements of the factor, then zeros as padding.
         extent = self._extent(build, coordinate)
         build.parallel(0, extent, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
         end = build.plus(extent, self._padding(build, coordinate))
@@ -140,7 +141,11 @@ class Packing:
         assert n is not None
 
         def panel(inner: Builder, panel_index: Index) -> None:
-            """Emit the packing of panel `panel_index`, with zeros for columns beyond B's edge."""
+            """Emit the packing of the nr columns of panel `panel_index`: zeros for those beyond B's edge.
+
+            If the columns are full and contiguous along K in an argument, they are transposed in registers instead of
+            copied element by element.
+            """
             start = self.nest.block_start(inner, self.region, n, panel_index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 
@@ -190,10 +195,11 @@ class Packing:
         )
 
     def _transposed_panel(self, build: Builder, outer: Sequence[Position], column: PanelColumn) -> None:
-        """Emit the packing of a full panel from an argument B of shape [..., N, K], see `_can_transpose_in_registers`.
+        """Emit the packing of a full panel of nr columns from an argument B of shape [..., N, K].
 
-        Blocks of SIDE steps of K are transposed in registers; the remaining steps are copied element by element. For 40
-        steps and SIDE 16, the steps 0 to 15 and 16 to 31 of all columns are transposed, and 32 to 39 are copied.
+        The copy is [step of K][column], a transposition. Blocks of SIDE steps of K are transposed in registers; the
+        remaining steps are copied element by element. For 40 steps and SIDE 16, the steps 0 to 15 and 16 to 31 of all
+        columns are transposed, and 32 to 39 are copied.
 
         Args:
             build: Emits the operations.

@@ -93,13 +93,15 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     - In registers, again for each register block of rows.
     - To f32 in memory, once for all rows of a workgroup, if that takes fewer operations.
     """
+    # All rows of A.
     extents = [match.contraction.generic.extents[d] for d in match.row_loops]
     static_extents = [n for n in extents if n is not None]
     total_rows = prod(static_extents)
     if len(static_extents) < len(extents) or not total_rows:
         return None
+    # Elements of A are rounded to integers of `digits` bytes. A row of A is `digits` rows of bytes, and a matrix
+    # register has 16 rows: they are used if half of one is filled.
     digits = match.integer_bytes
-    # A row of A is `digits` rows of bytes, and a matrix register has 16 rows.
     if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:
         return _matrix_sizes(match, level, total_rows)
     multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")

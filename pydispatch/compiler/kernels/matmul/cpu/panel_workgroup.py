@@ -64,16 +64,17 @@ class PanelWorkgroup(ABC):
     def emit(self, build: Builder, panel_group: Index) -> None:
         """Emit the sums of the panels in the group with the index `panel_group`, and the results computed from them.
 
-        If K has several chunks, the loop over them is the outer one, so that a chunk of A is copied once for all
-        panels; each panel has a buffer for its sums. If K is a single chunk, each panel is finished before the next
-        one begins, and all panels use the same memory for their sums.
+        A panel is some adjacent columns of the weights, a chunk the steps of K for which rows of A are copied to
+        workgroup memory at a time. If K has several chunks, the loop over them is the outer one, so that a chunk of A
+        is copied once for all panels; each panel has a buffer for its sums. If K is a single chunk, each panel is
+        finished before the next one begins, and all panels use the same memory for their sums.
         """
         panels = self._panels_of_group(build, panel_group)
         if self._has_one_chunk:
             self._convert_rows(build, 0)
 
             def emit_panel(inner: Builder, panel: Index, total: Index) -> None:
-                """Emit the sums and results of a panel."""
+                """Emit the sums and results of a panel; `total` is the index of its first sum."""
                 self._clear(inner, total)
                 self._multiply(inner, panel, 0, total)
                 self._finish(inner, panel, total)

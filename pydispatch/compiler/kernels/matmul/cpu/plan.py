@@ -128,13 +128,14 @@ def variants(
     """Return the plans of a contraction; an empty list if its element types have no register block.
 
     Only if M is dynamic and all else is static, there are several: for at least `mr` rows, where `mr` is the height of
-    a register block, for 1 row, and for 2 to `mr` - 1 rows.
+    a register block, for 1 row, and for 2 to `mr` - 1 rows. A kernel chooses one of them at run time.
 
     Args:
         contraction: The contraction.
         elements: Tensors of its dispatch function.
         level: The CPU.
-        schedule: Schedule of the first plan; None for the default.
+        schedule: Register block, tiles and packed operands of the first plan; None for the default. The plans for fewer
+            rows have the default.
 
     Raises:
         IllegalSchedule: The contraction cannot have the schedule.
@@ -187,6 +188,7 @@ def plan_of(
         IllegalSchedule: The contraction cannot have the schedule.
     """
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
+    # For a single row count, M is static.
     if row_range is not None and row_range.least == row_range.most:
         sizes = tuple(row_range.least if d == contraction.m else s for d, s in enumerate(sizes))
     access = operand_access(contraction, level, sizes, row_range)
@@ -197,6 +199,7 @@ def plan_of(
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
+    # B as pages, blocks of rows that a table gathers: register blocks and chunks of K must not cross them.
     pages = None if schedule.pack_b else access.pages  # blocks read a packed B from its copy
     if pages is not None:
         schedule = within_pages(contraction, schedule, pages)
@@ -237,8 +240,8 @@ def _reductions(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the inner reductions, which packed operands span, and the outer ones, which are loops around the packing.
 
-    Outer are the reductions of dynamic size, and as many others, outermost first, as make the packed operands fit the
-    cache.
+    They are the reduced dimensions other than K, such as the rows and columns of a filter in a convolution. Outer are
+    the reductions of dynamic size, and as many others, outermost first, as make the packed operands fit the cache.
     """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]

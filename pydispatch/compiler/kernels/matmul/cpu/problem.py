@@ -216,8 +216,11 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
 def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
     """Return whether reading a panel of B, the columns of a register block, in place is at least as fast as packing it.
 
-    It is if the panel stays in a cache between the blocks of rows that read it, if these are few, or if most of it does
-    and the third-level cache delivers the rest in time.
+    It is if one of three conditions holds:
+
+    - The panel stays in a cache between the blocks of rows that read it.
+    - These blocks are few: at most `FEW_PASSES`, or twice as many if the third-level cache delivers rows in time.
+    - Most of the panel stays in the second-level cache, and the third-level cache delivers the rest in time.
 
     Args:
         level: The CPU.

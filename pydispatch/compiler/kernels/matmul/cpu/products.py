@@ -68,8 +68,9 @@ class Products:
     def steps(self, build: Builder, region: Region) -> Steps:
         """Return how the product of a block runs over the reduced dimensions; `region` has the extent of K.
 
-        A reduction that continues K in the memory of both operands is merged with it, for one longer loop. The others
-        are dimensions of `pyd.contract`, or loops around it if vectors are along K.
+        `count` steps of K are one dimension. A reduction, another reduced dimension, that continues K in the memory of
+        both operands is merged with it, for one longer loop. The others are dimensions of `pyd.contract`, or loops
+        around it if vectors are along K.
 
         Example:
             A convolution by 3 x 3 filters over an image [row, column, channel] of 64 channels, which is read in place,
@@ -270,7 +271,7 @@ class Products:
         in_panels = view.panel_stride is not None
         panel_dim = self.nest.plan.contraction.n if in_panels else None
         offset = self._offset(build, region, view, indices, panel_dim)
-        if in_panels:
+        if in_panels:  # the offset of the block's columns, which `_offset` has left out
             offset = build.plus(offset, self._offset_in_panels(build, region, view, block))
         return self._memref(build, region, view, offset, columns, steps, is_b=True)
 

@@ -128,6 +128,8 @@ class RowConversion:
     def copy_rows(self, build: Builder, copy: SSAValue, stride: int, first_block: Index, blocks: Index) -> None:
         """Emit the copy of rows of A to `copy`, [row][step of the chunk], as f32.
 
+        A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks.
+
         Args:
             build: Receives the code.
             copy: Buffer that receives the rows: element [row, step] is at row * `stride` + step.
@@ -228,8 +230,10 @@ class RowConversion:
     def _quantize(self, build: Builder, rows: Rows, row: Index, block: Index) -> None:
         """Emit the conversion of a block in a row of `rows.copy` to digits, which are stored with their unit and sums.
 
-        With the largest magnitude m of the block and g = `GREATEST[digit_count]`: unit = m / g, and element x becomes
-        round(x g / m), which is split into signed bytes.
+        Elements become integers of `digit_count` signed bytes, the digits. The unit is the f32 value of the integer 1.
+        Three sums over the block are stored: `low` of the lowest digits, `high` of the integers of the higher digits,
+        and of the integers themselves, low + 2^8 high. With the largest magnitude m of the block and g =
+        `GREATEST[digit_count]`: unit = m / g, and element x becomes round(x g / m), which is split into signed bytes.
 
         Example:
             With one digit, g is 127. A block whose largest magnitude is 2.0 has the unit 2 / 127, and its element 1.0

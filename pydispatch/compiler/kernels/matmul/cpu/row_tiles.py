@@ -53,7 +53,8 @@ class RowTiles:
         """Return the division with most rows within `MAX_ROWS_BYTES` that leaves `MIN_WORKGROUPS` workgroups if
         possible.
 
-        A workgroup has at least one register block of rows, even if that exceeds `MAX_ROWS_BYTES`.
+        The scores of a workgroup's rows are in its memory, at most `MAX_ROWS_BYTES` (128 KiB). A workgroup has at least
+        one register block of rows, even if that exceeds the limit.
 
         Args:
             chain: The chain.

@@ -160,8 +160,10 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
     """Return the tiles of the default schedule for a B that is not streamed (see `streams_b`).
 
-    `choose_tiles` does the work, from a request. Requests say how A and B are read, but whether reading A in place pays
-    depends on the tiles, so that it may be called again. Special cases of B then have tiles of their own.
+    Tiles are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk.
+    `choose_tiles` chooses them from a request, which says how A and B are read. Whether reading A in place pays depends
+    on the tiles, so that it may be called again. These cases have tiles of their own, in this order: vectors along K,
+    a packed B that is used once, columns that are fewer than those of a block.
 
     Args:
         level: The CPU.
@@ -183,7 +185,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         uses_matrices=problem.matrix_steps > 0,
     )
     tiles = choose_tiles(level, replace(request, is_packed=pack_b))
-    vectorizes_k = problem.vectorizes_k(pack_b)
+    vectorizes_k = problem.vectorizes_k(pack_b)  # vectors hold adjacent steps of K instead of adjacent columns
     # Fewer tiles if each packs its rows of A; cuts along N first if A is read in place and B is packed.
     if not (pack_b or vectorizes_k):
         tiles = _tiles_of_a_in_place(level, problem, tiles) or tiles
@@ -221,7 +223,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
     """
     n, m, size = problem.n, problem.m, problem.sum_bytes
     if not problem.can_read_a_in_place or problem.panel_width or not n or not m or n * size % level.vector:
-        return None
+        return None  # a block of all columns must be whole vectors, of a B that is not in panels
     if pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes):
         return None
     vectors = n * size // level.vector  # in a row of the block
@@ -239,7 +241,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
 
 
 def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
-    """Return a schedule whose workgroups pack columns of B once for several tiles of few rows, with all steps of K.
+    """Return a schedule whose workgroups pack columns of B once for a batch of tiles of few rows, with all steps of K.
 
     Tiles use the same columns of B if they differ only in outer dimensions that B does not have, such as the rows of
     an image in a convolution. A workgroup packs `blocks` blocks of nr columns, which stay in the second-level cache,
@@ -255,6 +257,7 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses  # `users` tiles could use the same columns
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
         return schedule
+    # The largest batch whose packed columns fit the cache. `depth` is the number of products for each sum.
     kc, all_blocks, nr = ceil_quotient(k, problem.group) * problem.group, ceil_quotient(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
     columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # for packed columns; the rest is left to A and the sums
@@ -263,6 +266,7 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
     batch = min(users, ceil_quotient(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
+    # First enough workgroups for small tiles, then more for large ones.
     for limit in WORKGROUP_LIMITS:
         while m * batch * blocks * nr * depth > 2 * limit.multiplications:  # twice, as for tiles of a packed B
             # `outer` counts the indices that B has, too: the tiles at different ones share no columns.
@@ -371,6 +375,7 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     else:  # a register for the vector of each row of A is left beside the sums
         most_columns = (level.accumulators - MOST_ROWS_ALONG_K) // MOST_ROWS_ALONG_K
     nr = max(1, min(n, most_columns))
+    # The tile of a workgroup: about `ELEMENTS_OF_B` elements of B, and at most the usual rows.
     tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
     tile_rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
     return Tiles(mr=mr, nr=nr, mt=mr * ceil_quotient(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)

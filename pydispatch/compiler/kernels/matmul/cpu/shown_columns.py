@@ -29,7 +29,8 @@ def visible_end(
     """Emit the end of the columns that are visible to at least one row of a workgroup, rounded up to whole units.
 
     Columns are the keys of an attention, rows its queries; a mask shows a column to a row if it lets its score count.
-    Return None where all columns are visited.
+    In causal attention, rows 10 to 13 see the columns 0 to 13: with units of 64 columns, the end is 64. Return None
+    where all columns are visited.
 
     Args:
         frame: The kernel function.

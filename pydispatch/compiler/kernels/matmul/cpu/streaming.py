@@ -65,7 +65,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
 
     - Rows of B are further apart than the CPU prefetches, and B exceeds half of the second-level cache, or twice this
       cache for more than `MAX_SINGLE_PASS_ROWS` rows of A.
-    - Blocks wait for memory (`_waits_for_memory`), and B exceeds the first-level cache.
+    - Blocks multiply a B that was evicted from the second-level cache faster than memory delivers it
+      (`_waits_for_memory`), and B exceeds the first-level cache.
     """
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False
@@ -103,6 +104,9 @@ def _waits_for_memory(level: Level, problem: Problem) -> bool:
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     """Return the register block, the wide tiles and the chunks of a few steps of K with which B is streamed.
 
+    B is streamed if it is read in place, a few whole rows at a time, for all rows of A. Tiles are the register block mr
+    x nr, the tile mt x nt of a workgroup, and the chunk of kc steps of K, each a row of B.
+
     Args:
         level: The CPU.
         problem: The contraction, for which `streams_b` is True.
@@ -114,6 +118,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
         columns = WIDE_BLOCK_BYTES // problem.sum_bytes
         return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
+    # Long chunks for more rows of A: sums in memory are then loaded and stored less often.
     has_long_chunks = _has_long_chunks(level, problem)
     mr, nr = tiles.mr, tiles.nr
     if problem.m == 1 and _has_registers_of_wide_block(level) and problem.n * problem.sum_bytes <= WIDE_BLOCK_BYTES:
@@ -124,6 +129,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
         mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
     mt, nt = _streaming_tile(level, problem, problem.n, mr, nr)
     choices = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
+    # A length that divides K, so that the last chunk is whole; else the preferred one.
     steps = next((steps for steps in choices if problem.k % steps == 0), choices[0])
     return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
 
@@ -131,9 +137,10 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
 def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) -> tuple[int, int]:
     """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr, for n columns of B.
 
-    The tile is first all rows of A, and at least as many columns as have a page of sums. It is halved while there are
-    fewer than 8 workgroups and it is large, down to `TILE_ROWS` rows, and then to `TILE_COLUMNS` columns if A has more
-    than `NARROW_TILE_ROWS` rows.
+    The tile is first all rows of A, and at least as many columns as fill a page of virtual memory (4 KiB) with a row of
+    sums. While there are fewer than 8 workgroups, and the tile has more multiplications than `WORKGROUP_LIMITS` states,
+    it is halved: down to `TILE_ROWS` rows, and then to `TILE_COLUMNS` columns if A has more than `NARROW_TILE_ROWS`
+    rows.
 
     Example:
         For 16 rows of f32, blocks of 8x32 and a B of 4096x4096, a page is 1,024 columns. Tiles of 16x1024 would be 4
@@ -165,9 +172,10 @@ def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) ->
 def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:
     """Return how many bytes ahead of its reads a register block prefetches a streamed B; 0 for no prefetching.
 
-    It reads a chunk of `steps` rows of B, and prefetches the rows of the next chunk. There is no prefetching if B is
-    not streamed, or if the CPU's own prefetchers reach the next row at its stride in time. With one or two rows of A
-    there is none, either, unless B comes from main memory.
+    A streamed B is read in place, a few whole rows at a time. The block reads a chunk of `steps` rows of B, and
+    prefetches the rows of the next chunk. There is no prefetching if B is not streamed, or if the CPU's own prefetchers
+    reach the next row at its stride in time. With one or two rows of A there is none, either, unless B comes from main
+    memory.
 
     AMD EPYC Zen 4, one worker, without and with: 1x4096x4096 3,026 and 2,566 us, 4x4096x4096 2,990 and 2,500,
     8x4096x4096 4,423 and 3,257; in the third-level cache 1x768x3072 137 and 151, and attention of one query to 512 keys
@@ -203,9 +211,10 @@ def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chun
     """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
 
     B is streamed in chunks: a few whole rows of B, each a step of K, which all blocks of rows of A read before the next
-    chunk. A block is four vectors wide where several blocks of three rows or more read a short chunk of B, else two.
-    The last block may overlap the one before it. For a short chunk, the height is chosen for which blocks have the
-    fewest rows in common; for a long chunk, the height with the fewest loads for a step of K.
+    chunk. Chunks are long (about 32 rows) for more rows of A, else short (about 8). A block is four vectors wide where
+    several blocks of three rows or more read a short chunk of B, else two. The last block may overlap the one before
+    it. For a short chunk, the height is chosen for which blocks have the fewest rows in common; for a long chunk, the
+    height with the fewest loads for a step of K.
 
     Example:
         With 28 accumulators of 16 f32, a short chunk has blocks of 4x64 for 8 rows: blocks of 6x64 would compute 4 rows

@@ -69,7 +69,8 @@ def emit_rows(
         outer: Outer dimension -> its index.
         rows: The rows.
         a: The rows of A if they are in a buffer already; None to read or pack the factor A of the contraction.
-        ends: Dimension, N or K -> the end of its visited indices. Without an entry, all indices are visited.
+        ends: Dimension, N or K -> the end of its visited indices: a mask hides the later ones. Without an entry, all
+            indices are visited.
     """
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)
@@ -91,6 +92,8 @@ def _emit_tile(
 ) -> None:
     """Emit the computation of the outputs in the tile `region`: its buffers, and the statements of `nest.body`.
 
+    The statements pack operands, and run over the register blocks of mr x nr sums.
+
     Args:
         frame: The kernel that is emitted, with its tensors and buffers.
         build: Receives the code.
@@ -104,7 +107,7 @@ def _emit_tile(
         build.add(configure_tiles(schedule.mr, schedule.nr, steps))
     a = view_a(frame, plan, build) if a is None else a
     products = Products(nest, a, view_b(frame, plan, build))
-    height = transposed_height(plan, outputs)
+    height = transposed_height(plan, outputs)  # 0 unless the contiguous dimension of outputs is M
     # Blocks are transposed in whole squares of registers, such as a block of 14 rows as one of 16: two rows after the
     # last block are then read.
     added_rows = max(0, height - schedule.mr)
@@ -153,7 +156,9 @@ class _Tile:
 
         Args:
             build: Receives the code.
-            nodes: The statements: those of the tile, or of the body of a loop.
+            nodes: The statements: those of the tile, or of the body of a loop. They are loops over register blocks
+                (`Blocks`), over steps of K or another reduction (`Loop`), or over tiles that share packed columns of B
+                (`Batch`), packing, and the sums of packed factors.
             region: The tile, or the part of it that one iteration covers.
             factor_sums: Sums of packed rows of A and columns of B, which correct products for the offsets that packing
                 subtracts; None without offsets, and until a statement has cleared the sums.
@@ -233,9 +238,10 @@ class _Tile:
         in a batch normalization, are computed once for all of these blocks.
 
         Args:
-            blocks: The statement, with the steps of each block.
+            blocks: The statement, with the steps of each block: initialize its sums, multiply, and finish, which
+                computes and stores the results.
             region: The tile.
-            factor_sums: See `emit`.
+            factor_sums: Sums of packed rows of A and columns of B, which correct products; None for no correction.
             rows: Number of blocks in the column.
             build: Receives the code.
             j: Position of the column, in blocks.
@@ -244,6 +250,7 @@ class _Tile:
         """
         contraction, nest = self.contraction, self.nest
         has_epilogue = BlockStep.FINISH in blocks.steps
+        # Compute the values of one element per column, which the epilogues of all blocks then read from a buffer.
         column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
         for value in column_vectors:
             start = nest.block_start(build, region, contraction.n, j, self.plan.schedule.nr)

@@ -169,6 +169,11 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
     A tile is halved, along its longer side, while it has more multiplications than a limit states, and there are fewer
     workgroups than the limit states. With `cuts_columns`, it is halved along its columns down to those of one block
     before its rows are halved. The limits are applied in turn: later ones cut only larger tiles, for more workgroups.
+    For a packed B, the limits of multiplications are twice as high (`growth`).
+
+    Example:
+        A tile of all 112x128 sums with 1,024 steps, in register blocks of 14x32, is cut to 112x64, 56x64 and 56x32:
+        8 workgroups are enough for the first limit, and the second one cuts only tiles of over 2^25 multiplications.
     """
     m, n = request.m, request.n
     if m is None or n is None:

@@ -80,7 +80,7 @@ class UnpackedProducts(PanelWorkgroup):
         width, steps = sizes.columns, self.conversion.steps
 
         def columns(build: Builder, column: Index) -> None:
-            """Emit the products of all register blocks of some columns."""
+            """Emit the unpacking of the weights of a register block's columns, and the products of all its rows."""
             pinned = build.without_load_motion()  # the weights in memory are overwritten for the next columns
             emit_loop(pinned, sizes.blocks, 1, lambda inner, i: self._unpack(inner, panel, first_block, i, column))
 
@@ -100,8 +100,9 @@ class UnpackedProducts(PanelWorkgroup):
     def _unpack(self, build: Builder, panel: Index, first_block: Index, block_of_chunk: Index, column: Index) -> None:
         """Emit the conversion of the weights of a block of K to f32, for the columns of a register block.
 
-        A weight u becomes (u - zero) * scale + offset. The parameters, which each column has for the block, are stored
-        first, as the matrix [zero, scale and perhaps offset][column] that `pyd.unpack` reads.
+        A weight u becomes (u - zero) * scale + offset, with a scale of 1 if there is none. The parameters, which each
+        column has for the block, are stored first, as the matrix [zero, scale and perhaps offset][column] that
+        `pyd.unpack` reads. A block is the adjacent steps of K whose weights in a column share the parameters.
 
         Args:
             build: Receives the code.

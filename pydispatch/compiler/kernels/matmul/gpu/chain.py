@@ -111,9 +111,10 @@ class _RowTiles:
 
     @staticmethod
     def of(chain: Chain) -> _RowTiles:
-        """Return the division with the most rows of a workgroup that `MAX_ROWS` and workgroup memory allow.
+        """Return the division of a chain's rows with the most rows of a workgroup that `MAX_ROWS` and its memory allow.
 
-        The number is a divisor of all rows: with 32 rows and a limit of 6, a workgroup has 4.
+        Both products of the chain read pages of keys and of values, blocks of rows in memory. The number is a divisor
+        of all rows: with 32 rows and a limit of 6, a workgroup has 4.
         """
         pages = _pages(chain)
         assert pages is not None, "`has_chain_kernel` must have checked it"
@@ -245,9 +246,9 @@ class _Rows:
     def _column_end(self, build: Builder) -> Index:
         """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages.
 
-        The end is exclusive, and a multiple of `page_rows`. In causal attention, the comparison is `column <= position`
-        of the query. Rows at the positions 33 to 40 need 41 columns, with pages of 16 rounded up to 48. All columns are
-        visited if the mask has no comparisons.
+        Columns are keys, which are stored in pages of `page_rows`. The end is exclusive, and a multiple of `page_rows`.
+        In causal attention, the comparison is `column <= position` of the query. Rows at the positions 33 to 40 need 41
+        columns, with pages of 16 rounded up to 48. All columns are visited if the mask has no comparisons.
         """
         limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
         # `fill` is the score that masks give to hidden columns. If finite, these may have a weight, and are visited.
@@ -273,8 +274,9 @@ class _Rows:
     def _emit_first_product(self, build: Builder, end: Index) -> None:
         """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer.
 
-        An invocation computes the scores of all rows of the workgroup at `width` adjacent columns: 8 x 4 scores with 8
-        rows and pages of 16 columns. It uses each loaded element of A and B for several of them.
+        Columns are keys, which are stored in pages of `page_rows` each. An invocation computes the scores of all rows
+        of the workgroup at `width` adjacent columns: 8 x 4 scores with 8 rows and pages of 16 columns. It uses each
+        loaded element of A and B for several of them.
         """
         # `width` divides `page_rows`, so that the adjacent columns of an invocation are in one page.
         chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
@@ -315,6 +317,7 @@ class _Rows:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], end])
 
+        # `row` is the body of a loop that carries no values.
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the operations on one row: their reductions, then the elements of the result, in parallel."""
             row_point = self._point(inner, i)[:-1]  # without the column, the last index
@@ -348,7 +351,7 @@ class _Rows:
         def column(inner: Builder, index: Index) -> None:
             """Compute the results of all rows at column `index` of the product, which share the loaded elements of B.
 
-            `end` is the end of the product's K, the columns of the first product: later ones are hidden.
+            The columns of the first product are the steps of K here: those from `end` on are hidden.
             """
             points = []  # for each row: loop of the product -> index
             for i in range(self.tiles.rows):
@@ -367,6 +370,8 @@ class _Rows:
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
     ) -> list[list[Index]]:
         """Emit elements of a product, define them for the operations that use it, and return their indices.
+
+        Defined elements are used in place of loads or computations when a later operation reads them.
 
         Args:
             build: The builder of an invocation's code.

@@ -48,7 +48,8 @@ from pydispatch.ir.dialects.pyd.mma import LANES, LaneLayout, MmaOp, Remateriali
 def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
     """Return the kernel of a dispatch function that is one contraction with elementwise operations, else None.
 
-    `generation` is the compute capability of the target, see `Backend.mma_generation`.
+    Return None, too, if the function updates an argument, has results of less than a byte for an element, or cannot be
+    tiled. `generation` is the compute capability of the target, such as 80.
     """
     match = contraction_in(source)
     if match is None:
@@ -62,6 +63,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     if not plans:
         return None
     frame.bind()
+    # The code of both plans, of which the number of rows chooses one at run time.
     main, *skinny = plans  # `skinny` has at most one plan, for few rows where their number is dynamic
     workgroup_id = frame.workgroup()
     if skinny:
@@ -73,6 +75,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     kernel = finish(
         frame, grid=lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic))
     )
+    # The size of a workgroup, and how many of them a core is to run at a time, which bounds the registers of each.
     kernel.function.attributes["pyd.invocations"] = IntegerAttr(main.tile.invocations, 64)
     per_core = main.tile.workgroups_per_core
     per_core = min(per_core, 3) if skinny else per_core  # two plans take a few registers more: fewer workgroups fit
@@ -81,13 +84,14 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
 
 
 def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[int]], workgroup_id: SSAValue) -> None:
-    """Emit the code of a workgroup of one plan.
+    """Emit the code of a workgroup of one plan, which computes a tile of rows by columns in a loop over K.
 
     `result_dims` has, for each result of the dispatch, the dimensions of the contraction's result that index it: [1, 0]
     for a result that is transposed.
     """
     elements = frame.elements
     sizes = loop_sizes(elements, plan.contraction.generic)
+    # Memory: the tiles of A and of B, which all invocations read, and the sums of each invocation.
     # Beyond the end of K, A is -0 and B is 0: their products are -0, which leaves every sum as it is.
     a = Staging.of(elements, plan, plan.a, plan.tile.height, fills_negative_zero=True)
     b = Staging.of(elements, plan, plan.b, plan.tile.width, fills_negative_zero=False)
@@ -163,7 +167,7 @@ class _Workgroup:
         self._in_each_invocation(build, self._finish)
 
     def _pipeline(self, build: Builder, location: Location, iterations: Index) -> None:
-        """Emit the pipelined loop over K.
+        """Emit the pipelined loop over K, `iterations` chunks of steps, for the tile of the workgroup at `location`.
 
         Each iteration stores the tiles that the previous one has loaded, loads the next ones, and multiplies. With
         three iterations, the order is
@@ -323,9 +327,11 @@ class _Workgroup:
     def _slots(self, build: Builder, invocation: Index, location: Location) -> list[Slot]:
         """Return whether each sum of an invocation exists, and its indices in the contraction's result.
 
-        The layout distributes a block over 32 invocations, its lanes (`LaneLayout`). With f32 and multiply-adds, there
-        are 4 rows of 8 lanes, and each lane has 4x4 adjacent sums in every 16x32 elements: lane 10 begins at row 4 and
-        column 8. A sum does not exist if it is beyond the last row or column of the result.
+        A subgroup computes a block of the workgroup's tile, and the layout distributes the block over its 32
+        invocations, the lanes. With f32 and multiply-adds, there are 4 rows of 8 lanes, and each lane has 4x4 adjacent
+        sums in every 16x32 elements: lane 10 begins at row 4 and column 8. A sum does not exist if it is beyond the
+        last row or column of the result. The rows of the product may be several dimensions of the result, such as the
+        rows and columns of an image, and so may its columns: their index is split into indices of these.
         """
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, row, column = self._block(build, invocation)
@@ -379,7 +385,7 @@ class _Axis:
     def __init__(
         self, build: Builder, offset_in_tile: Index, tile: Index, extent: int, size: Index, neighbours: int
     ) -> None:
-        """Begin without tested runs.
+        """Begin without tested runs, adjacent rows or columns that are all in the result or all beyond its edge.
 
         Args:
             build: The builder of the invocation's code.

@@ -124,9 +124,10 @@ class Staging:
     def of(elements: Elements, plan: Plan, operand: Operand, extent: int, fills_negative_zero: bool) -> Staging:
         """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads.
 
-        `extent` is the number of rows, or columns of B, of the tile; `fills_negative_zero` is the attribute's value.
-        Tiles for tensor cores are stored as their operand is: by rows if K is contiguous, else by steps. All other
-        tiles are stored by steps, so that one load reads several adjacent rows (or columns of B) of a step.
+        `extent` is the number of rows, or columns of B, of the tile; with `fills_negative_zero`, steps beyond the end
+        of K are filled with -0 instead of 0. Tiles for tensor cores are stored as their operand is: by rows if K is
+        contiguous, else by steps. All other tiles are stored by steps, so that one load reads several adjacent rows (or
+        columns of B) of a step.
 
         A tile of 128 rows and 8 steps of f32 that is stored by steps has 8 lines of 128 elements. The pitch, from one
         line to the next, is 132: 16 bytes of padding.
@@ -224,6 +225,7 @@ class Staging:
             sizes: Sizes of all loop dimensions.
         """
         pinned = build.without_load_motion()  # loads stay in the iteration that prefetches them
+        # A run is `vector_width` consecutive elements, which are loaded at once.
         self._for_each_run(pinned, invocation, partial(self._load_run, tile, iteration, location, sizes))
 
     def _load_run(
@@ -232,11 +234,19 @@ class Staging:
         """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory.
 
         Runs beyond the end of the rows repeat the last one, as results of these rows are not stored. Steps beyond the
-        end of K are filled with zeros, as they would be added to the sums. The first parameters are those of `load`.
+        end of K are filled with zeros, as they would be added to the sums.
 
         The position of an element in the tile becomes a row and a step of the product, and these the indices of the
         collapsed dimensions. With tiles of 128 rows, row 5 of tile 3 is row 389; if the rows are the pixels of an image
         that is 28 wide, it has the indices 13 and 25.
+
+        Args:
+            tile: Index of the tile along the rows of A, or the columns of B.
+            iteration: Index of the iteration over K, which has `tile.depth` steps.
+            location: The tile of the workgroup, of which the outer indices are read.
+            sizes: Sizes of all loop dimensions.
+            build: The builder of the invocation's code.
+            run: The run.
         """
         operand, steps, width = self.operand, self.plan.steps, self.operand.vector_width
         row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
@@ -381,7 +391,10 @@ class Staging:
     # Stores
 
     def store(self, build: Builder, invocation: Index) -> None:
-        """Emit the copy of the loaded elements from private memory into the tile in workgroup memory."""
+        """Emit the copy of the loaded elements from private memory into the tile in workgroup memory.
+
+        A run is the `vector_width` consecutive elements that the invocation has loaded at once.
+        """
         operand, bits = self.operand, scalar_width(self.plan.element)
 
         def store_run(inner: Builder, run: Run) -> None:
@@ -394,7 +407,7 @@ class Staging:
                 value = inner.add(memref.LoadOp.get(self.private, [slot]))
                 offset = inner.value(inner.plus(first, i * stride))
                 store = memref.StoreOp.get(value, self.buffer, [offset])
-                if i == 0 and stride == 1:
+                if i == 0 and stride == 1:  # then the emitter can merge the stores of the run to one vector store
                     state_alignment(store, operand.vector_width * bits // 8)
                 inner.add(store)
 

@@ -97,9 +97,9 @@ class Plan:
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
-    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64. A tile of
-    128x128, which 8 subgroups compute in blocks of 32x64, gets a second one of 16x256, in 8 blocks of 16x32. The kernel
-    has the code of both, and the number of rows selects one at run time.
+    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64 or the
+    first tile is no higher. A tile of 128x128, which 8 subgroups compute in blocks of 32x64, gets a second one of
+    16x256, in 8 blocks of 16x32. The kernel has the code of both, and the number of rows selects one at run time.
 
     `architecture` is the compute capability of the device, such as 80.
     """
@@ -113,7 +113,7 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
         return [plan]
     # Both plans are in one kernel, and so have as many subgroups (warps): in the second, each computes all rows of its
     # columns, one block of `SKINNY_ROWS` x `warp_columns`.
-    warps = plan.tile.invocations // LANES
+    warps = plan.tile.invocations // LANES  # NVIDIA's word for a subgroup
     uses_tensor_cores = plan.form == "tensor"
     warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
     depth = 32 if uses_tensor_cores else 16
@@ -280,6 +280,8 @@ def _operands(
     sizes: Sequence[int | None],
 ) -> tuple[Operand, Operand]:
     """Return the operands A and B, with the widest vector loads of their elements that the tile allows.
+
+    Both are planned by the same code: a column of B is a row there, and N has the role of M.
 
     Args:
         elements: Tensors of the dispatch function.
