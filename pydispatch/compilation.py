@@ -57,7 +57,7 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[Co
             updated in place on the CPU by calls with a result in its memory (`out=(cache, None)`).
         args: Example arguments: arrays, or `jax.ShapeDtypeStruct`, also with symbolic sizes.
         params: A tree of arrays that is passed as the first argument and stored in the artifact as weights.
-        options: As for `compile`.
+        options: The options of `compile`, keys of `CompileOptions`.
 
     Returns:
         An artifact whose function `main` takes the arguments without `params`.
@@ -80,8 +80,9 @@ def jax_source(
         function: A function that `jax.jit` accepts.
         args: Example arguments: arrays, or `jax.ShapeDtypeStruct`, also with symbolic sizes.
         params: A tree of arrays that is passed as the first argument and stored in the artifact as weights.
-        kernels: As for `compile`.
-        weights: As for `compile`.
+        kernels: Kernels of custom operations, by name: `{"mylib::swish": pydispatch.CFunction("swish.c", "swish")}`.
+        weights: "embed" stores the arrays of `params` in the artifact; "external" leaves them out, to be supplied by
+            name when the artifact is loaded.
 
     Returns:
         A module; its text is MLIR.
@@ -110,7 +111,7 @@ def from_torch(
         args: Example positional arguments of the module.
         keywords: Example keyword arguments of the module.
         dynamic_shapes: Dynamic sizes, as `torch.export.export` takes them.
-        options: As for `compile`.
+        options: The options of `compile`, keys of `CompileOptions`.
 
     Returns:
         An artifact whose function `main` takes the inputs of the model.

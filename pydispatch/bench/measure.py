@@ -94,10 +94,13 @@ def measure(
         clock: Clock that measures the durations, in seconds; another one than the default is for tests.
     """
     now = time.perf_counter
+    # Call each contender for a while, which also tells how many of its calls make a round long enough to be timed.
     counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
     durations: dict[str, list[float]] = {name: [] for name in contenders}
     end = now() + seconds * len(contenders)
     rounds = 0
+    # In each round every contender is timed once. Odd rounds run in reverse order, so that no contender always follows
+    # the same one, whose effects on caches and clock rates it would inherit.
     while rounds < FEWEST_ROUNDS or now() < end:
         order = list(contenders.items())
         for name, call in order if rounds % 2 == 0 else reversed(order):

@@ -52,10 +52,13 @@ def parse(text: str) -> list[tuple[str, str]]:
 
 
 def contender(name: str, question: Question) -> Any:
-    """Return the call of a peer that is measured; raise InvalidArgumentError if it is not installed.
+    """Return the `Work` of a peer, another system that is measured: its call, and the results of a first call.
 
-    A peer is a module of `peers` with `READS` (suffixes of its files), `PACKAGES` (to install) and `work`. A file with
-    another suffix is refused.
+    A peer is a module of `peers`, such as `peers.onnxruntime`, with `READS` (suffixes of its files), `PACKAGES` (to
+    install) and `work`, a function that returns the Work for a question: file, function, inputs and threads.
+
+    Raises:
+        InvalidArgumentError: The peer cannot read files with the suffix of `question.file`, or is not installed.
     """
     module = importlib.import_module(f"{peers.__name__}.{name}")
     if question.file.suffix not in module.READS:

@@ -85,6 +85,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
     points = [point for series in panel.series.values() for point in series]
     if not points:
         return _text(WIDTH / 2, HEIGHT / 2, "no figures", "middle")
+    # An Axis maps a value to its coordinate in the drawing. The range of the y axis includes the marked level.
     across = Axis.of([x for x, _ in points], LEFT, WIDTH - RIGHT, is_logarithmic=panel.x_logarithmic, text=panel.x_text)
     levels = [] if panel.level is None else [panel.level]
     up = Axis.of([*(y for _, y in points), *levels], HEIGHT - BOTTOM, TOP, is_logarithmic=True, text=panel.y_text)
@@ -97,7 +98,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
     for value, label in up.ticks():
         parts.append(_line(LEFT, up(value), WIDTH - RIGHT, up(value), "grid"))
         parts.append(_text(LEFT - 5, up(value) + 4, label, "end"))
-    # The marked level, the axes and the series.
+    # The horizontal line at the marked level (CSS class "one"), the lines of the axes, and the series.
     parts += [_line(LEFT, up(level), WIDTH - RIGHT, up(level), "one") for level in levels]
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>')
     for index, name in enumerate(names):

@@ -69,9 +69,11 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     """
     if isinstance(function, Direct):
         return function.work(inputs)
+    # Fix the shapes and memory of a program's function by prepare(); other callables are called with the arguments.
     prepare = getattr(function, "prepare", None)
     given_by_name = named or {}
     call = partial(function, *inputs, **given_by_name) if prepare is None else prepare(*inputs, **given_by_name)
+    # The first call returns the results. Their bytes and those of the arguments are counted, for the bandwidth.
     returned = call()
     values = list(returned) if isinstance(returned, tuple | list) else [returned]
     _check_buffers(device, [*inputs, *given_by_name.values(), *values])
@@ -81,6 +83,7 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     nbytes = sum(array.nbytes for array in arrays if array.ndim > 0)  # numbers are passed in the call
     profile_of = getattr(function, "profile", None)
     profile = None if profile_of is None else lambda: profile_of(*inputs, runs=RUNS, **given_by_name)
+    # A device without synchronize(), such as a CPU, has completed a call when it returns.
     wait = getattr(device, "synchronize", None)
     if wait is None:
         return Work(call, results, nbytes, profile)

@@ -35,9 +35,11 @@ def _describe_cubin(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _describe_ptx(data: bytes, name: str) -> dict[str, Any]:
-    """Return the contents of a PTX text as `describe` does; kernels and functions also have their "line" in the text.
+    """Return the kernels, functions and imports of a PTX text as JSON values.
 
-    A kernel that states neither a required nor a maximum block size has null for both.
+    Each kernel has its name, the sizes of its "parameters" in bytes, its "required" and "maximum" block size in threads
+    along x, y and z, or null for one that it does not state, and its "line" in the text. Each function that other
+    modules can call has its name, parameters and line.
     """
     module = read.read(data, name)
     kernels = [

@@ -140,6 +140,7 @@ def _load_patterns_of(path: str) -> list[object]:
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
         raise Error(f"{path}{'' if line is None else f':{line}'}: {what}") from None
+    # A pattern with several names is returned once.
     patterns = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
     if not patterns:
         raise Error(f"'{path}' has no @pydispatch.pattern")

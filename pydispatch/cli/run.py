@@ -181,6 +181,8 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
         return path
     import pydispatch
 
+    # The module that registers the kind of device (such as "vulkan") names the target to compile for in TARGET. Without
+    # it the target is the compiler's default.
     part = extensions.part("device", _device_kind(args.device))
     target = None if part is None else getattr(part.load(), "TARGET", None)
     options = {**options, **options_of(args, _COMPILED_WITH)}

@@ -159,7 +159,8 @@ class _SizeNames:
             return element, list(sizes if stated is None else stated)
         if value is None:
             return element, [size if size >= 0 else self._fresh() for size in sizes]
-        # A name that the program states for this very size takes precedence over a name of an equal one.
+        # The term of a size is the same for all sizes that are known to be equal, and has one name. A name that the
+        # program states for this very size takes precedence over that of its term.
         terms = self._resolved(value)
         return element, [
             size if size >= 0 else self._size_names.get(Dim(value, axis)) or self._name(terms[axis])

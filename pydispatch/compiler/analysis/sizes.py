@@ -170,7 +170,7 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     left_to_drop = len(sizes) - len(shape)  # dimensions that the smaller tensor lacks
     for dim, size in enumerate(sizes):
         position = len(kept)
-        # A dynamic size matches any static one.
+        # Equal sizes match, and a dynamic size (-1) matches any static one: exactly one of the two is negative.
         matches = position < len(shape) and (shape[position] == size or (size < 0) != (shape[position] < 0))
         # A size of 1 is kept if the sizes after it have enough other ones to drop.
         may_keep = matches and _can_drop_ones(sizes[dim + 1 :], shape[position + 1 :], left_to_drop)

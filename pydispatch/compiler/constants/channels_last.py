@@ -56,6 +56,7 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
     """
     if not any(_has_windows(op) for op in walk(function)) or any(op.name in DISPATCH_OPS for op in walk(function)):
         return
+    # Find the convolutions and poolings, and decide for all of them at once.
     simplify(function)
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
@@ -72,6 +73,7 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
             _rewrite_channels_last(current)
     erase_unused(function)
     simplify(function)
+    # Reorder the constant filters of the rewritten convolutions. `known` refers to erased operations: compute it again.
     known = known_of(function)
     for op in list(walk(function)):
         if op.name == GENERIC and op.parent is not None:

@@ -48,8 +48,8 @@ class DerivedFunctions:
         self._names = {symbol_name(op) for op in self.module.body.block.ops if op.name in FUNCTIONS}
 
     def add(self, ops: Sequence[Operation], values: Sequence[SSAValue]) -> str:
-        """Add a function that consists of `ops` and returns `values`, and return its name. If an equal function exists,
-        return the name of that one.
+        """Add a function that computes derived constants, values that depend on constants alone, when the program is
+        loaded: it consists of `ops` and returns `values`. Return its name, or that of an equal function that exists.
 
         Args:
             ops: Operations that belong to no block yet, at least one, producers first. The function takes them over.

@@ -65,8 +65,9 @@ class Grouped:
 def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequence[Level]) -> Grouped | None:
     """Return the right-hand factor B of a contraction for packing in groups; None if it cannot be packed so.
 
-    The kernels of all ISA levels must multiply B in the same packed form: element type, group size and offset. B must
-    be one matrix that is computed from a single argument, which no other operation of the function reads.
+    A group is the adjacent steps of K that one dot-product instruction multiplies and adds, such as 4 bytes. The
+    kernels of all ISA levels must multiply B in the same packed form: element type, group size and offset. B must be
+    one matrix that is computed from a single argument, which no other operation of the function reads.
 
     Args:
         function: The dispatch function.
@@ -141,11 +142,12 @@ def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], co
 
 
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
-    """Build the operations that compute the packed elements of the factor from `source`, not yet in panels.
+    """Build the operations that compute the packed elements of the factor from `source`, in the order of its tensor.
 
-    They are copies of `grouped.ops`, with `source` for the argument, then a `linalg.generic` of the packed type. Its
-    body computes an element by the scalar code of the factor, subtracts `arithmetic.b_offset` and narrows the result.
-    For a factor `extsi(x) - 3` with the offset -3, an element is `trunci((extsi(x) - 3) - -3)`.
+    The caller then stores them in panels, each of some adjacent columns of the factor. The operations
+    are copies of `grouped.ops`, with `source` for the argument, then a `linalg.generic` of the packed type. Its body
+    computes an element by the scalar code of the factor, subtracts `arithmetic.b_offset` and narrows the result. For a
+    factor `extsi(x) - 3` with the offset -3, an element is `trunci((extsi(x) - 3) - -3)`.
 
     Args:
         grouped: The factor.

@@ -67,7 +67,7 @@ def _fold(host: Operation) -> None:
 
     Only values that operations on runtime values use are replaced; what remains without uses is erased.
     """
-    known = known_of(host)
+    known = known_of(host)  # `known.sources` are the operations that depend on constants alone
     for op in [op for op in known.sources if op.name not in CONSTANTS]:
         for value in op.results:
             if _is_used_at_run_time(known, value, host) and _is_small(known, value):
@@ -75,7 +75,7 @@ def _fold(host: Operation) -> None:
                     folded,
                 )  # imports NumPy, which most small programs never need
 
-                constant = folded(known.chain(op), value)
+                constant = folded(known.chain(op), value)  # chain: all operations that compute `op`, producers first
                 if constant is not None:
                     _replace_by_constant(value, constant)
                     known.add(constant)  # later operations are computed from it

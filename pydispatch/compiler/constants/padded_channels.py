@@ -60,9 +60,10 @@ def _channel_axes(
 
         image[n, c, y + ky, x + kx] and filter[f, c, ky, kx]
 
-    return (1, 1). Padding pays if the channels, rounded up to a multiple of `GROUP`, grow at most by MOST_GROWTH: 3 to
-    4, but not 5 to 8. Both factors must be bytes. The filter must be constant, and only widened by the body, without a
-    zero point: then its padded zeros stay 0, and the added channels of the image do not matter.
+    return (1, 1). Padding pays if the channels, rounded up to a multiple of `GROUP`, the 4 channels that one
+    dot-product instruction on bytes multiplies, grow at most by the factor MOST_GROWTH: 3 to 4, but not 5 to 8. There
+    must be at least FEWEST_FILTERS filters. Both factors must be bytes. The filter must be constant, and only widened
+    by the body, without a zero point: then its padded zeros stay 0, and the added channels of the image do not matter.
 
     Args:
         contraction: The contraction.

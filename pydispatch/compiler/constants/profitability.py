@@ -50,9 +50,10 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     - B is [K, N], has MIN_BYTES and more than FEW_PANELS panels, and one of these holds: the result has more than
       FEW_ROWS rows, B exceeds the L2 cache, workgroups share the reading of B, or the number of rows is dynamic and
       panels are faster than columns in place for ASSUMED_ROWS.
-    - B is [K, N] with two panels, and exceeds the L2 cache of a CPU that does not prefetch strides of a page.
+    - B is [K, N] with two panels, and exceeds the L2 cache of a CPU whose prefetcher does not follow loads that are a
+      page of memory apart.
 
-    The constants of this file explain the limits.
+    The constants of this file state the measurements behind the limits.
 
     Args:
         contraction: The contraction.

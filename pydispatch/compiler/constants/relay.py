@@ -85,12 +85,15 @@ class _Code:
             self._reshape_to_matrix(has_columns_last=matrix.type.get_shape()[-1] == matrix.columns)
 
     def _reshape_to_matrix(self, has_columns_last: bool) -> None:
-        """Reshape the constant to [rows, columns].
+        """Append operations that reshape the constant to a matrix [rows, columns], and update `matrix` and `dims`.
+
+        The constant has the sizes `dims`, values of type index. All of them but one are joined: 3x3x64x128 becomes
+        576x128 if the last dimension is the columns, 3x24576 if the first one is the rows.
 
         has_columns_last: whether the last dimension is the columns; else the first one is the rows.
         """
         dims = self.dims
-        total = dims[0]
+        total = dims[0]  # becomes the number of elements
         for dim in dims[1:]:
             total = self.put(arith.MuliOp(total, dim))
         if has_columns_last:

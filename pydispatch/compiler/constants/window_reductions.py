@@ -59,6 +59,9 @@ class WindowReduction:
 def window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool) -> WindowReduction | None:
     """Return a generic as a window reduction that can be rewritten to channels-last layout; None for other operations.
 
+    A window reduction is a convolution, which may be 1x1 or depthwise, or a pooling: each element of its result reduces
+    a window of an image.
+
     Args:
         op: The generic.
         known: The values of the host function that depend on constants alone, such as filters.
@@ -120,6 +123,7 @@ def _convolution(
         if channel_axis is None:
             continue
         sizes = [size or 0 for size in generic.extents]  # 0 for a dynamic one, which only the batch size can be
+        # The sizes decide whether the rewrite to channels-last layout pays.
         counts = _Counts(
             filters=sizes[filter_loop],
             channels=shape_of(contraction.tensor_of(image))[channel_axis],

@@ -25,6 +25,7 @@ def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) ->
     of the interval [low, high]. It has `degree + 1` coefficients.
     """
     with mp.workprec(400):
+        # Sample the function at the nodes, which are in -1 to 1 and are mapped to the interval.
         count = degree + 1
         nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
         values = [function((mp.mpf(low) + high) / 2 + (mp.mpf(high) - low) / 2 * node) for node in nodes]

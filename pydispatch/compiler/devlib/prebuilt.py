@@ -55,6 +55,8 @@ that machine."""
 def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
     """Return the name in LEVELS of the first level all of whose features a machine has.
 
+    A level is a set of CPU features for which this package has precompiled bitcode of the device library, such as
+    "x86_64 fma". Each architecture lists its levels from the one with the most features on.
     Return None for a CPU that is not in this package's table of machines; clang may know it.
 
     features: LLVM features with signs, such as "+avx2", in addition to those of `cpu`.
@@ -146,6 +148,7 @@ def write(path: Path = FILE) -> None:
     names = [(level, stem) for level in LEVELS for stem in SYMBOLS if level != "nvptx64" or stem not in OBJECTS]
     with ThreadPoolExecutor() as pool:
         archived = dict(pool.map(lambda member: compiled_member(*member), names))
+    # What the bitcode was compiled from and by, so that readers notice an archive that is out of date.
     archived |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
     with tarfile.open(path, "w:xz", preset=9) as archive:
         # Sorted by source, then level: xz compresses similar neighbours best.

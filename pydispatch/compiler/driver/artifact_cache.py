@@ -70,7 +70,7 @@ def compile(source: Any, **options: Any) -> Artifact:
     if artifact is not None:
         logs.compiler.info("read back an unchanged program in %.1f ms", 1e3 * (time.perf_counter() - start))
     else:
-        with files.recording() as reads:
+        with files.recording() as reads:  # files read, and paths where none was found, which the cache checks
             artifact = _compile(entry.source, options)
         entry.store(artifact, reads)
     return artifact
@@ -137,6 +137,7 @@ class _Entry:
         # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
         head: dict[str, int] = {}  # member of the artifact -> index in `blobs` of the elements that it lacks
+        # Constants whose elements are literals of the source are cached without them: load() has the source.
         if self.blobs:
             artifact, head = artifact.without_blocks(self.blobs)
         if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
@@ -144,7 +145,7 @@ class _Entry:
         if isinstance(self.source, ProgramFile):
             reads.existing.discard(os.fspath(self.source))  # its text is in the key
         with suppress(OSError):
-            # A file that changed since may have been read in either state.
+            # A file that changed since the compilation began may have been read before or after the change.
             if all(_change_time_ns(path) < self.start for path in reads.existing):
                 data = json.dumps(head).encode() + b"\n" + artifact.to_bytes()
                 cache.store(self.key, data, reads.existing, reads.missed, cache.PROGRAMS)
@@ -169,6 +170,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     ):
         return None
     with suppress(OSError, ValueError, TypeError):
+        # The name and text of a kernel in Python; for other sources "" and the source: text or the path of a file.
         name, content = _named_text(source)
         text: str | None
         # Text has a line break, a path has none.
@@ -180,6 +182,8 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             text = read_small_program(path, LARGEST)
             source = None if text is None else ProgramFile(path, text)
         if text is not None and len(text) <= LARGEST:
+            # The key: the text with its long hexadecimal literals (`blobs`), and everything else that decides the
+            # artifact: the kind of the source, the options, this machine and the versions of the tools.
             blobs = text.blobs if isinstance(text, ElidedText) else {}
             # `GeneratedText` is located in the Python code that it was generated from; a plain str with the same
             # characters is located by its own lines.
@@ -203,8 +207,9 @@ def _named_text(source: Any) -> tuple[str, Any]:
 def _options(options: Mapping[str, Any]) -> list[object] | None:
     """Return the options that decide the artifact, as strings, lists and booleans for the key.
 
-    Return None if an option has a value with which artifacts are not cached: any but those in `_NAMED`, `cpu_features`,
-    `reassociate` and `progress` must have its default.
+    Return None if an option has a value with which artifacts are not cached. The options of `_NAMED` (targets, cpu,
+    object_search_path), `cpu_features` and `reassociate` become part of the key, and `progress` does not affect the
+    artifact; every other option must have its default.
     """
     others = dict(options)
     progress, reassociate, features = (others.pop(name) for name in ("progress", "reassociate", "cpu_features"))

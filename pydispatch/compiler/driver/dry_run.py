@@ -27,7 +27,13 @@ def dry_run(
     pdl_spec: Any = None,
     patterns: Sequence[Any] = (),
 ) -> tuple[Report, str]:
-    """Apply the rewrites to a copy of a program. The options are those of `pydispatch.compile`.
+    """Apply the user's rewrites to a copy of a program, without compiling it.
+
+    Args:
+        source: MLIR text, the path of a file, or a module.
+        transform_spec: A spec of the transform dialect, as `pydispatch.compile` takes it: text, path or module.
+        pdl_spec: A spec of patterns in the PDL dialect, in the same forms.
+        patterns: Patterns in Python (`pydispatch.pattern`).
 
     Returns:
         The report of matches and near misses, and the unified diffs of the program's text by each phase, joined.
@@ -39,7 +45,8 @@ def dry_run(
     rewrites, _ = rewrites_of(transform_spec, pdl_spec, patterns, require_match=False, load=load_source)
     diff: list[str] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MatchWarning)
+        warnings.simplefilter("ignore", MatchWarning)  # the report has the patterns that match nothing
+        # The three phases in which rewrites can ask to be applied, in the order of a compilation.
         for phase in ("input", "preprocessing", "global-optimization"):
             if phase == "global-optimization":
                 if not any(r.phase == phase for r in rewrites.rewrites):

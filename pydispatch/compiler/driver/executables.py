@@ -51,13 +51,15 @@ def emit_executables(
         variant.report_compiled = tracker.count_compiled
         return _emit(variant, dump)
 
+    # Build all variants, and start the compilation of each.
     ops = [op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)]
     built = [[build_variant(op, v, folders) for v in variants_of(op)] for op in ops]
     for op, variants in zip(ops, built, strict=True):
-        _mark_fallbacks(op, variants)
+        _mark_fallbacks(op, variants)  # variants for a generic CPU beside specific ones are optimized less
     tracker.begin_code(sum(len(variant.exports) for variants in built for variant in variants))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]
+    # Wait for the code of each executable, and pack it.
     executables = []  # in the order of the module, whichever variant is complete first
     for op, variants, binaries in zip(ops, built, pending, strict=True):
         packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
@@ -107,6 +109,8 @@ def _pack(variant: Variant, binary: Binary, contracts: ContractIndices) -> Packe
     """
     from pydispatch.formats.artifact import artifact as formats
 
+    # The keys of the manifest that only some variants have: notes of the backend, such as "machine_model", then the
+    # contracts of the exports and the floating-point operations of a call of each.
     extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}
     if stated := contracts.get((variant.executable, variant.name)):
         extra["contracts"] = stated

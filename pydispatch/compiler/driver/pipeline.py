@@ -100,7 +100,7 @@ def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionR
     with cached_structures():
         pipeline.interfaces = _interfaces(module)
         pipeline.reports = list(reports)
-        pipeline.derive(DerivedFunctions(module))
+        pipeline.derive(DerivedFunctions(module))  # packs constants, and forms the dispatches that pack them
     pipeline.done = "dispatches"  # artifact() runs the phases after it
     return pipeline.artifact()
 
@@ -189,12 +189,13 @@ class Pipeline:
             elif name == "dispatches":
                 if not self._asserts_stop_kernels:
                     report_asserts(self.module)  # kernels that cannot stop record failures in memory
-                outline_externs(self.module)
+                outline_externs(self.module)  # dispatches of the user's own kernels become executables
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
                 self._form()
             elif name == "executables":
                 self._expand()
+            # The phase "program", the encoding of the host program, has no step here: artifact() runs it.
             run_added_passes(name, self.module)
             self.done = name
             if self.options.dump and name != "program":

@@ -87,7 +87,8 @@ def build_standalone(
     features: Sequence[str] = (),
     opt: str = "-O3",
 ) -> dict[str, bytes]:
-    """Build a standalone plugin, and return an embedded ELF for each architecture.
+    """Build a standalone plugin, and return an embedded ELF for each architecture: a shared object that needs no other
+    library, not even the C library, and that the runtime's own loader maps on every operating system.
 
     Args:
         sources: Files of C, objects (.o) and archives (.a).

@@ -97,7 +97,7 @@ class Tracker:
         if now - self._reported < MIN_INTERVAL_SECONDS:
             return
         self._reported = now
-        left = None
+        left = None  # seconds that remain, as an estimate; unknown before the first dispatch is compiled
         if self._done:  # the remaining dispatches are assumed to take as long as the compiled ones on average
             left = (now - self._code_start) / self._done * (self._total - self._done)
         self._report(

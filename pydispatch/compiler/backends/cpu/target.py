@@ -62,7 +62,7 @@ class Cpu(Backend):
         """
         arch = ARCHITECTURES.get(target.format.data.removeprefix(PREFIX))
         targets = []
-        for cpu in cpus or [""]:
+        for cpu in cpus or [""]:  # "": the CPU that the target states
             if cpu in ("native", "host") and target.format.data != host_format():
                 continue
             if _is_of_another_architecture(cpu, arch):

@@ -242,7 +242,9 @@ class UnitContext:
             code = self._compile(unit)
             if key:
                 cache.store(key, code)
-        if not unit.defined_elsewhere:  # the unit has the code of its exports, and not only the library tables
+        # Count the exports as compiled, for the report of progress. A unit with symbols that other units define has
+        # only the library tables; the code of its exports was counted with those units.
+        if not unit.defined_elsewhere:
             for export in unit.variant.exports:
                 unit.variant.report_compiled(export.name)
         return code
@@ -269,7 +271,7 @@ class UnitContext:
                     # The sums of register blocks are in registers from the start. Promotion of memory to registers and
                     # loop strength reduction would take long and find nothing.
                     module.optimize(self._effort(unit), promote_memory=not unit.loops.register_blocks)
-                without = _passes_to_leave_out(unit.loops)
+                without = _passes_to_leave_out(unit.loops)  # passes of code generation, such as "lsr"
                 with self.clock("codegen"):
                     code = module.object(without)
                 if self.dump:

@@ -141,6 +141,8 @@ def _imports_of_objects(
     symbols = sorted({symbol for module in modules for symbol in module.unresolved})
     calls: list[dict[str, object]] = []
     for symbol in symbols:
+        # The modules that call the symbol, the prototypes that they declare for it, and the exports whose kernel is in
+        # such a module.
         users = [i for i, module in enumerate(modules) if symbol in module.unresolved]
         declared = {link.prototypes_of(modules[i].data, modules[i].name).get(symbol, "") for i in users}
         exports = [e.name for e, (i, _) in zip(variant.exports, chosen, strict=True) if i in users]
@@ -349,7 +351,7 @@ def _warnings(variant: Variant, modules: Sequence[CudaModule], linked: LinkedKer
     warnings = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")
     for module in modules:
-        if module.file is None:
+        if module.file is None:  # a generated module
             continue
         if declared is not None and module.target != declared:
             warnings.append(

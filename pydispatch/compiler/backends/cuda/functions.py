@@ -98,7 +98,19 @@ class Inputs:
 
 
 def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKernels:
-    """Generate the kernels of a variant for an architecture, and link them with its objects. Raises CompileError."""
+    """Generate the kernels of a variant for an architecture, and link them with its objects.
+
+    The result is PTX whose undefined functions are imports, resolved when the program is loaded. With an object of
+    machine code or LTO-IR it is a complete cubin.
+
+    Args:
+        variant: The variant.
+        arch: Architecture, such as "sm_80".
+        dump: Receives (suffix, LLVM IR); None for no dump.
+
+    Raises:
+        CompileError: A kernel cannot be compiled, or an object cannot be read or linked.
+    """
     from pydispatch.compiler.backends.cuda import llvm
 
     kernels = variant.module
@@ -124,6 +136,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     # Link the PTX with that of the objects.
     module = resolve_fallbacks(kernels, lambda: provided)  # calls of a missing function are calls of its fallback
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
+    # Without libraries and declared functions there is nothing to link: the result is the generated PTX.
     linked = LinkedPtx(generated.ptx, providers={}, unresolved=(), target=arch)
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
         linked = _with_libraries(generated.ptx, inputs.libraries, variant)

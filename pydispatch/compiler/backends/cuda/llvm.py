@@ -142,7 +142,8 @@ def generate(
     sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
     _check_sizes(variant.exports)
     functions = _functions(module.body.block.ops)
-    # Kernels with more shared memory than STATIC_SHARED are emitted again, with dynamic shared memory.
+    # Kernels with more shared memory than STATIC_SHARED are emitted again, with dynamic shared memory. How much a
+    # kernel has is known only when it is emitted; the second emission does not change it, and ends the loop.
     dynamic: frozenset[str] = frozenset()
     while True:
         platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)

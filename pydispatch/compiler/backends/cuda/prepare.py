@@ -98,8 +98,10 @@ def serial_functions(data: bytes) -> frozenset[str]:
             module.close()
 
     texts, visible = _in_context(read)
+    # By function, the symbols after @ in its text: all that it calls, and a few that it only mentions.
     called = {name: set(re.findall(r"@([\w.$]+)", text)) for name, text in texts.items()}
     reads_ids = {name for name, names in called.items() if any(n.startswith(_THREAD) for n in names)}
+    # Add the functions that call one that reads thread ids, until none is new.
     while callers := {name for name, names in called.items() if names & reads_ids} - reads_ids:
         reads_ids |= callers
     return frozenset(visible & texts.keys() - reads_ids)
@@ -136,9 +138,11 @@ def _machine_neutral_ir(llvm: Any, data: bytes, context: Any) -> str:
             f"is bitcode for {triple}, expected {TRIPLE}",
             note="compile it with clang --target=nvptx64-nvidia-cuda -emit-llvm -c, or give the .c or .cu file itself",
         )
+    # _TARGET matches string attributes of the machine, _METADATA the metadata of the whole module.
     text = _METADATA.sub("", _TARGET.sub("", text))
     # Drop function attributes of the host; an attribute group must not become empty.
     text = _GROUPS.sub(lambda group: foreign.with_placeholder_if_empty(_DROPPED.sub("", group[0])), text)
+    # match[1] is the function, match[2] the type: @llvm.exp.f32 becomes @expf, @llvm.exp.f64 becomes @exp.
     return _INTRINSIC.sub(lambda match: f"@{match[1]}{'f' if match[2] == 'f32' else ''}", text)
 
 

@@ -118,7 +118,9 @@ def compile_cu(file: ObjectFile, arch: str, *, relocatable: bool = False) -> byt
 
 
 def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
-    """Compile CUDA C++ to PTX by nvcc. The cache entry depends on the included files."""
+    """Compile CUDA C++ to PTX by nvcc, or return the cached PTX if neither the source nor a file that it includes has
+    changed. Raises CompileError with nvcc's diagnostics.
+    """
     flags = ["-ptx", f"-arch={arch}", *(["-rdc=true"] if relocatable else []), *_flags_of(file, "-I", "-D")]
     key = cache.digest("nvcc", version(nvcc), flags, file.name, file.data)
     if (kept := cache.load(key)) is not None:
@@ -127,6 +129,7 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         # The name is relative to the folder: nvcc derives names of static variables from the path.
         source = Path(folder, re.sub(r"[^\w.-]", "_", Path(file.name).name))
         source.write_bytes(file.data)
+        # -MD -MF: nvcc also writes the list of included files, in make's format, to `deps`.
         command = [nvcc, *flags, "-MD", "-MF", "deps", "-o", "out.ptx", "-x", "cu", source.name]
         done = _run(f"compiling {file.name}", file.location, command, folder)
         output = Path(folder, "out.ptx")
@@ -231,7 +234,7 @@ def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = Fal
         return ""
     with tempfile.TemporaryDirectory(prefix="pydispatch-ptxas-") as folder:
         Path(folder, "module.ptx").write_bytes(text.rstrip(b"\0"))
-        mode = ["-c"] if is_open else []
+        mode = ["-c"] if is_open else []  # a relocatable object may have undefined symbols
         command = [ptxas, f"-arch={arch}", *mode, "module.ptx", "-o", "out.cubin"]
         done = _run(f"checking {name}", None, command, folder)
     if done.returncode == 0:

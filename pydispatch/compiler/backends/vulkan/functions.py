@@ -45,7 +45,14 @@ class GeneratedSpirv:
 
 
 def generate(variant: Variant) -> GeneratedSpirv:
-    """Generate the module of the kernels of a variant, and link it with its objects. Raises CompileError."""
+    """Generate the module of the kernels of a variant, and link it with its objects.
+
+    Functions that the kernels call and no object defines become imports, which are resolved when the program is loaded.
+
+    Raises:
+        CompileError: A kernel cannot be compiled, an object is broken or does not fit its calls, or a function that
+            must be linked statically is in no object.
+    """
     assert variant.module is not None
     libraries = [_library(file) for file in variant.objects]
     provided = {name for library in libraries for name in library.functions}
@@ -56,6 +63,7 @@ def generate(variant: Variant) -> GeneratedSpirv:
     if not any(is_declaration(function) for function in functions.values()):
         return GeneratedSpirv(data, (), calls=[])
     try:
+        # `absent` has the imports that are known to be missing: none while compiling. Others stay for the load.
         linked = link.link(data, libraries, absent=(), what=f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None

@@ -124,6 +124,8 @@ class FunctionEmitter:
             *arguments: (LLVM type, operand) of each argument.
             flags: Fast-math flags, each followed by a space.
         """
+        # A C function is linked into the same library, so that its visibility is hidden. An intrinsic must be one that
+        # LLVM has code for on this target.
         hidden = "" if name.startswith("llvm.") else "hidden "
         if not hidden and not self.platform.knows(name):
             raise self.error(

@@ -112,6 +112,7 @@ def nest(
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
         keep_rolled: Whether LLVM must not unroll the innermost loop, even if it has few steps.
     """
+    # Begin the loops, from the outermost on. The innermost loop gets metadata if it is parallel.
     loops: list[Loop] = []
     indices: list[str] = []
     group = metadata = None
@@ -136,7 +137,7 @@ def nest(
     if group is not None:
         emitter.groups.pop()
     for loop in reversed(loops):
-        if loop is not loops[-1]:
+        if loop is not loops[-1]:  # a loop around the innermost one
             metadata = unroll_disabled(emitter) if is_vector_loop else None
         loop.end(metadata)
 

@@ -191,7 +191,13 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     An instruction multiplies 16x16 elements of A by 16x8 of B. Each lane holds four sums of each such product. A block
     of 32x16 has four products in each of these steps, and each lane has 16 sums.
 
-    Parameters are those of `_fma`; A and B have 16-bit floats, and the sums are f32.
+    Args:
+        emitter: Emitter of the function.
+        lane: Index of the invocation in its warp of 32.
+        lhs: A, of shape [rows, steps of K], of 16-bit floats.
+        rhs: B, of shape [steps of K, columns], of the same type.
+        accumulator: The f32 sums that the lane holds, of one dimension: those of the first 16x8 product, then those of
+            the next one in the same 16 rows, and so on.
     """
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)

@@ -110,8 +110,16 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
     """Emit a compare-exchange loop on the 32-bit word around a smaller element, and return the old element.
 
     All accesses to the word are atomic: at the end of a buffer it has bytes that are not the buffer's.
+
+    Args:
+        emitter: The function's emitter.
+        op: The atomic operation, which computes the new element from the old one.
+        pointer: Address of the element, of 8 or 16 bits.
+        element: Type of the element.
     """
     type_, part, let = scalar(element), f"i{bit_width(element)}", emitter.body.let
+    # The address of the word, a multiple of 4 bytes; the position of the element in it in bits; and a mask of the other
+    # bits. For an i8 at the address 0x1002: the word at 0x1000, the shift 16 and the mask 0xFF00FFFF.
     offset_in_word = let(f"and i64 {let(f'ptrtoint ptr {pointer} to i64')}, 3")
     word = let(f"getelementptr i8, ptr {pointer}, i64 {let(f'sub i64 0, {offset_in_word}')}")
     shift = let(f"shl i32 {let(f'trunc i64 {offset_in_word} to i32')}, 3")

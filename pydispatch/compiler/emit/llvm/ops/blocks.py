@@ -143,6 +143,8 @@ def run_steps(
         for k in range(size):
             initial = step(k, initial)
         return initial
+    # The steps before `unrolled_end`, a multiple of `unroll`, are in the unrolled loop; -unroll is a mask that clears
+    # the low bits.
     unrolled_end: Index = size - size % unroll if isinstance(size, int) else size
     if unroll > 1 and not isinstance(size, int):
         unrolled_end = emitter.body.let(f"and i64 {size}, {-unroll}")
@@ -193,8 +195,8 @@ def run_all(
 
     Args:
         emitter: The function's emitter.
-        lhs, rhs: A and B, see `loop_over_k`.
-        accumulator: The memref of the block C.
+        lhs, rhs: A of shape [M, K...] and B of shape [K..., N]; K may have several dimensions.
+        accumulator: The memref of the block C, [M, N].
         pieces: The vectors of a row of C.
         starts_at_zero: Whether sums start at 0 instead of the values of C.
         step: Emits one step of K: takes the sums, one vector for each row and piece, row by row; returns the new ones.

@@ -187,6 +187,7 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
     for operand in op.operands:
         types = components(operand.type)
         arguments += [f"{type_} {part}" for type_, part in zip(types, emitter.flat([operand]), strict=True)]
+    # The LLVM type of each returned value, a status first, and that of all together: a structure if there are several.
     parts, type_ = emitter.result_parts(name), emitter.result_type(name)
     call = f"call {type_} @{helper_symbol(name)}({', '.join(arguments)})"
     if not parts:
@@ -248,6 +249,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         values = emitter.platform.import_call(emitter, callee, operands)
     else:
         values = linked_call(emitter, callee, operands, import_symbol(callee))
+    # A scalar result is one LLVM value; a memref is several: its pointers, offset, sizes and strides.
     remaining = iter(values)
     for result in op.results:
         emitter.define(result, unflatten([next(remaining) for _ in components(result.type)], result.type))

@@ -69,7 +69,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     starts_at_zero = attribute(op, "accumulate") is None
-    emitter.begin_product()
+    emitter.begin_product()  # an alias scope: accesses of C do not overlap those of A and B
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:  # narrow elements, in groups of steps of K
@@ -182,11 +182,18 @@ def _along_columns(
 ) -> None:
     """Emit a block whose vectors are rows of B: each is multiplied by an element of A, broadcast to all lanes.
 
-    The step that reads a row of B also prefetches the memory `prefetch_bytes` after that row into the cache of level
-    `prefetch_level`; 0 bytes: no prefetching.
+    Args:
+        emitter: The function's emitter.
+        lhs: A, of shape [M, K...].
+        rhs: B, of shape [K..., N], with contiguous rows.
+        accumulator: C, of shape [M, N].
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
+        prefetch_bytes: The step that reads a row of B also prefetches the memory so many bytes after that row; 0 for no
+            prefetching.
+        prefetch_level: Level of the cache to prefetch into.
     """
     rows, columns = block_of(emitter, accumulator)
-    pieces = pieces_of(emitter, columns, accumulator.element)
+    pieces = pieces_of(emitter, columns, accumulator.element)  # the vectors that a row of C is cut into
     element = scalar(lhs.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:

@@ -78,7 +78,8 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
         value = emitter.body.let(f"select i1 {is_below}, {target} {lowest}, {target} {value}")
         becomes_zero = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")  # NaN
     else:
-        becomes_zero = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")  # NaN, or at most -1
+        # NaN, or at most -1. A float between -1 and 0 is in range: fptoui truncates it to 0.
+        becomes_zero = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")
     return emitter.body.let(f"select i1 {becomes_zero}, {target} 0, {target} {value}")
 
 

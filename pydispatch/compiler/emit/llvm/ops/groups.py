@@ -139,6 +139,7 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
         # A group of two integers is two signed i16: `pyd.contract` allows unsigned elements in groups of i8 only.
         products = emitter.intrinsic(PMADD[lanes], piece.type, (type_, lhs), (type_, rhs))
         return emitter.body.let(f"add {piece.type} {acc}, {products}")
+    # Without such an instruction: step s of all groups is every g-th element, which is shuffled out and widened.
     for step in range(group):
         mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
         factors = []
@@ -291,10 +292,16 @@ def _multiply_matrices(
 ) -> None:
     """Emit `accumulator += lhs @ rhs` by instructions that multiply two rows by two columns over eight steps of K.
 
-    Parameters are those of `multiply_groups`.
-
     Sums are loaded and stored as one vector for each row and piece (a vector of a row of C). Around the loops over K,
     they are carried as one vector for each 2x2 tile. `_matrices_of` and `_rows_of` convert between the two.
+
+    Args:
+        emitter: The function's emitter.
+        lhs: A, of shape [M, K..., 8].
+        rhs: B, of shape [K..., N, 8].
+        accumulator: C, of shape [M, N].
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
+        unsigned: Signedness of the bytes of A and of B.
     """
     if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
@@ -325,7 +332,7 @@ def _matrices_of(
         emitter: The function's emitter.
         values: The sums, a vector for each row and piece, row by row.
         pieces: The vectors that a row is cut into.
-        is_transposed: Whether each tile is ordered by column.
+        is_transposed: Whether each tile is ordered by column, as usmmla takes it if B is its first factor.
 
     Returns:
         The tiles of rows 0 and 1, from left to right, then those of rows 2 and 3, and so on.

@@ -129,10 +129,11 @@ def _store_packed(
 ) -> None:
     """Emit the store of an element that shares its byte with neighbours.
 
-    The store is not marked as independent of other iterations. Unless `is_alone`, other invocations may store their
-    elements of the byte at the same time, so that bits are cleared and set by atomic operations. No other invocation
-    reads this element in between.
+    The store is not marked as independent of other iterations (`shared` below). Unless `is_alone`, other invocations
+    may store their elements of the byte at the same time, so that bits are cleared and set by atomic operations. No
+    other invocation reads this element in between.
     """
+    # The address of the byte, the position of the element's lowest bit in it, and a mask of the other bits.
     pointer, shift = _packed_address(emitter, memref, indices)
     access, let = emitter.access_metadata(memref, shared=True), emitter.body.let
     mask = (1 << bit_width(memref.element)) - 1

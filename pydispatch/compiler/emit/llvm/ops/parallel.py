@@ -29,7 +29,11 @@ EPYC Zen 4)."""
 
 
 def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
-    """Emit a loop nest without reductions; the innermost loop is marked as one of independent iterations."""
+    """Emit the loop nest of an `scf.parallel` without reductions; LLVM may assume that iterations of its innermost loop
+    are independent.
+
+    bounds: for each dimension its lower bound, upper bound and step.
+    """
     block = op.regions[0].blocks[0]
 
     def body(indices: list[str]) -> None:

@@ -36,7 +36,8 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
     # The identity element of the operation: 0 for sums.
     neutral = int_constant(identity_of_width(bit_width(block.element)), block.element)
     for piece in pieces_of(emitter, size, block.element):
-        # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on.
+        # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on. block=None: the
+        # load belongs to no matrix product.
         vector, distance = load(emitter, block, piece.type, piece.first, block=None), 1
         while distance < piece.lanes:
             # Lane i of the operand is lane i - distance of the vector, or the identity element.

@@ -87,7 +87,11 @@ def _execute_region(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _for(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower an `scf.for` with its loop-carried values."""
+    """Lower an `scf.for` with its loop-carried values.
+
+    A carried scalar is one phi, a memref several. A float maximum or minimum that `order_of` recognizes is carried as
+    an integer that sorts like the float, because machines compare integers faster.
+    """
     lower, upper, step, *inits = op.operands
     unsigned = attribute(op, "unsignedCmp") is not None
     bounds = (emitter.get(lower), emitter.get(upper), emitter.get(step))
@@ -124,7 +128,11 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`: a block for the condition, which every iteration enters, one for the body, one after it."""
+    """Lower `scf.while`: a block for the condition, which every iteration enters, one for the body, one after it.
+
+    The phis of the loop are at the condition: their values are the operands before the first iteration, and those that
+    the body yields before later ones. Results are the values that the condition passes on when it ends the loop.
+    """
     before, after = op.regions[0], op.regions[1]
     head, body, done = (emitter.body.new_label(hint) for hint in ("while", "do", "endwhile"))
     initial, entry_label = emitter.flat(list(op.operands)), emitter.body.label
