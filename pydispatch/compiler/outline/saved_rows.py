@@ -305,8 +305,9 @@ def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute]
 def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAValue:
     """Emit the index of each row that an update overwrites, -1 for a row that it ignores, and return the i64 tensor.
 
-    A row is all elements with the same indices in the first `rows.depth` dimensions of the tensor `type_`. The index counts rows in row-major order of the leading dimensions: row (2, 3) of [4, 5, ...] has index 13. A row is
-    ignored if the update does not write it, or if it is out of bounds.
+    A row is all elements with the same indices in the first `rows.depth` dimensions of the tensor `type_`. The index
+    counts rows in row-major order of these dimensions: row (2, 3) of [4, 5, ...] has index 13. A row is ignored if the
+    update does not write it, or if it is out of bounds.
     """
     sizes = shape_of(type_)[: rows.depth]
     rank = len(rows.batch)

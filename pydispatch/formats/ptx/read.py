@@ -75,14 +75,19 @@ class _PtxReader(HeadCursor):
         self.aliases: list[tuple[str, str, int, int]] = []
 
     def read(self) -> PtxModule:
-        """Parse the whole module."""
+        """Parse the whole module.
+
+        Raises ArtifactError for text that is no PTX, and for a name that is used but declared nowhere in the module.
+        """
         header = self._parse_header()
         start = self.source.starts[self.at]  # offset in the text at which the declarations begin
         while self.words[self.at]:
             self._parse_declaration()
+        # Aliases, `.alias a, f;`, become functions with the body of f, which may be defined after the alias.
         defined = {function.name: function for function in self.functions if function.body is not None}
         for alias, aliasee, at, end in self.aliases:
             self._add_alias(alias, aliasee, at, end, defined.get(aliasee))
+        # Names that function bodies used before any declaration.
         for word, at in self.forward_uses:
             if word not in self.kind_of_name:
                 raise self.fail(f"'{word}' is not declared", at)

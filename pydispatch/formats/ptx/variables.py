@@ -79,6 +79,8 @@ class DeclarationCursor(Cursor):
     ) -> list[tuple[Variable, int]]:
         """Parse the variables after a state space such as `.global`.
 
+        `.align 16 .v4 .f32 a[2], b = {1, 2, 3, 4};` declares a with the sizes [2, 4] and b with the sizes [4].
+
         Args:
             space: The state space without its dot.
             linkage: The linkage directive without its dot; "" for none.
@@ -119,7 +121,7 @@ class DeclarationCursor(Cursor):
             if not self.accept(","):
                 break
         self.end_statement(f"the declaration of '{variables[-1][0].name}'")
-        end = self.source.end(self.at - 1)
+        end = self.source.end(self.at - 1)  # offset in the text after the `;`, which all variables share
         return [(replace(variable, end=end), at) for variable, at in variables]
 
     def _parse_qualifiers(self) -> tuple[int, int]:

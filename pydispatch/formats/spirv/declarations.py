@@ -33,8 +33,13 @@ def _check_type_operand(
     """Check one id among the operands of a type declaration: the id of a type, or of the length of an array.
 
     Raise ArtifactError for an id that is none of these, and for a type without values (void or a function type) except
-    as the pointee of a pointer, the result of a function or the sampled type of an image. `position` is the index of
-    the id's word in the instruction, `forward` as in `check_type`.
+    as the pointee of a pointer, the result of a function or the sampled type of an image.
+
+    Args:
+        declared: Declarations of the module before the instruction.
+        inst: The type declaration.
+        position: Index of the id's word in the instruction.
+        forward: Ids of pointer types that OpTypeForwardPointer announces: a struct may have members of these types.
     """
     op, id = inst.op, inst.words[position]
     # The result type of a function and the sampled type of an image may be void; each is the first id.

@@ -173,6 +173,9 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
     """Check the storage class and the type of a variable; raise ArtifactError if they are not valid in compute
     shaders.
 
+    Local and shared variables have a limited size, inputs are built-ins of compute shaders with their own types, and
+    buffers are structures or arrays. Outputs do not exist.
+
     Args:
         declared: Declarations of the module.
         inst: The OpVariable.
@@ -206,7 +209,7 @@ def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
     determines counts as one element. Raise ArtifactError, at word `at`, for a type without a size: a runtime array, or
     one nested too deeply.
     """
-    known = declared.sizes
+    known = declared.sizes  # id of a type → its size, a cache for the module
 
     def size(id: int, depth: int) -> int:
         """Return the approximate size of a type in bytes; it is a part of `depth` enclosing types."""

@@ -101,7 +101,10 @@ def limits(entry: EntryPoint) -> dict[str, int]:
 
 
 def mismatch(entry: EntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
-    """Return why an entry point cannot be dispatched with this layout; None if it can.
+    """Return why an entry point cannot be dispatched with this layout, as a clause of an error message; None if it can.
+
+    It can if it states a workgroup size, if its push constants are among those of the layout, and if its resources are
+    storage buffers of descriptor set 0 with bindings of the layout, which it does not write if they are read-only.
 
     Args:
         entry: The entry point.

@@ -252,9 +252,14 @@ class _Walker:
         return self.sizes[key]
 
     def _size(self, type_: int, laid_out: bool, depth: int) -> int:
-        """Return the size of a type in bytes, without the cache. For the arguments see `size`.
+        """Return the size of a type in bytes, without the cache of `size`. Raise ArtifactError for a type without one.
 
         An array of four vectors of three f32, with an ArrayStride of 16, has 64 bytes if `laid_out`, else 48.
+
+        Args:
+            type_: Id of the type.
+            laid_out: Whether to apply the strides and offsets that decorations state for types in buffers.
+            depth: Number of types around it, whose limit `size` checks.
         """
         tables = self.tables
         opcode, operands = tables.types.get(type_, (0, ()))
@@ -320,6 +325,7 @@ class _Walker:
                 Op.SPEC_CONSTANT_FALSE,
             ):
                 continue
+            # A number has its value as operands, low word first; a bool has it in the opcode.
             default = (
                 sum(word << 32 * i for i, word in enumerate(operands[:2]))
                 if operands
@@ -345,8 +351,8 @@ class _Walker:
         such constants differ.
         """
         tables = self.tables
-        ids: Sequence[int] = ()
-        fixed: Sequence[int] = ()
+        ids: Sequence[int] = ()  # of the constants with the sizes, which may be specialization constants
+        fixed: Sequence[int] = ()  # sizes as literals
         for mode, operands in tables.modes.get(record.function, ()):
             if mode == LOCAL_SIZE and len(operands) == 3:
                 fixed = operands

@@ -51,7 +51,11 @@ def first_writable(candidates: Iterable[Path]) -> Path | None:
 
 def load(*parts: str) -> bytes | None:
     """Return the data cached under a path, given by its components below the cache directory; None if there is none or
-    it is damaged."""
+    it is damaged.
+
+    A cache file is `_MAGIC`, the SHA-256 digest of the data, and the data. The time of the file is set to now, so that
+    recently used files are removed last.
+    """
     root = directory()
     if root is None or not is_enabled():
         return None

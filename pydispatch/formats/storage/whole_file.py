@@ -47,7 +47,7 @@ def read(path: Path, limit: int) -> bytes | None:
 def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
     """Write an unnamed file (O_TMPFILE) and then give it the name `target`; return whether the system supports that.
 
-    If it does not, `target` is unchanged.
+    If it does not, `target` is unchanged. A process that is killed while it writes leaves no file behind.
     """
     flag = getattr(os, "O_TMPFILE", 0)
     if not flag or not Path("/proc/self/fd").is_dir():

@@ -116,6 +116,9 @@ def _variants(
         conditions: For each variant, the index of the program's function that returns whether the variant supports the
             device; None for no such function.
         contents: Files of the site by path, to which the shaders are added.
+
+    Raises:
+        InvalidArgumentError: There is no such variant, or one takes code or functions from the program that loads it.
     """
     variants = []
     for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):

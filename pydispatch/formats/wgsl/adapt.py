@@ -99,13 +99,15 @@ def _with_number(module: WgslModule, variable: Declaration, key: str, value: int
 def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:
     """Return the edits that declare unwritten storage buffers as read, where a layout declares them as ReadOnly.
 
-    A buffer that is declared read_write does not fit such a layout, see `interface.mismatch`. Shaders for other hosts
-    often declare every buffer so. A variable keeps its access if any entry point that uses it writes it.
+    `interface.mismatch` refuses a buffer that is declared read_write and is ReadOnly in the layout. Shaders for other
+    hosts often declare every buffer as read_write. A variable keeps its access if any entry point that uses it writes
+    it. An edit maps the index of a token, here of `read_write`, to its new text.
 
     Args:
         module: The module.
         read_only: Entry point → for each binding, whether the layout of its export declares it as ReadOnly.
     """
+    # The bindings that each entry point writes, and the names of the declarations that it uses.
     writes = {entry.name: written(module, entry) for entry in module.entry_points}
     reached = {
         entry.name: set(declaration.name for declaration in module.reached([entry])) for entry in module.entry_points

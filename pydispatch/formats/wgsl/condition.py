@@ -113,8 +113,10 @@ class _ConditionParser:
     def binary(self, least_precedence: int, *, is_evaluated: bool) -> int:
         """Return the value of an expression whose operators have at least the precedence `least_precedence`.
 
+        `binary(0)` of `1 + 2 * 3 == 7` is 1; `binary` at the precedence of `+` would return 7 and leave `== 7`.
+
         `is_evaluated` states whether C evaluates it: an operand that `&&` or `||` skips is parsed, but errors such as a
-        division by zero are ignored.
+        division by zero are ignored, and its value means nothing.
         """
         self.enter_level()
         value = self.unary(is_evaluated=is_evaluated)

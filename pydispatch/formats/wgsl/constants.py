@@ -65,7 +65,11 @@ class _Expression:
         return value
 
     def operand(self) -> int:
-        """Return the value of a literal, a name, a conversion, parentheses or a negation."""
+        """Return the value of a literal, a name, a conversion, parentheses or a negation, such as `u32(-(N + 1))`.
+
+        Raise ValueError for anything else, for a name without a known integer, and for more than _MAX_OPERANDS operands
+        in all, since each bracket and minus sign is a level of recursion.
+        """
         token = self.tokens[self.at]
         self.at += 1
         self.count += 1

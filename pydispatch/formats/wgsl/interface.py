@@ -137,12 +137,16 @@ class _Resources:
         return None if known_layout is None else known_layout.size
 
     def add(self, variable: Declaration) -> None:
-        """Record a variable; raise ArtifactError if a dispatch cannot bind it."""
+        """Record a variable that an entry point uses; raise ArtifactError if a dispatch cannot bind it.
+
+        Workgroup variables count for their bytes. A dispatch binds the uniform block CONSTANTS and storage buffers of
+        group 0; variables without a binding need none.
+        """
         if variable.space == "workgroup":
             known_layout = layout(self.module, variable.type)
             self.workgroup_bytes += 0 if known_layout is None else known_layout.size
         if variable.attribute("binding") is None and variable.attribute("group") is None:
-            return  # the shader's own memory
+            return  # memory of the shader itself: var<private> or var<workgroup>
         group, binding = (self.module.number(variable, key) for key in ("group", "binding"))
         if variable.space == "uniform" and (group, binding) == CONSTANTS:
             self._add_constants(variable)
@@ -190,10 +194,13 @@ def _buffer(module: WgslModule, variable: Declaration) -> BufferDeclaration:
 def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     """Return the resources and limits that an entry point uses; raise ArtifactError for resources that programs
     cannot bind."""
+    # The variables that the entry point or its callees name.
     resources = _Resources(module, function)
     for declaration in module.reached([function]):
         if declaration.kind == "var":
             resources.add(declaration)
+    # The workgroup size: sizes that are left out are 1. It is None if one of them is no constant of the module, such as
+    # an override, which has its value when the pipeline is created.
     sizes = function.attribute("workgroup_size")
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
     numbers += [1] * (3 - len(numbers))
@@ -255,7 +262,10 @@ def limits(entry: WgslEntryPoint) -> dict[str, int]:
 def mismatch(
     entry: WgslEntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None
 ) -> str | None:
-    """Return why an entry point cannot be dispatched with this layout; None if it can.
+    """Return why an entry point cannot be dispatched with this layout, as a clause of an error message; None if it can.
+
+    Its uniform block must have room in the constants, its bindings must be among those of the layout, and a buffer that
+    is read-only in the layout must be declared as `read`.
 
     Args:
         entry: The entry point.

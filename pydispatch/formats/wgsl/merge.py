@@ -130,7 +130,14 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
 def _text(
     module: WgslModule, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
-    """Return the text of the merged module; `with_merged_buffers` has an example.
+    """Return the text of the merged module: directives, offsets, buffers, and the other declarations.
+
+    For `c[i] = a[i] + b[i]` and the bindings ((0, 1), (2,)) it is
+
+        @group(1) @binding(0) var<uniform> merged_offsets: array<vec4<u32>, 1>;
+        @group(0) @binding(0) var<storage, read_write> merged_0: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> c: array<f32>;
+        ... c[i] = merged_0[merged_offsets[0].x + u32(i)] + merged_0[merged_offsets[0].y + u32(i)] ...
 
     Args:
         module: The original module.

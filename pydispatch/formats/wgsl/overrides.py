@@ -69,7 +69,8 @@ class Override:
 def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = None) -> list[Override]:
     """Return the overrides of a module that take a word of the executable constants.
 
-    Word n belongs to the override with the name `names[n]`, or else with `@id(n)`.
+    Word n belongs to the override with the name `names[n]`, or else with `@id(n)`. For `override tile: i32;` and
+    `@id(1) override n: u32;`, the names ["tile"] and the count 2, word 0 belongs to tile and word 1 to n.
 
     Args:
         module: The module.
@@ -83,13 +84,13 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
     declared = {declaration.name for declaration in module.overrides}
     overrides: list[Override] = []
     for declaration in module.overrides:
-        id_ = word = module.number(declaration, "id")
+        id_ = word = module.number(declaration, "id")  # without a name of its own, the word is the one of its id
         if declaration.name in names:
             word = names.index(declaration.name)
         elif id_ is not None and 0 <= id_ < len(names) and names[id_] in declared:
             word = None  # the word has the name of another override
         if word is not None and 0 <= word < count:
-            key = declaration.name if id_ is None else str(id_)
+            key = declaration.name if id_ is None else str(id_)  # WebGPU names an override with an @id by the id alone
             overrides.append(
                 Override(
                     name=declaration.name,
@@ -169,8 +170,8 @@ def _type_of_named(module: WgslModule, declaration: Declaration, known: dict[str
         known: The result for each name so far, "" while it is looked up; a broken module may have a cycle of names.
     """
     name = declaration.name
-    if name not in known and len(known) < _MAX_NAMES:
-        known[name] = ""
+    if name not in known and len(known) < _MAX_NAMES:  # each name is a level of recursion
+        known[name] = ""  # ends a cycle of names
         type_ = _resolved(module, declaration.type)
         if not type_ and declaration.has_value:
             value = module.tokens[declaration.body : declaration.end - 1]  # without the ';' at the end

@@ -86,13 +86,17 @@ class _WgslReader:
         self.text, self.tokens, self.where, self.at = text, tokens, where, 0
 
     def parse_module(self) -> WgslModule:
-        """Parse the whole module."""
+        """Parse the whole module: directives such as `enable f16;`, then declarations.
+
+        Raises ArtifactError for invalid text, and for a name that is declared twice.
+        """
+        # The names in the directives, by the keyword of these.
         lists: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
         while self._peek() in _DIRECTIVES:
             end = self._index_of((";",))
             lists[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
             self.at = end + 1
-        directives = self.at
+        directives = self.at  # index of the first token after them
         declarations: list[Declaration] = []
         while self.at < len(self.tokens):
             if self._peek() == ";":
@@ -100,7 +104,7 @@ class _WgslReader:
             else:
                 declarations.append(self._parse_declaration())
         named: dict[str, Declaration] = {}
-        for declaration in declarations:
+        for declaration in declarations:  # of which a const_assert has no name
             if declaration.name in named:
                 raise self._error(f"'{declaration.name}' is declared twice", declaration.first)
             if declaration.name:

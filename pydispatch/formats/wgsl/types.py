@@ -50,6 +50,7 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
         return None
     if type_ in SCALARS:
         return TypeLayout(SCALARS[type_], SCALARS[type_])
+    # A name of the module: an alias or a struct.
     named = module.named.get(type_)
     if named is not None:
         if named.kind == "alias":
@@ -57,6 +58,7 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
         if named.kind != "struct":
             return None
         return _struct(module, named.members, (layout(module, member.type, depth + 1) for member in named.members))
+    # A type with template arguments, such as vec4<f32> or array<f32,8>: the first argument is that of its elements.
     name, _, rest = type_.partition("<")
     if not rest.endswith(">"):
         return None

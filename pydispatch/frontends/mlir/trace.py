@@ -108,7 +108,10 @@ class MlirTracer:
             function: The function.
             names: A name for each argument; one that is no identifier, or that an earlier argument has, is replaced by
                 "arg<index>".
-            sizes: Names of dynamic sizes; one without a name is called "d<index>_<axis>".
+            sizes: Names of dynamic sizes by (index, axis); one without a name is called "d<index>_<axis>".
+
+        Raises:
+            CompileError: An argument is an unranked tensor.
         """
         location = location_of(function)
         inputs: list[Input] = []

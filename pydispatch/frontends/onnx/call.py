@@ -90,8 +90,16 @@ class NodeCall:
         values: Values,
         opsets: Mapping[str, int],
     ) -> None:
-        """Store the node; none of the node's attributes counts as read yet. The class describes
-        the parameters, as its fields."""
+        """Store the node; none of the node's attributes counts as read yet.
+
+        Args:
+            tracer: Translator of the model, which also converts tensors and subgraphs that are attributes.
+            node: The node of the model.
+            attributes: Attributes of the node by name.
+            version: Version of the operator set that the node's domain is imported with.
+            values: Values of the graph that contains the node, by name.
+            opsets: Versions of all imported operator sets by domain, for graphs within the node.
+        """
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node

@@ -15,7 +15,10 @@ from pydispatch.graph.values import Tensor
 def declared_type(builder: Builder, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
     """Return the declared element type and shape of a value; the shape is None if the rank is unknown.
 
-    An axis without a number or a symbolic name gets the size name `<value>.<axis>`.
+    An axis without a number or a symbolic name gets the size name `<value>.<axis>`: of x with the shape [4, "n", ?], it
+    is (4, "n", "x.2").
+
+    Raise CompileError for a value that is no tensor, an element type that is not supported, and an invalid size.
     """
     type = info.type.tensor_type if info.type is not None else None
     if type is None:
@@ -78,6 +81,8 @@ def constant_input(builder: Builder, info: model.ValueInfoProto, elements: Any) 
 
 def as_declared(builder: Builder, result: Tensor, info: model.ValueInfoProto) -> Tensor:
     """Return an output with static sizes from its declaration in place of dynamic sizes derived from its nodes.
+
+    An output f32[n, 4] that is declared as [8, "m"] becomes f32[8, 4]: names of sizes in the declaration say nothing.
 
     Raise CompileError if the declared type contradicts the derived one.
     """

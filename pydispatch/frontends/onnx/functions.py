@@ -40,6 +40,7 @@ def bound_node(
             if argument is not None:
                 attributes.append(replace(argument, name=attribute.name))
         elif attribute.g is not None:
+            # Values of the subgraph hide inputs of the function that have the same name.
             graph = attribute.g
             hidden = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
             nodes = [bound_node(inner, bound, omitted - hidden, too_deep, depth + 1) for inner in graph.node]

@@ -65,6 +65,7 @@ def _check(code: FunctionChecker) -> list[int]:
     Phases: the head against the function type, the control flow graph, each instruction, and then the values of phis,
     which may be defined after the phi.
     """
+    # The head: word 4 of an OpFunction is the function type.
     declared, function = code.declared, code.function
     function_type = function.head.words[4]
     op, words = declared.type(function_type)  # words: types of the result and of the parameters
@@ -77,12 +78,14 @@ def _check(code: FunctionChecker) -> list[int]:
         if function.head.id not in declared.tables.linkage:
             raise code.fail(function.head.at, "a function without code that is not imported either")
         return []
+    # The control flow graph, and the instructions.
     code.labels = {inst.id for inst in function.body if inst.op == Op.LABEL}
     check_blocks(declared, function)
     for inst in function.body:
         check_instruction(code, inst)  # appends to `code.calls` and `code.phis`
         if inst.type_word:
             code.values[inst.id] = inst.type_id
+    # The values of phis, all of which are known by now: (word of the value, its id, type of the phi).
     for at, id, type_ in code.phis:
         if code.type_of(id) != type_ and not code.has_unknown_instructions:
             raise code.fail(at, f"id {id} is no value of the type {type_}")

@@ -50,7 +50,12 @@ _COMPONENTWISE = {
 
 
 def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid."""
+    """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid.
+
+    The kinds of operands of an instruction on components are in a table, `_COMPONENTWISE`; most others have a function
+    in `_RULES`. Of the remaining ones, each id must be a value that is defined. Instructions that use results of an
+    unknown extension are not checked, since the types of these results are not known.
+    """
     op = inst.op
     if code.has_unknown_instructions and any(not code.is_known(inst.words[position]) for position in inst.id_positions):
         return  # an operand is the result of an instruction of an unknown extension
@@ -62,7 +67,7 @@ def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     if rule is not None:
         rule(code, inst)
         return
-    if op in _CHECKED_ELSEWHERE:
+    if op in _CHECKED_ELSEWHERE:  # labels and branches, by `check_blocks`; or instructions without operands to check
         return
     if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST:
         _check_atomic(code, inst)
@@ -112,7 +117,12 @@ def _check_copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _check_access_chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpAccessChain type result base index...`: integer indices of existing elements, and the type of the
-    result."""
+    result.
+
+    Each index selects an element of an array, a member of a structure, or a component of a vector or matrix. The result
+    is a pointer to the last one in the storage class of the base. `OpPtrAccessChain type result base element index...`
+    first moves the base by `element` elements, which does not change its type.
+    """
     declared = code.declared
     result = declared.pointee(inst.type_id)
     storage, type_ = code.pointer(inst, 3)
@@ -122,7 +132,7 @@ def _check_access_chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
         positions = positions[1:]
     for position in positions:
         code.expect_integers(inst, position)
-        index = declared.number(inst.words[position])
+        index = declared.number(inst.words[position])  # None if it is no constant; a member of a structure needs one
         inner = declared.part(type_, index)
         if inner is None:
             raise code.fail(inst.at + position, f"type {type_} has no element {inst.words[position]}")

@@ -119,6 +119,7 @@ def rotate(
     size = x.shape[3]
     if isinstance(size, Expr) or width % 2 or not 0 < width <= size:
         raise call.fail(f"{width} of the elements of {x} cannot be turned in pairs")
+    # The cosines and sines of each position, with an axis of size 1 for the heads: [batch, length, 1, width / 2].
     if position_ids is not None:
         cosines, sines = (gathers.take(b, t, position_ids, axis=0) for t in (cosines, sines))
     cosines, sines = (
@@ -126,6 +127,7 @@ def rotate(
         for t in (cosines, sines)
     )
     first, second = _split_pairs(call, slicing.slice_axis(b, x, axis=3, start=0, limit=width), width // 2, interleaved)
+    # A pair (u, v) is a complex number u + iv, which is multiplied by cos + i sin of its angle.
     operands = (first, second, cosines, sines)
     real = formula(b, lambda u, v, k, s: u * k - v * s, *operands)
     imaginary = formula(b, lambda u, v, k, s: u * s + v * k, *operands)
@@ -168,9 +170,19 @@ def rotate_any(
     interleaved: bool,
     width: int,
 ) -> Tensor:
-    """Apply `rotate` to x [batch, heads, length, size] or [batch, length, heads * size]; the result has the shape of x.
+    """Apply a rotary position embedding to x [batch, heads, length, size] or [batch, length, heads * size].
 
-    `heads` is used only if x has 3 axes. `width` is the number of elements of each head that are rotated, 0 for all.
+    Return a tensor of the shape of x. `rotate` takes x as [batch, length, heads, size].
+
+    Args:
+        call: The node.
+        x: The operand.
+        cosines: Cosines of the angles, [batch, length, width / 2 or more], or a table [positions, width / 2 or more].
+        sines: Sines of the angles, in the same form.
+        position_ids: Row of the tables for each element of [batch, length]; None if the tables are not indexed.
+        heads: Number of heads, which is used only if x has 3 axes.
+        interleaved: Whether neighbours (elements 2i and 2i + 1) are rotated as a pair, rather than i and i + width / 2.
+        width: Number of elements of each head that are rotated; 0 for all.
     """
     if x.rank == 4:
         transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])

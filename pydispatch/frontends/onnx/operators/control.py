@@ -235,7 +235,9 @@ def _conditional_loop(
     def body(tensors: list[Tensor]) -> list[Tensor]:
         """Emit one iteration, and store its rows in the buffers of stacked rows.
 
-        A row is appended to its buffer if `appends`; else the buffer has all rows, and that of this iteration is set.
+        `tensors` and the result are all that the loop carries: the index of the iteration, its condition and the
+        carried tensors (as many as `start` has), and then a buffer for each stack. A row is appended to its buffer if
+        `appends`; else the buffer has all rows, and that of this iteration is set.
         """
         new, added = run(tensors)
         iteration, stacked = tensors[0], tensors[len(start) :]
@@ -280,6 +282,7 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)
+    # The operands, and the attributes of those that are scanned and of the stacks.
     tensors = [t for t in operands if t is not None]
     carried, sequences, stack_count = _divide_operands(call, graph, scanned, tensors)
     axes = call.integers("scan_input_axes", [0] * scanned)
@@ -297,6 +300,7 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
         axis = call.axis(axis, t.rank)
         front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
         fronts.append(reverse(call.b, front, axes=[0]) if back else front)
+    # The iterations; then the axis of the rows, the first one of each stack, is moved to its place.
     carried, stacks = _scanned(call, graph, carried, fronts, stack_count)
     stacked = []
     for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
@@ -353,7 +357,9 @@ def _scan_of_batches(
 ) -> list[Tensor]:
     """Convert Scan of version 8: a scan for each sequence of a batch, whose results are stacked along axis 0.
 
-    The operands are [batch, ...], and the last `scanned` of them [batch, sequence, ...].
+    The operands are [batch, ...], and the last `scanned` of them [batch, sequence, ...]. `lengths`, the length of each
+    sequence, is an optional first operand. The sequences are unrolled: raise CompileError for a dynamic batch, for more
+    than _UNROLLED sequences, and if there are `lengths`.
     """
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")

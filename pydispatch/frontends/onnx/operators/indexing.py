@@ -208,8 +208,10 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
     """Put each element at the position that MaxPool returned for it, with 0 elsewhere.
 
     The shape of the result is the operand `shape` if there is one. Otherwise it is the smallest operand from which a
-    MaxPool with these attributes makes the shape of x.
+    MaxPool with these attributes makes the shape of x. With windows of 2 and strides of 2, x = [7, 9] at the positions
+    [1, 2] becomes [0, 7, 9, 0].
     """
+    # The shape that a MaxPool turns into the shape of x, without the dilations, which MaxUnpool does not have.
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
     strides, pads = positive(call, "strides", rank), paddings(call, "pads", 2 * rank)
@@ -261,7 +263,8 @@ def _non_max_suppression(
 
     Args:
         call: The node.
-        boxes: [batch, boxes, 4]: two corners, or center and size (see `_corners`).
+        boxes: [batch, boxes, 4]: two opposite corners (y, x, y, x) or, if the attribute center_point_box is 1, center
+            and size (x, y, width, height).
         scores: [batch, classes, boxes].
         max_count: Maximum number of boxes per class; 0, so that no box remains, if omitted.
         max_overlap: Boxes whose intersection over union with a better box exceeds this are removed; 0 if omitted.
@@ -289,6 +292,8 @@ def _non_max_suppression(
     is_eligible = shapes.reshape(b, is_eligible, [size, count])
 
     # Remove overlapping boxes in each class of each image, and list the remaining ones as (batch, class, box).
+    # `best_boxes` takes the boxes best first, and passes the lambda the areas of the intersection and the union of a
+    # box with each better box that remains: the box is removed if the lambda returns true for one of them.
     kept = regions.best_boxes(
         b, flat, is_eligible, threshold, lambda common, union, threshold: common > union * threshold, most=most
     )

@@ -139,6 +139,8 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     if not 1 <= size <= 1 << 12:  # each channel in the window adds a slice to the program
         raise call.fail(f"its size is {size}; expected 1 to {1 << 12} channels")
     squares = formula(call.b, lambda v: v * v, x)
+    # Slice n of the padded squares has, for each channel, channel n of the window around it. Of an even size, one more
+    # channel follows than precedes.
     low, high = [0] * x.rank, [0] * x.rank
     low[1], high[1] = (size - 1) // 2, size // 2
     padded = slicing.pad(call.b, squares, low, high, 0.0)

@@ -61,6 +61,7 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
     If all windows have the same number of elements that count, sums are divided by it. Otherwise the counts are sums
     over the windows of a tensor of ones.
     """
+    # The sums of the windows, in a type that is wide enough for them.
     counts_padding = call.flag("count_include_pad")
     kernel, window, out = _pooling_window(call, x)
     inner = normalization.wide(x.dtype)
@@ -68,6 +69,7 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
     if not _needs_counts(x, kernel, window, out, counts_padding):
         size = float(np.prod(np.array(kernel)))
         return formula(call.b, lambda v: (v / size).to(x.dtype), total)
+    # The numbers of elements that count: sums over the windows of ones.
     spatial = len(out)
     ones = shapes.full(call.b, 1.0, (1, 1, *x.shape[2:]), inner)
     count_window = window

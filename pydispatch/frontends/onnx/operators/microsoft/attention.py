@@ -27,7 +27,8 @@ def _packed_attention(
         x: [batch, length, inputs].
         weights: [inputs, size of queries + size of keys + size of values], all of which one product with x computes.
         bias: Bias of that product; None for none.
-        mask: Lengths of the sequences or a mask of the keys (see `_masks`); None for all keys.
+        mask: Lengths of the sequences [batch], or 0 for keys that are left out, [batch, keys] or [batch, queries,
+            keys]; None for all keys.
         past: The cache before the call; None if it is empty.
         added: Bias of the scores, such as relative positions; None for none.
         project: Computes the product of x and `weights`; None for a plain matrix product.
@@ -119,8 +120,19 @@ def _qattention(
 ) -> Sequence[Tensor]:
     """Lower QAttention: attention over quantized x, whose projection is a product with quantized weights.
 
-    x_scale and x_zero are the scale and the zero point of x, w_scale and w_zero those of the weights. A zero point
-    of None is 0. The other operands and the results are those of `_packed_attention`.
+    Return the attention, and the updated cache of keys and values [2, batch, heads, length, size].
+
+    Args:
+        call: The node.
+        x: Integers [batch, length, inputs].
+        weights: Integers [inputs, size of queries + size of keys + size of values].
+        bias: Bias of the product, in floats.
+        x_scale: Scale of x.
+        w_scale: Scale of the weights.
+        mask: Lengths of the sequences [batch], or 0 for keys that are left out; None for all keys.
+        x_zero: Zero point of x; None for 0.
+        w_zero: Zero point of the weights; None for 0.
+        past: The cache before the call; None if it is empty.
     """
 
     def project() -> Tensor:
@@ -148,7 +160,8 @@ def _multi_head_attention(
         key: Projected keys in the form of `query`, or [batch, heads, length, size], as of an encoder.
         value: Projected values in the form of `key`; their size may differ.
         bias: Biases of queries, keys and values, one after the other; None for none.
-        mask: Lengths of the sequences or a mask of the keys (see `_masks`); None for all keys.
+        mask: Lengths of the sequences [batch], or 0 for keys that are left out, [batch, keys] or [batch, queries,
+            keys]; None for all keys.
         score_bias: Bias of the scores; None for none.
         past_key: Keys of earlier calls, [batch, heads, length, size].
         past_value: Values of earlier calls, in that form.

@@ -279,6 +279,7 @@ def _embed_norm(
     normalized = normalization.layer_norm(
         b, total, axes=[2], scale=scale, bias=shift, epsilon=call.real("epsilon", 1e-12)
     )[0]
+    # The third result, `total`, is the sum of the embeddings before the normalization.
     counted = mask if mask is not None else formula(b, lambda v: v * 0, words)  # zeros in the shape of `words`
     return [normalized, reductions.reduce(b, "add", counted, axes=[1]), total]
 
