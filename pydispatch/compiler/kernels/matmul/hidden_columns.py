@@ -99,8 +99,10 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     """Return what is known of each result of a generic at the columns that a mask hides, from what is known of its
     operands there.
 
-    Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s `AT_MOST_FILL`, m `UNIFORM` and
-    `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns add 0 to the sum.
+    Rows and columns are those of an attention's scores. A mask gives hidden columns a score of at most its fill, such
+    as -1e9 (`AT_MOST_FILL`). `UNIFORM` values are the same at all columns, `AT_LEAST_LARGEST` ones at least the largest
+    score of the row. Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s `AT_MOST_FILL`,
+    m `UNIFORM` and `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns add 0 to the sum.
     """
     generic = structured(op)
     # Operands of full rank must have one map: in a transposed operand, columns would be another dimension.
@@ -112,7 +114,7 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     has_accumulators = bool(generic.reduced_loops)
     accumulators = generic.block.args[len(generic.inputs) :] if has_accumulators else ()
     scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
-    *body, last = generic.block.ops
+    *body, last = generic.block.ops  # `last` is the yield of the results
     for inner in body:
         hidden = _combined(inner, [_of_scalar(v, scalars) for v in inner.operands])
         scalars.update((result, hidden) for result in inner.results)
@@ -125,8 +127,10 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
 def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
     """Return what is known of a reduction over the columns: its result is `UNIFORM` if hidden columns do not change it.
 
-    They do not change a sum to which each adds 0, nor a maximum with -inf or with scores of at most the fill. A maximum
-    of scores is also `AT_LEAST_LARGEST`.
+    A mask gives hidden columns a score of at most its fill, such as -1e9. They do not change a sum to which each adds
+    0, nor a maximum with -inf or with scores of at most the fill. A maximum of scores is also `AT_LEAST_LARGEST`: at
+    least the largest score of the row. Return `UNKNOWN` for another operation, or if its initial value is not the same
+    at all columns.
 
     Args:
         total: The accumulator after one column, such as `acc + x`.

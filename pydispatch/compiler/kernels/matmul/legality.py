@@ -65,6 +65,7 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
     read together with C.
     """
     members = set(group)
+    # The operations that depend on the contraction, and those that it depends on.
     after, before = dependents(contraction.op, group), _producers_of(contraction.op, members)
     cache: DimCache = {}  # of `matching_dims`, for all operations of the group
     for other in group:
@@ -125,12 +126,13 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     """Return why an operation that computes a factor cannot join the contraction's dispatch; None if it can.
 
     Packing copies the part of a factor that a tile reads into workgroup memory. It computes an element of a producer
-    once per tile that reads it, so producers must be inexpensive: copies and short elementwise operations.
+    once per tile that reads it, so producers must be inexpensive: copies and short elementwise operations. The checks
+    of a generic have this order: a transposed image, a reordered B, a reduction, an expensive or long body.
     """
     if op.name == "linalg.generic":
         # The conversion to channels-last has rewritten a convolution to read a transposed image. The transposition is a
         # dispatch of its own: packing would copy the image for each tile of channels.
-        has_chosen_order = KEPT_ORDER in contraction.op.attributes
+        has_chosen_order = KEPT_ORDER in contraction.op.attributes  # set by that conversion
         if has_chosen_order and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
         # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.
@@ -157,10 +159,11 @@ def _only_copies(op: Operation) -> bool:
 def _reason_against_sibling(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
     """Return why an operation beside a contraction cannot join its dispatch; None if it can.
 
-    Its results are read together with the contraction's result, by the operations `after` that depend on it. An
-    expensive operation can join only if fusion does not compute its elements more often: it has as many as the
-    contraction's result, or `after` reads one of them for each column. In `y = C + exp(z)` with C[64, 32], `exp(z)` can
-    join if z has the shape [64, 32], or [32] along the columns; not if it has [64] along the rows.
+    Its results are read together with the contraction's result, by the operations `after` that depend on it.
+    Reductions, updates of a tensor, and operations with an order among each other cannot join. An expensive operation
+    can join only if fusion does not compute its elements more often: it has as many as the contraction's result, or
+    `after` reads one of them for each column. In `y = C + exp(z)` with C[64, 32], `exp(z)` can join if z has the shape
+    [64, 32], or [32] along the columns; not if it has [64] along the rows.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE

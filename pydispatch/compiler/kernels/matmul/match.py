@@ -167,7 +167,11 @@ class Contraction:
 
 
 def linear(expression: AffineExpr) -> Linear | None:
-    """Return an affine expression as a Linear; None if it has a division, a remainder or a coefficient below 1."""
+    """Return an affine expression as a Linear; None if it has a division, a remainder or a coefficient below 1.
+
+    A Linear has pairs of (loop, coefficient), ordered by loop, and a constant: `(d3 + 2 * d0) + 5` has the terms
+    ((0, 2), (3, 1)) and the constant 5.
+    """
     if isinstance(expression, AffineDimExpr):
         return Linear(((expression.position, 1),), 0)
     if isinstance(expression, AffineConstantExpr):
@@ -182,7 +186,7 @@ def linear(expression: AffineExpr) -> Linear | None:
         for dim, coefficient in right.terms:
             dims[dim] = dims.get(dim, 0) + coefficient
         return Linear(tuple(sorted(dims.items())), left.constant + right.constant)
-    if expression.kind is AffineBinaryOpKind.Mul:
+    if expression.kind is AffineBinaryOpKind.Mul:  # `left` is to be the constant coefficient
         if left.terms and not right.terms:
             left, right = right, left
         if left.terms or left.constant < 1:
@@ -252,8 +256,9 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
 def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     """Return one operand of the product as a factor; None if no single input has all coordinates that it depends on.
 
-    For `Q[k, n] * S[n]` it is the factor with the main input Q: S needs only a coordinate of Q. `X[k] * Y[n]` is no
-    factor. Nor is a value that reads an accumulator, or no input at all.
+    A coordinate is the index along a dimension of an input, as a function of the loops. The main input of a factor has
+    all of its coordinates. For `Q[k, n] * S[n]` it is the factor with the main input Q: S needs only a coordinate of Q.
+    `X[k] * Y[n]` is no factor. Nor is a value that reads an accumulator, or no input at all.
     """
     slice_ = _backward_slice(generic, value)
     if slice_ is None:
@@ -269,7 +274,7 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
 
     main = max(ordinals, key=extent_of_reads)
     coordinates = tuple(c for r in generic.maps[main].results if (c := linear(r)) is not None)
-    if len(coordinates) < len(generic.maps[main].results):
+    if len(coordinates) < len(generic.maps[main].results):  # an index is not linear
         return None
     # Each input is indexed by some of the main input's coordinates, or by constants; `positions` states which.
     inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
@@ -348,9 +353,11 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
 
     Return None, too, if a reduced dimension indexes neither factor.
     """
+    # The reduced dimensions that may be K; each must index a factor.
     eligible = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
     if not eligible or not set(generic.reduced_loops) <= first.dims | second.dims:
         return None
+    # N decides which factor is B, M is a dimension of the other one.
     roles = _choose_n(generic, first, second)
     if roles is None:
         return None
@@ -386,7 +393,8 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     """Return A, B and N, which counts the columns of B; N is None if all parallel dimensions index both factors.
 
     B is the factor that has N: for C[d0, d1] += X[d1, d2] * Y[d0, d2], A is Y, B is X and N is 1, the dimension that is
-    contiguous in C. Of equally good dimensions, the first one of the second factor is N.
+    contiguous in C. Dimensions are compared by a score, and of equal ones the first one of the second factor is N.
+    Without N, A is the first factor and B the second.
 
     Return None if a dimension indexes one factor alone, but none can be N: the results are not dot products.
     """

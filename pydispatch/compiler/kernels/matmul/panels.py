@@ -94,15 +94,18 @@ class Panels:
     def strides(self) -> list[int]:
         """Return the stride along each dimension of the tensor within a panel; `layout.step_axis` counts groups.
 
-        The strides along `layout.axis` and `layout.step_axis` are in units of a group (`layout.group` elements), other
-        strides in elements. For [K, N] stored as [N / 16, K / 4, 16, 4] they are [16, 1]: neighbouring groups of K are
-        64 elements apart, neighbouring columns 4. Callers add the index within the group.
+        A panel has a few adjacent columns with all their rows. A group is some neighbours along `layout.step_axis`,
+        usually steps of K, that are contiguous in each column. The strides along `layout.axis` and `layout.step_axis`
+        are in units of a group (`layout.group` elements), other strides in elements. For [K, N] stored as [N / 16, K /
+        4, 16, 4] they are [16, 1]: neighbouring groups of K are 64 elements apart, neighbouring columns 4. Callers add
+        the index within the group.
 
         For [H, K, N] stored as [N / 16, H, K / 4, 16, 4] they are [16 * K, 16, 1]. Without groups all are in elements.
         """
         layout = self.layout
         strides: list[int] = []
-        # From the innermost dimension outwards: `stride` is the distance of neighbours in units of a group.
+        # From the innermost dimension outwards, without the columns, whose stride is 1 group: `stride` is the distance
+        # of neighbours in units of a group.
         stride = layout.width
         other_dims = [d for d in range(len(self._middle_sizes) + 1) if d != layout.axis]
         for dim, size in zip(reversed(other_dims), reversed(self._middle_sizes), strict=True):
@@ -164,7 +167,11 @@ def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) 
 
 
 def panels_of(value: SSAValue) -> Panels | None:
-    """Return the panels that a value of a dispatch function is unpacked from; None if no argument has it in panels."""
+    """Return the panels that a value of a dispatch function is unpacked from; None if no argument has it in panels.
+
+    A panel has a few adjacent columns with all their rows: [K, N] in panels of 16 columns is an argument of the shape
+    [N / 16, K, 16], which a generic reads at [n floordiv 16, k, n mod 16] to yield the element [k, n].
+    """
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
@@ -173,7 +180,7 @@ def panels_of(value: SSAValue) -> Panels | None:
     if len(generic.inputs) != 1 or not isinstance(generic.inputs[0], BlockArgument):
         return None
     first = generic.block.first_op
-    if not isinstance(first, YieldOp) or first.operands[0] is not generic.block.args[0]:
+    if not isinstance(first, YieldOp) or first.operands[0] is not generic.block.args[0]:  # it computes something
         return None
     type_ = generic.inputs[0].type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():

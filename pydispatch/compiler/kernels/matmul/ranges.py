@@ -70,7 +70,11 @@ class _Ranges:
         return self.of(generic.inputs[value.index]) if value.index < len(generic.inputs) else None
 
     def _tensor(self, value: OpResult) -> Range | None:
-        """Return the range of the elements of a tensor; None if its operation is not supported."""
+        """Return the range of the elements of a tensor: its least and greatest value, or wider bounds of them.
+
+        Supported are views and slices, concatenation, padding, bit casts, constants, and generics, whose body is
+        followed. Return None for other operations, and if a constant has no range.
+        """
         op = value.op
         if op.name in SAME_ELEMENTS:
             return self.of(op.operands[0])
@@ -94,7 +98,10 @@ class _Ranges:
         return self.of(generic.block.last_op.operands[value.index])
 
     def _scalar(self, value: OpResult) -> Range | None:
-        """Return the range of the result of a scalar operation, before wrapping; None if it is not supported."""
+        """Return the range of the result of a scalar operation, before wrapping; None if it is not supported.
+
+        The sum of two i8 of 0 to 100 has the range (0, 200). The caller discards it, since it exceeds the type.
+        """
         op = value.op
         if op.name == "arith.constant":
             attribute = op.properties["value"]

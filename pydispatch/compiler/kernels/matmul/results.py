@@ -110,6 +110,9 @@ def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | boo
 def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
     """Compute the entry of a value in `DimCache` from the entries of its operands.
 
+    `result` is a matrix product or another contraction's result, of two dimensions in these examples: a transpose of it
+    has [1, 0], relu(result) has [0, 1], a sum over its rows None.
+
     Returns:
         The dimension of `result` along each axis of the value; False if the value does not depend on `result`; None
         if it depends on it in another way.

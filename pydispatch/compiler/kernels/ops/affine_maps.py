@@ -19,7 +19,8 @@ def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Inde
 def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
     """Emit the value of an affine expression for `dims`, the value of each dimension, and return it.
 
-    As affine maps state it, `floordiv` rounds towards negative infinity, and `-1 mod 4` is 3.
+    Constants are folded: with integers for all dimensions, the result is an integer and nothing is emitted. As affine
+    maps state it, `floordiv` rounds towards negative infinity, and `-1 mod 4` is 3.
 
     Raises:
         ValueError: The expression has a symbol, or divides by something else than a positive constant.
@@ -35,6 +36,7 @@ def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
         return build.plus(a, b)
     if expr.kind is Kind.Mul:
         return build.times(a, b)
+    # The others divide `a` by `b`.
     if not isinstance(b, int) or b < 1:
         raise ValueError(f"the map divides by {b}")
     if expr.kind is Kind.CeilDiv:
@@ -43,6 +45,7 @@ def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
         return build.remainder(a, b) if expr.kind is Kind.Mod else build.quotient(a, b)
     if isinstance(a, int):
         return a % b if expr.kind is Kind.Mod else a // b
+    # An SSA value that may be negative: the quotient that is rounded down, and from it the remainder.
     down = build.pure(arith.FloorDivSIOp(a, build.index(b)))
     return build.minus(a, build.times(down, b)) if expr.kind is Kind.Mod else down
 

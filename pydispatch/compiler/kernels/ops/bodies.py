@@ -30,6 +30,9 @@ def clone_block(
 ) -> list[SSAValue]:
     """Clone the operations of a block, and return the operands of its terminator as kernel values.
 
+    The block is scalar code of the dispatch function, such as the body of a `linalg.generic`. The terminator itself is
+    not cloned.
+
     Args:
         elements: Tensors of the kernel.
         build: Receives the clones.
@@ -63,10 +66,21 @@ def clone_op(
     point: Sequence[Index],
     reassociable: Container[Operation] = (),
 ) -> None:
-    """Clone one scalar operation of a body, and add its results to `mapping`; parameters are those of `clone_block`.
+    """Clone one scalar operation of a body, and add its results to `mapping`.
 
-    A clone of an operation in `reassociable` gets the flag, and stays in its block: it is neither hoisted nor shared.
-    `linalg.index`, `tensor.dim` and `tensor.rank` become indices, `tensor.extract` the computation of the element.
+    `linalg.index`, `tensor.dim` and `tensor.rank` become indices, `tensor.extract` the computation of the element. The
+    clone of a pure operation with one result is hoisted out of loops where its operands allow it, and an equal one that
+    exists is used instead.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the clone.
+        op: The operation.
+        mapping: Value of the body -> its value in the kernel.
+        point: Index of each loop, which `linalg.index` returns; empty for a body without loops.
+        reassociable: Operations whose clones get the fast-math flag `reassoc`, and stay in their block: they are
+        neither
+            hoisted nor shared.
 
     Raises:
         CompileError: The operation computes tensors, or is a `tensor.dim` whose dimension is no constant.
@@ -96,7 +110,14 @@ def clone_op(
 def _index_or_element(
     elements: Elements, build: Builder, op: Operation, mapping: dict[SSAValue, SSAValue], point: Sequence[Index]
 ) -> SSAValue:
-    """Return the value of an operation in `_INDEX_AND_TENSOR_OPS`: a loop index, a size, a rank, or an element."""
+    """Return the kernel value of an operation in `_INDEX_AND_TENSOR_OPS`: a loop index, a size, a rank, or an element.
+
+    `linalg.index` is an entry of `point`, the index of each loop. `tensor.extract` computes an element of a tensor at
+    indices that the body has computed.
+
+    Raises:
+        CompileError: The dimension of a `tensor.dim` is no constant.
+    """
 
     def index_of(value: SSAValue) -> Index:
         """Return the kernel value of an index; an integer if it is constant."""
@@ -149,9 +170,10 @@ def _clone_region(
     elements: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
-    """Clone a region of a scalar operation `op`, such as a branch of `scf.if`.
+    """Return a clone of a region of a scalar operation `op`, such as a branch of `scf.if`; an empty region for one.
 
-    The other parameters are those of `clone_block`; values that the region defines are not added to `mapping`.
+    `mapping` has the kernel value of each value of the body, and `point` the index of each loop, which `linalg.index`
+    returns. Values that the region defines are not added to `mapping`: they do not exist outside.
 
     Raises:
         CompileError: The region has several blocks.
@@ -165,7 +187,7 @@ def _clone_region(
     inner = build.nested(block, pins_loads=True)  # loads may be out of bounds where the region does not run
     inside = dict(mapping)
     inside.update(zip(source.args, block.args, strict=True))
-    values = clone_block(elements, inner, source, inside, point)
+    values = clone_block(elements, inner, source, inside, point)  # the operands of the terminator, which it leaves out
     if source.last_op is not None:
         last = type(source.last_op).create(
             operands=values, properties=source.last_op.properties, attributes=source.last_op.attributes

@@ -196,8 +196,13 @@ class Builder(IndexBuilder):
     ) -> None:
         """Emit an `scf.parallel`, whose iterations are independent.
 
-        A loop known to run once or never becomes its body or nothing. `body` emits an iteration from a builder and the
-        index; the other parameters are those of `loop`.
+        A loop known to run once or never becomes its body or nothing.
+
+        Args:
+            low, high: Half-open range of the index.
+            body: Emits an iteration from a builder and the index.
+            step: Step of the index, positive.
+            index_below: Bound that the index is known to be below, so that divisions by it fold; None for `high`.
         """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:  # at most one iteration
             if high > low:
@@ -222,12 +227,13 @@ class Builder(IndexBuilder):
         Args:
             count: Number of iterations.
             initial: Values that those of the iterations are combined with.
-            body: Emits the values of an iteration.
+            body: Emits an iteration from a builder and the index, and returns its values, one for each of `initial`.
             combine: Operation on two values, such as `arith.AddiOp`.
         """
         block = Block(arg_types=[IndexType()])
         inner = self._in_loop(block, (0, count, 1), index_below=None)
         inner.in_parallel = True
+        # Each value has a region of `scf.reduce`, which combines two values of this position.
         regions: list[Region] = []
         for value in initial:
             pair = Block(arg_types=[value.type, value.type])

@@ -44,6 +44,8 @@ def _first(attribute: DenseIntOrFPElementsAttr) -> Attribute:
 def table_of(entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr) -> SSAValue:
     """Return the memref of a global of the module that has the elements of `attribute`; one for equal attributes.
 
+    The global of the kernel `conv` has a name such as `conv_table_0b9f3c1d2e4a`, with a hash of the elements.
+
     Args:
         entry: Builder of the start of the kernel, which receives the `memref.get_global`.
         function: Name of the kernel, with which that of the global begins.

@@ -134,9 +134,16 @@ class Elements:
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
-        """Create an emitter without materialized tensors; the arguments are the attributes of these names."""
+        """Create an emitter without materialized tensors, those that are stored in a buffer.
+
+        Args:
+            source: The dispatch function.
+            entry: The builder of sizes and scalars, at the start of the kernel.
+            rules: Rules by which elements of operations are computed.
+            reassociate: Whether sums of floats may be reassociated.
+        """
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
-        self.distribute: Distribute | None = None  # emits a reduction outside parallel loops, see `gpu/reduce.py`
+        self.distribute: Distribute | None = None  # emits a reduction by all invocations of a GPU's workgroup
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
         self.emitted_reductions: list[tuple[Operation, Builder]] = []
@@ -251,21 +258,23 @@ class Elements:
     def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         """Return the element of a tensor at `indices`, one per dimension and in bounds.
 
-        It is reused if it was computed before in this block or an enclosing one, loaded if the tensor is stored, and
-        else computed by the rule of its operation in the outermost loop where its indices are defined.
+        It is reused if it was computed before in this block or an enclosing one, and loaded if the tensor is stored.
+        Else it is computed by the rule of its operation in the outermost loop where its indices are defined. A row
+        buffer stores the values of a tensor that one loop over a row computes and later loops over the same row load.
         """
         earlier = build.recall((value, tuple(indices)))
         if earlier is not None:
             return earlier
         builder = self._outermost_builder(build, value, indices)
         row_buffer = self.row_buffers.get(value)
+        # Stored in a buffer; stored by an earlier loop over this row; not stored.
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
             if isinstance(value, OpResult):
                 builder = build  # the load must not move before the stores of the result
             result = self._load(builder, self._buffers[value], value, indices)
         elif row_buffer is not None and row_buffer.is_loadable(self.row, indices, build):
-            builder = build
+            builder = build  # the load must stay after the loop that fills the row buffer
             result = self._load(builder, (row_buffer.buffer, row_buffer.index_map), value, indices)
         else:
             result = self._compute(builder, value, indices)

@@ -322,13 +322,19 @@ def _operand(
 
     B[k, n] of f32 with 512 columns is loaded along N, in vectors of 4 elements (16 bytes). Vectors need a dimension of
     static size that is contiguous in an argument, and that the loop reads as a whole. Other factors are loaded element
-    by element, with a vector width of 1.
+    by element, with a vector width of 1. A column of B is called a row here.
 
-    Other parameters are as in `_operands`.
+    Args:
+        elements: Tensors of the dispatch function.
+        contraction: The contraction.
+        staged: The factor, the dimensions that are collapsed into its rows, the last of these, and the rows of a tile.
+        tile: The tile of a workgroup.
+        sizes: Sizes of all loop dimensions; None where dynamic.
     """
     factor = staged.factor
     has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
     is_along_k = has_rows_of_k or not factor.is_last(staged.last_dim)  # True, too, if neither dimension is contiguous
+    # The dimension that vectors are along, and its length in a tile.
     dim, length = (contraction.k, tile.depth) if is_along_k else (staged.last_dim, staged.extent)
     value = contraction.tensor_of(factor)
     vector_width = 1

@@ -48,11 +48,12 @@ class ProductSums:
     def emit(
         self, build: Builder, dims: Sequence[int], reduced: dict[int, Index], sums: list[SSAValue]
     ) -> list[SSAValue]:
-        """Emit loops over reductions, and return the sums after them.
+        """Emit loops over reductions, and return the sums after them, one for each element that the invocation sums up.
 
-        If the product has an `end`, factor B is composed of pages: blocks of `page_rows` consecutive steps of K, each
-        of which a table of indices locates in a tensor. The loop over K is then one over the pages before `end` that
-        has a loop over the steps of a page inside.
+        Each call emits the outermost loop, and calls itself for the others inside. If the product has an `end`, factor
+        B is composed of pages: blocks of `page_rows` consecutive steps of K, each of which a table of indices locates
+        in a tensor. The loop over K is then one over the pages before `end` that has a loop over the steps of a page
+        inside.
 
         Args:
             build: Receives the code.
@@ -65,8 +66,10 @@ class ProductSums:
         dim, *others = dims
         size = self.product.generic.extents[dim]
         assert size is not None
+        # A loop over all indices.
         if self.end is None or dim != self.product.k:
             return unrolled(build, size, sums, lambda b, i, carried: self.emit(b, others, reduced | {dim: i}, carried))
+        # K of a B that is composed of pages.
         most_pages = size // self.page_rows  # pages of all of K
         page = partial(self._page, others, reduced)
         pages = build.quotient(self.end, self.page_rows)  # exact: the caller rounds `end` up to whole pages
@@ -85,6 +88,8 @@ class ProductSums:
         sums: list[SSAValue],
     ) -> list[SSAValue]:
         """Emit the steps of K of the page at an index of the table of pages, and return the sums after them.
+
+        A page is `page_rows` consecutive steps of K: with 16, the page at index 2 has the steps 32 to 47.
 
         Args:
             dims: The reductions that are loops within K.
@@ -135,7 +140,14 @@ def unrolled(
 ) -> list[SSAValue]:
     """Emit a loop of `size` steps, several in each iteration where that divides its size, and return the sums after it.
 
-    step: emits one step at an index, from 0 to `size` - 1, and returns the new sums.
+    An iteration has 8 steps for 64, and 4 for 12.
+
+    Args:
+        build: Receives the code.
+        size: Number of steps.
+        sums: The sums before the loop.
+        step: Emits a step from a builder, its index from 0 to `size` - 1 and the sums before it, and returns the new
+            sums.
     """
     count = gcd(size, UNROLLED_STEPS)  # so that no steps remain
 

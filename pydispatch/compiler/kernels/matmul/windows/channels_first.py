@@ -46,7 +46,10 @@ class PaddedSource:
 def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None:
     """Return the kernel of a dispatch function that reduces sliding windows of images [..., row, column].
 
-    Return None for other functions, and for a function that updates an argument in place.
+    Such functions are a depthwise convolution or a pooling of NCHW. A workgroup computes tiles, each of a few rows of
+    the result. It copies the rows that the windows of a tile read into packed images, one for each pair of phases: with
+    a stride of 2, a phase is the even or the odd rows or columns. Return None for other functions, and for a function
+    that updates an argument in place.
     """
     generic = reduction_in(source)
     if generic is None:
@@ -57,6 +60,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
         return None
     frame.bind()
     elements = frame.elements
+    # Workgroup memory of a tile: the packed images, and the sums.
     packed_type = tensor_type(generic.inputs[plan.input]).element_type
     images = elements.fresh(packed_type, plan.image_size * len(plan.image_offsets))
     sums = elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.rows * plan.row_length)
@@ -84,6 +88,7 @@ class _Workgroup:
     def emit(self, build: Builder) -> None:
         """Emit the loop over the tiles of the workgroup: pack the images, reduce, and store the sums."""
         plan = self.plan
+        # Tiles of all images, tiles of a workgroup, and rows of the result in an image.
         total, count, height = plan.tiles, plan.tiles_of_workgroup, plan.axes[0].position_count
         workgroup = build.assume_below(self.frame.workgroup(), ceil_quotient(total, count))
         first = build.times(workgroup, count)
@@ -123,9 +128,9 @@ class _Workgroup:
     ) -> None:
         """Emit the packing of the image of a pair of phases: every stride-th row and column of the input from these on.
 
-        With a stride of 2, the image of the phases (1, 0) has the rows 2 * first_row + 1, 2 * first_row + 3, ... of the
-        padded input, and of each the columns 0, 2, 4, ... The packed rows follow each other in memory, at a distance of
-        `plan.row_length` elements.
+        A phase is a remainder of the row, or the column, in the division by the stride. With a stride of 2, the image
+        of the phases (1, 0) has the rows 2 * first_row + 1, 2 * first_row + 3, ... of the padded input, and of each the
+        columns 0, 2, 4, ... The packed rows follow each other in memory, at a distance of `plan.row_length` elements.
 
         Args:
             build: Receives the code.
@@ -143,6 +148,7 @@ class _Workgroup:
             padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), row_phase)
             unpadded_row = inner.minus(padded_row, source.low[-2])
             offset = inner.plus(inner.times(y, plan.row_length), plan.image_offsets[phases])
+            # The row is packed if it is in the tensor, else it is padding.
             exists: SSAValue | bool = True
             if source.padding is not None:
                 height = self.frame.elements.dims(source.value)[-2]
@@ -218,8 +224,8 @@ class _Workgroup:
         """Return the tensor that images are packed from: the source of the input's pad if that is simple enough, else
         the input.
 
-        A pad is simple enough if all sizes are known, only the last two dimensions are padded, and one value is the
-        padding.
+        Packing then stores the padding itself, instead of reading a padded tensor. A pad is simple enough if it is not
+        stored in memory, all sizes are known, only the last two dimensions are padded, and one value is the padding.
         """
         elements, value, pad = self.frame.elements, self._input, self._input.owner
         unpadded = PaddedSource(value=value, low=[0] * tensor_type(value).get_num_dims(), padding=None)
@@ -242,8 +248,14 @@ class _Workgroup:
         in a row and rows of 7 packed elements, as a window of 3x3 with the stride 1 has, index 7 * y + x is position x
         of row y, and the indices 7 * y + 5 and 7 * y + 6 are between two rows.
 
-        origin: index of each loop: of the tile in the outer dimensions, else 0. It is the same for all positions, since
-        the body reads no input at it: `Elements.define` gives the body the loaded element, under the indices as a key.
+        The input was copied to packed images, one for each pair of phases (remainders of row and column in the division
+        by the stride), in which neighbouring positions read neighbouring elements.
+
+        Args:
+            build: Receives the code.
+            origin: Index of each loop: of the tile in the outer dimensions, else 0. It is the same for all positions,
+                since the body reads no input at it: `Elements.define` gives the body the loaded element, under the
+                indices as a key.
         """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
         image_offsets, row_length = plan.image_offsets, plan.row_length
@@ -252,7 +264,7 @@ class _Workgroup:
             """Compute and store the sum of the window whose first element is `index` elements after the start of each
             image.
             """
-            # The initial value is the same at all positions of the image, see `image_plan`.
+            # The initial value is the same at all positions of the image: `image_plan` accepts no other reduction.
             initial = evaluate(inner, generic.output_maps[0], origin)
             accumulators = [elements.at(inner, generic.outputs[0], initial)]
             for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
@@ -267,6 +279,7 @@ class _Workgroup:
                 # The body, which reads the input at `point`, gets this element: that at `index` and the step.
                 elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
                 accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
+            # The last accumulator; a maximum of all elements at once if each step is one.
             (value,) = reduced(inner, [accumulators])
             elements.store(inner, value, self.sums, [index])
 

@@ -37,6 +37,9 @@ from pydispatch.compiler.target.backend import Backend
 def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     """Return the kernel of a dispatch function that reduces sliding windows with vectors along channels; None for
     others.
+
+    Such functions are a depthwise convolution or a pooling of NHWC, whose channels are contiguous. Return None, too,
+    for a function that updates an argument.
     """
     generic = reduction_in(source)
     if generic is None:
@@ -129,7 +132,10 @@ class _Workgroup:
     sums: SSAValue | None
 
     def emit(self, build: Builder) -> None:
-        """Emit the loop over the tiles of the workgroup."""
+        """Emit the loop over the tiles of the workgroup, each of some neighbouring positions in a row of the result.
+
+        With 5 tiles in a row and 100 rows in all outer dimensions, tile 12 is tile 2 of row 2.
+        """
         plan = self.plan
         tiles_of_row, tile_size, total = division_of(plan, build, self.sizes)
         count = tiles_of_workgroup(plan, build, self.sizes)
@@ -173,7 +179,9 @@ class _Workgroup:
     def _blocks(self, build: Builder, tile: _Tile, channels: tuple[Index, Index]) -> None:
         """Emit the blocks of a tile for the channels of a chunk, given as (first, end).
 
-        Positions that do not fill a block are one narrower block if their number is known, else blocks of one position.
+        A block is up to `block_positions` neighbouring positions, whose reductions are computed side by side for each
+        channel. Positions that do not fill a block are one narrower block if their number is known, else blocks of one
+        position.
         """
         width, count = self.plan.block_positions, tile.count
 
@@ -194,6 +202,7 @@ class _Workgroup:
 
         blocks = build.quotient(count, width)
         build.loop(0, blocks, [], full_block)
+        # The remaining positions.
         covered = build.times(blocks, width)
         if isinstance(count, int) and isinstance(covered, int):
             if count > covered:
@@ -256,6 +265,9 @@ class _Workgroup:
         self, build: Builder, block: _Block, loops: Sequence[int], indices: Mapping[int, Index], is_edge: bool
     ) -> None:
         """Emit loops over reductions, and in the innermost one the unrolled steps for all channels of a block.
+
+        A block is some neighbouring positions of the result at a range of channels. Each call emits the outermost loop,
+        and calls itself for the others inside; without loops, it emits the loop over channels.
 
         Args:
             build: Receives the code.

@@ -142,7 +142,8 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     window: y[n, c, i, j] += x[n, c, 2 * i + k, 2 * j + l] * w[c, k, l] has the positions (i, j) and the steps (k, l).
 
     Return None, too, if a window has more than `MAX_STEPS` elements, an image fewer than `MIN_POSITIONS` positions, or
-    the initial value of the sums varies within an image (see `_initial_dims`).
+    the initial value of the sums varies within an image; if the body does not read the input, or if its elements have
+    less than 8 bits.
     """
     sizes = loop_sizes(frame.elements, generic)
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]  # of the result
@@ -163,6 +164,7 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
         return None
     (input_,) = window_inputs
     is_read = bool(generic.block.args[input_].uses)
+    # How windows move along its rows and columns.
     axes = _axes(generic, input_, (vertical, horizontal), static_sizes)
     bits = bits_of(tensor_type(generic.inputs[input_]).element_type)
     if not is_read or axes is None or bits < 8:  # elements of fewer bits would share bytes
@@ -206,13 +208,14 @@ def _initial_dims(generic: Structured) -> set[int]:
 def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequence[int]) -> tuple[Axis, Axis] | None:
     """Return the vertical and the horizontal axis of the windows of an input, along its last two dimensions.
 
-    Return None if other coordinates depend on positions or steps, or if there are other reductions than the windows'
-    steps.
+    An axis states the positions, the steps within a window, the stride and the dilation: `2 * i + k` has the positions
+    i, the steps k and the stride 2. Return None if other coordinates depend on positions or steps, or if there are
+    other reductions than the windows' steps.
 
     Args:
         generic: The reduction.
         ordinal: Ordinal of the input.
-        image: The vertical and the horizontal dimension of positions.
+        image: The loops over the vertical and the horizontal positions, such as i and j for the result [i, j].
         sizes: Size of each loop.
     """
     coordinates = [c for r in generic.maps[ordinal].results if (c := linear(r)) is not None]
@@ -229,6 +232,9 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
 def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
     """Return the axis of a window along a dimension of its input; None unless the index there is the position times a
     stride plus, maybe, the step times a dilation.
+
+    The index `2 * d2 + 3 * d4`, with the position d2 and the reduced loop d4, has the stride 2 and the dilation 3. The
+    index `d2` alone is a window of one step.
 
     Args:
         generic: The reduction.

@@ -48,8 +48,10 @@ class PaddedInputs:
     def of(elements: Elements, generic: Structured, channels: int, positions: int | None) -> PaddedInputs:
         """Return the padded inputs of a reduction whose vectors are along `channels`.
 
-        A padded input is the result of a `tensor.pad` that no buffer stores, such as an image [n, y, x, c] with padding
-        around y and x. The rule of `tensor.pad` computes the elements of the inputs that are left out:
+        They get special code: blocks in the interior of an image read its elements without a check, others select
+        between an element and the padding. A padded input is the result of a `tensor.pad` that no buffer stores, such
+        as an image [n, y, x, c] with padding around y and x. The rule of `tensor.pad` computes the elements of the
+        inputs that are left out:
 
         - inputs that are padded along the channels, since some lanes of a vector would read padding;
         - inputs whose padded indices may decrease from step to step, such as y - ky: `are_interior` checks the first
@@ -78,8 +80,8 @@ class PaddedInputs:
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
         """Return whether a block of `width` positions from `first` on reads no padding at any step.
 
-        The elements at the first and at the last step and position are checked. All others are between them, since no
-        padded index decreases along a loop.
+        A step is one iteration of the reduction, an element of the window. The elements at the first and at the last
+        step and position are checked. All others are between them, since no padded index decreases along a loop.
 
         Args:
             build: Receives the code.

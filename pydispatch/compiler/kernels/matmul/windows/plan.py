@@ -86,7 +86,8 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
         frame: The kernel of the dispatch function that has the reduction, with the values that it returns.
     """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
-    if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):  # a parallel loop that no result has
+    # `reduced_loops` are those that no result has: a parallel one among them is no reduction.
+    if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):
         return None
     if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
         return None
@@ -166,6 +167,7 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
         sizes: Of each loop; None for an unknown size.
     """
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
+    # The maps of the tensors that the body reads, without scalars and tensors of rank 0.
     maps = [
         generic.maps[i]
         for i in used_inputs

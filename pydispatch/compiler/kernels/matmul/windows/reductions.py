@@ -43,8 +43,9 @@ def step_at(
 ) -> SSAValue:
     """Emit one step of a reduction at a point of its loops, and return the new accumulator.
 
-    A product and its addition get the flag `contract`, with which the CPU may fuse them, as it does in matrix products.
-    The flag for reassociation is removed: the sums keep the order of the steps.
+    The step is the body of the generic, such as `acc + x * w`. A product and its addition get the flag `contract`, with
+    which the CPU may fuse them, as it does in matrix products. The flag for reassociation is removed: the sums keep the
+    order of the steps.
 
     Args:
         elements: Tensors of the dispatch function.
