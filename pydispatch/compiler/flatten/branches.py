@@ -74,7 +74,10 @@ def _is_speculatable(op: Operation) -> bool:
 
 
 def _convert_to_selects(op: scf.IfOp) -> None:
-    """Replace an `scf.if` by selects if it yields only scalars and its operations may run unconditionally."""
+    """Replace an `scf.if` by selects if it yields no tensors and its operations may run unconditionally.
+
+    The operations of both regions are moved before it, and each result becomes a select of the two yielded values.
+    """
     regions = [r for r in op.regions if r.blocks]
     if any(isinstance(r.type, TensorType) for r in op.results) or any(len(r.blocks) != 1 for r in regions):
         return
@@ -91,6 +94,7 @@ def _convert_to_selects(op: scf.IfOp) -> None:
             else:
                 inner.detach()
                 block.insert_op_before(inner, op)
+    # An `scf.if` with results has both regions, so that there are two yields here.
     for index, result in enumerate(op.results):
         chosen = arith.SelectOp(op.cond, yields[0][index], yields[1][index])
         set_location(chosen, op)
@@ -125,6 +129,8 @@ def _lower_for(op: Operation) -> None:
     A step that is not a positive constant is checked at run time.
     """
     assert isinstance(op, scf.ForOp)
+    # Split the block around the loop, and put the header and the body between its parts. The header's arguments are the
+    # index and the carried values; the body uses them, since the header dominates it.
     block, after = split_after(op)
     _check_step(op, block)
     add_implicit_yield(op.body)
@@ -144,7 +150,7 @@ def _lower_for(op: Operation) -> None:
     append(header, branch, op)
 
     # At the end of the body, return to the header with the next index and the values that the body yields.
-    last = first
+    last = first  # becomes the last block of the body, which may have several by now
     while last.next_block is not after:
         assert last.next_block is not None
         last = last.next_block
@@ -183,12 +189,15 @@ def _replace_arguments(first: Block, header: Block) -> None:
 def _lower_while(op: Operation) -> None:
     """Lower `scf.while`: each `scf.condition` becomes a conditional branch to the body or the continuation."""
     assert isinstance(op, scf.WhileOp)
+    # Put the blocks of both regions between the parts of the split block: block -> before -> body -> before, and from
+    # `before` to `after`, whose arguments are the results of the loop.
     block, after = split_after(op)
     add_implicit_yield(op.after_region)
     before = move_blocks(op.before_region, after)
     body = move_blocks(op.after_region, after)
     redirect(body, after=after, terminator="scf.yield", target=before)
     append(block, cf.BranchOp(before, *op.arguments), op)
+    # The condition region may have several blocks by now, each of which may end in an scf.condition.
     inner: Block | None = before
     while inner is not None and inner is not body:
         last = inner.last_op

@@ -33,7 +33,7 @@ def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
 
 
 def _convert(name: str, functions: Mapping[str, Operation], converted: set[str]) -> None:
-    """Convert a function after its callees, whose signatures are over tensors by then.
+    """Convert a function from buffer views, opaque handles of tensors, to tensors, after its callees.
 
     Calls of functions that are missing or have no body are left to later passes, which convert or refuse them.
 

@@ -35,8 +35,9 @@ def convert_calls_to_commands(functions: Mapping[str, Operation]) -> None:
 
 
 def _declare(call: CallOp, functions: Mapping[str, Operation]) -> None:
-    """Store the declared type in a `flow.call`. Raise CompileError if no function without a body has its name, or the
-    types differ.
+    """Store the declared type in a `flow.call`, the call of a host command, which runs on the host between dispatches.
+
+    Raise CompileError if no function without a body has its name, or the types differ.
     """
     if call.declared is not None:  # created by a pass, which sets the type
         return
@@ -56,7 +57,10 @@ def _declare(call: CallOp, functions: Mapping[str, Operation]) -> None:
 
 
 def _check_signature(call: Operation, declaration: Operation) -> None:
-    """Raise CompileError unless the types and tied operands of a call are those of its declaration."""
+    """Raise CompileError unless the types and ties of a call are those of its declaration.
+
+    A tie names the operand whose memory a result shares: `%y = flow.call @f(%x) : (tensor<4xf32>) -> %x`.
+    """
     declared = declaration.properties["function_type"]
     assert isinstance(declared, FunctionType)
     arguments = call.arguments if isinstance(call, CallOp) else call.operands

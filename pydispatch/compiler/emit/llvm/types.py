@@ -73,20 +73,20 @@ def float_constant(value: float, type_: Attribute) -> str:
 
 
 def float_bits(value: float, type_: Attribute) -> int:
-    """Return the bits of `value` rounded to nearest even in `type_`."""
+    """Return the bits of `value` rounded to nearest even in `type_`; 1e39 becomes the bits of infinity in f32."""
     if isinstance(type_, Float64Type):
         return _bits64(value)
     if isinstance(type_, Float32Type):
         try:
             return int.from_bytes(struct.pack("<f", value), "little")
-        except OverflowError:
+        except OverflowError:  # struct refuses numbers that round to infinity
             return 0xFF800000 if value < 0 else 0x7F800000
     if isinstance(type_, Float16Type):
         try:
             return int.from_bytes(struct.pack("<e", value), "little")
         except OverflowError:
             return 0xFC00 if value < 0 else 0x7C00
-    small = small_float(type_)
+    small = small_float(type_)  # a type of 8 bits or fewer; the only other one is bf16
     if small is None:
         return _bfloat_bits(value)
     import numpy as np

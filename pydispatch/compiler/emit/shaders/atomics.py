@@ -58,6 +58,7 @@ class Atomics(Memory[E, V]):
         It is an instruction if the element is a whole word and the language has one; else a compare-exchange loop on
         the word around the element. Element 5 of a binding of i8 is the 8 bits above the low 8 (`shift`) of word 1.
         """
+        # Refuse updates that the language cannot express.
         kind, memref = kind_of(op), emitter.memref(op.operands[1])
         element = memref.element
         if problem := why_not(kind, element, self.most_atomic_bits):
@@ -66,6 +67,7 @@ class Atomics(Memory[E, V]):
         check_writable(emitter, memref)
         if memref.root.kind == "function":
             raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
+        # Find the word that holds the element.
         index = element_index(emitter, memref, [emitter.int_or_value(operand) for operand in indices_of(op)])
         shift: Index = 0  # bits of the word before the element
         # Width of the element in memory: bindings have narrow elements, workgroup memory has whole registers.
@@ -73,7 +75,8 @@ class Atomics(Memory[E, V]):
         if bits < 32:  # `index` becomes that of the word
             index, shift = self.part(emitter, index, bits)
         address = self.atomic_address(emitter, memref, index, max(bits, 32))
-        old_word = None  # the whole word before the update; None until an instruction has returned it
+        # Update it by one instruction if possible: atomic_update() returns None if the language has none of this kind.
+        old_word = None  # the whole word before the update
         if bits >= 32 and _is_on_words(kind, element, bits):
             operand = self.to_bits(emitter, emitter.get(op.operands[0]), element)
             old_word = self.atomic_update(emitter, kind, memref, address, bits, operand)

@@ -143,7 +143,10 @@ class Casts(Registers[E, V]):
         return lower
 
     def from_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a conversion of an integer to a float."""
+        """Return the lowering of a conversion of an integer to a float.
+
+        is_signed: whether the integer is signed; as a signed integer, a true i1 is -1, and otherwise 1.
+        """
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit a conversion to f32 or f64; one to other floats is expanded to its definition."""
@@ -153,6 +156,7 @@ class Casts(Registers[E, V]):
                 return
             bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width`: of the register
             value = self.operands(emitter, [operand])[0]
+            # Registers of 32 and 64 bits hold narrower integers sign-extended: an unsigned one is extended with zeros.
             if width == 1 and is_signed:  # true is -1
                 value = self.resized(emitter, value, from_width=1, to_width=32)
             elif width == 1:
@@ -164,7 +168,10 @@ class Casts(Registers[E, V]):
         return lower
 
     def to_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
-        """Return the lowering of a conversion of a float to an integer."""
+        """Return the lowering of a conversion of a float to an integer, which saturates; NaN becomes 0.
+
+        is_signed: whether the integer is signed: 300.0 becomes the i8 127, or 255 if it is unsigned.
+        """
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit a conversion from f32 or f64; one from other floats is expanded to its definition."""

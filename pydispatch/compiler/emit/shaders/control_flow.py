@@ -70,10 +70,14 @@ def _execute_region(emitter: Emitter, op: Operation) -> None:
 
 
 def _for(emitter: Emitter, op: Operation) -> None:
-    """Lower an `scf.for` with its loop-carried values."""
+    """Lower an `scf.for` with its loop-carried values to a counted loop of the language (`emitter.loop`).
+
+    The parts of a value are the runtime values that represent it: a scalar is one, a memref its base index and its
+    dynamic offset, sizes and strides.
+    """
     lower, upper, step, *inits = operands_of(op)
     block, width = op.regions[0].block, emitter.width(lower.type)
-    # A memref is carried as several indices (`parts`) into its storage (`roots`), which must stay the same.
+    # Storage of the carried memrefs (`roots`), None for scalars: it must be the same in all iterations.
     arguments, roots = list(block.args[1:]), emitter.roots(inits)
 
     def bound(operand: Any) -> Index:

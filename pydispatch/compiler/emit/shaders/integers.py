@@ -142,7 +142,11 @@ class Integers(Registers[E, V]):
         return lower
 
     def binary(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a sum, difference, product or bitwise operation of this kind, a key of FOLDS."""
+        """Return the lowering of a sum, difference, product or bitwise operation.
+
+        kind: "add", "sub", "mul", "and", "or" or "xor", a key of FOLDS, which has the function that computes the result
+        of two known numbers.
+        """
         fold = FOLDS[kind]
 
         def lower(emitter: E, op: Operation) -> None:
@@ -154,7 +158,7 @@ class Integers(Registers[E, V]):
             if known(a) and known(b):
                 emitter.define(result, signed(fold(a, b), bits))
                 return
-            if width == 1:
+            if width == 1:  # truth values; expand_integers() has replaced sums by `xori`, and products by `andi`
                 emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
                 return
             unchanged = _operand_beside_neutral(kind, a, b) if kind in INDEX_ARITHMETIC else None
@@ -168,8 +172,8 @@ class Integers(Registers[E, V]):
     def division(self, division: Division) -> Callable[[E, Operation], None]:
         """Return the lowering of a division to its quotient or remainder.
 
-        An unsigned division by a constant power of two becomes a shift or mask, others are emitted by `divided`, which
-        states what holds for the divisor.
+        An unsigned division by a constant power of two becomes a shift or mask. Others are emitted by `divided`, for a
+        divisor that is not 0, nor -1 in a signed division: an earlier pass has replaced such divisions.
         """
 
         def lower(emitter: E, op: Operation) -> None:

@@ -89,7 +89,9 @@ def _layout(emitter: ShaderFunction[Any], op: Operation) -> None:
 
 
 def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
-    """Lower a `memref.view` to a typed memref over the bytes of a binding.
+    """Lower a `memref.view` to a typed memref over the bytes of a binding, from a byte offset on.
+
+    Operands are the memref of bytes, the byte offset, and the dynamic sizes of the result.
 
     Raises:
         CompileError: It views workgroup memory in another element type.

@@ -81,6 +81,7 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops:
         kernel: Its function, lowered to the code of one invocation.
         reports_cut_loops: Whether the entry point checks that the device did not cut long loops short.
     """
+    # The body of the function.
     f = FunctionEmitter(kernels, kernel)
     module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
@@ -90,14 +91,16 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops:
     if reports_cut_loops and f.iterations.may_exceed_limit:
         watch_loops(f)
     f.code.do("Return")
-    # In these bindings, invocations of a workgroup read what others of it wrote.
+    # Decorations of the variables that declare bindings. In the coherent ones, invocations of a workgroup read elements
+    # that others of it wrote.
     coherent_bindings = integers(kernel.function, COHERENT_BINDINGS)
     for binding, variables in f.binding_variables.items():
         for variable in variables:
-            if len(variables) > 1:  # arrays of different units in the same memory
+            if len(variables) > 1:  # a binding that is declared twice, such as an array of bytes and one of f32
                 module.decorate(variable, "Aliased")
             if binding in coherent_bindings:
                 module.decorate(variable, "Coherent")
+    # The instruction that begins the function, and the declaration of the entry point with its workgroup size.
     entry_id = module.id()
     void = module.void()
     function_instruction = encode("Function", void, entry_id, NO_CONTROL, module.type("TypeFunction", void))

@@ -154,13 +154,22 @@ class FunctionEmitter(BlockArithmetic):
         is_unsigned: bool = False,
         most_iterations: int | None = None,
     ) -> list[Id]:
-        """Emit a counted loop, see `ShaderFunction.loop`.
+        """Emit a counted loop, and return the carried values after it.
 
         It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
         iterations (`Iterations`).
+
+        Args:
+            bounds: First counter, end (exclusive) and step.
+            carried: (type, value before the loop) of each carried value.
+            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
+            width: Bits of the counter.
+            is_unsigned: Whether the counter is compared without sign.
+            most_iterations: Upper bound of the iteration count, if the bounds do not state one; None if unknown.
         """
         count = iteration_count(bounds)
         most_iterations = most_iterations if count is None else count
+        # _unrolled_loop() needs a step that is known while compiling, and compares counters with their sign.
         if known(bounds[2]) and not is_unsigned:
             copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
             if copies > 1:
@@ -276,7 +285,14 @@ class FunctionEmitter(BlockArithmetic):
     def choose(
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
-        """Emit a condition of which one branch runs, and return the merged results, whose SPIR-V types are `types`."""
+        """Emit a condition of which one branch runs, and return the merged results.
+
+        Args:
+            condition: The truth value.
+            then: Emits the code for true, and returns the results of this branch.
+            other: Emits the code for false, and returns as many results.
+            types: SPIR-V types of the results.
+        """
         code, module = self.code, self.m
         labels = module.id(), module.id()
         merge_label = module.id()

@@ -49,6 +49,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         """Return the sum ("IAdd") or product ("IMul") of two indices: that of an equal instruction in this block, or a
         new one.
         """
+        # Results are reused only in the block that computed them: another block may not be dominated by it.
         code = self.code
         if self._block != code.label:
             self._block = code.label

@@ -62,7 +62,11 @@ class Template:
         operands; the label of the block that the copy begins in; new ids for the function's own. The ids are those of
         the module that is copied into. For each word of the function, its position in such a table is recorded here.
 
-        The class documents the arguments.
+        Args:
+            function: The function in kernel IR, whose parameters and results are scalars.
+            tables: Constant tables (`memref.global`) that the function reads, by symbol.
+            rows: Lowering of each operation, by operation name.
+            index_width: Bits of an index.
         """
         # The function in a module of its own.
         kernels = Kernels(ModuleOp([]), rows, constants=())
@@ -110,7 +114,8 @@ class Template:
 
         operands: ids of the values of the function's parameters.
         """
-        # Ids of the declarations outside functions, which the module may have already. Each refers to earlier ones.
+        # Ids of the declarations outside functions, such as types and constants, which the module may have already.
+        # `make` declares one from the ids of its parts: `parts` are the positions of earlier declarations.
         module, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(module, [outer[part] for part in parts]))
@@ -197,7 +202,8 @@ class _Declarations:
     def record(self, id: int) -> bool:
         """Record an id if it is that of a declaration outside functions, after the declarations that it needs.
 
-        Return whether it is. The constant 2.0 is recorded as the call `m.constant(parts[0], 0x40000000)`, where m is
+        Return whether it is: a type, constant or constant table of the module, or the import of GLSL's functions
+        ("glsl"). The constant 2.0 is recorded as the call `m.constant(parts[0], 0x40000000)`, where m is
         the module that is copied into, and parts[0] is the id there of its type, float, which is recorded first.
         """
         if id in self.ids:

@@ -26,6 +26,7 @@ def watch(emitter: FunctionEmitter) -> None:
 
     variable, pointer = module.once(("loops", binding), make), module.pointer("StorageBuffer", word)  # type: ignore[arg-type]
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
+    # Count the iterations of a loop from 0 to `limit` in a carried value.
     bounds = (zero, limit, one)
     (count,) = emitter.plain_loop(
         bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], width=32, is_unsigned=False

@@ -71,7 +71,8 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
         Key of a buffer, as `base_of` returns it, -> its declaration. Bindings have the key ("binding", ordinal).
         Allocations with atomic operations have their operation as the key; other allocations are left out.
     """
-    # Loads, stores and atomic updates.
+    # Loads, stores and atomic updates: for each buffer its element types, whether a store writes a part of a word, and
+    # whether it has atomic updates.
     uses: dict[object, _Uses] = {}
     for name, operand_index in _ACCESSES:
         is_store = operand_index == 1  # loads have the memref as operand 0

@@ -50,6 +50,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
 
     exponent: the exponent of an integer power if it is known while compiling, else None.
     """
+    # The function is written once for each form that the target needs, and cached for the process.
     expansion = definition_of(emitter, op, exponent)
     key = expansion.function, emitter.index_width, emitter.has_f16
     written = _written.get(key)

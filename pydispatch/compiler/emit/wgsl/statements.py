@@ -46,7 +46,12 @@ class StatementEmitter(ShaderFunction[Name]):
     ) -> None:
         """Begin the function of `kernel` without statements; the lowerings in `table` emit them.
 
-        The class documents the attributes.
+        Args:
+            module: The WGSL module that the function belongs to.
+            definitions: The functions and constant tables of the kernel IR.
+            table: Lowering of each operation, by operation name.
+            kernel: The function, lowered to the code of one invocation.
+            constants: The key (name) of each 32-bit word of the executable constants, in order.
         """
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions

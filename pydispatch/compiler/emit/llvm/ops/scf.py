@@ -179,20 +179,22 @@ def _cond_br(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _switch(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `cf.switch`.
+    """Lower `cf.switch`, a branch to the block of the case that equals an integer, or to the default block.
 
-    If several of its edges lead to one block, all but the first go through a trampoline: a block that only branches on,
-    because phis need one edge per predecessor.
+    Each edge passes values to the phis of its block. If several edges lead to one block, all but the first go through a
+    trampoline: a block that only branches on, because phis need one edge per predecessor.
     """
     switch = cast(cf.SwitchOp, op)
     type_ = scalar(switch.flag.type)
     values = switch.case_values
     cases = [int(value) for value in values.get_values()] if isinstance(values, DenseIntOrFPElementsAttr) else []
+    # The edges as (block, values that are passed to it), the default first. `case_operands` has the values of all cases
+    # one after the other, and `case_operand_segments` their number for each case.
     remaining = iter(switch.case_operands)
     edges = [(switch.default_block, list(switch.default_operands))]
     for block, count in zip(switch.case_blocks, integers(op, "case_operand_segments"), strict=True):
         edges.append((block, [next(remaining) for _ in range(count)]))
-    labels, trampolines = _targets(emitter, edges)
+    labels, trampolines = _targets(emitter, edges)  # the label of each edge is that of its block or of its trampoline
     table = " ".join(
         f"{type_} {int_constant(case, switch.flag.type)}, label %{label}"
         for case, label in zip(cases, labels[1:], strict=True)

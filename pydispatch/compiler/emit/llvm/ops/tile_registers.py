@@ -129,6 +129,9 @@ class _TileProduct:
     def loop_over_k(self, iterations: Index, indices: tuple[Index, ...] = ()) -> None:
         """Emit the loop over one dimension of K, with the loops over later dimensions in it.
 
+        For K of two dimensions with 3 and 64 groups, and 16 groups for one instruction, the outer loop has 3 iterations
+        and the inner one 4. A group is the bytes of adjacent steps of K that are added to one sum.
+
         Args:
             iterations: Number of iterations of the innermost loop, each of which multiplies `self.steps` groups.
             indices: Counters of the loops around this one, one for each earlier dimension; () for the outermost loop.
@@ -192,7 +195,7 @@ def multiply_tiles(
     """
     rows, columns = block_of(emitter, accumulator)
     row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))
-    dims = len(rhs.sizes) - 2  # number of dimensions of K
+    dims = len(rhs.sizes) - 2  # number of dimensions of K: without the column and the element in the group
     # A size may be static in one operand only.
     group_counts = tuple(
         x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)

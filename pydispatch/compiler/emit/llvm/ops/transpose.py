@@ -21,7 +21,11 @@ are transposed by exchanging squares, which mostly needs no table."""
 
 
 def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.transpose` to transpositions of square blocks in registers."""
+    """Lower `pyd.transpose`, which stores the transposed elements of a memref of static shape in another one, to
+    transpositions of square blocks in registers.
+
+    A source of 16x24 f32, with vectors of 16 lanes, is moved in six squares of 8x8, the largest that fill it.
+    """
     source, target = (emitter.memref(operand) for operand in op.operands)
     if target.read_only:
         raise emitter.error("pyd.transpose into a binding that is only read", READ_ONLY_NOTE)
@@ -54,7 +58,8 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
         emitter.body.let(f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{metadata}")
         for i in range(side)
     ]
-    # The function that emits the shuffles, by the width of a row.
+    # The function that emits the shuffles: rows of up to 128 bits are interleaved in pairs, for which machines have
+    # instructions; longer ones exchange squares, which needs no table of lanes.
     network = _interleaved if side * bit_width(source.element) <= INTERLEAVED_BITS else _exchanged
     target_rows, target_columns = target.sizes
     assert isinstance(target_rows, int) and isinstance(target_columns, int)

@@ -49,6 +49,7 @@ def multiply_weights(
         accumulator: C, [row][column].
         starts_at_zero: Whether sums start at 0 instead of the values of C.
     """
+    # The parts of the block: `pieces`, the vectors of a row of C, and `step`, which emits the products of one group.
     bits = bit_width(rhs.element)
     rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs  # memory is accessed by bytes
     rows, columns = block_of(emitter, accumulator)
@@ -58,6 +59,7 @@ def multiply_weights(
     groups, count = rhs.sizes[0], rows * len(pieces)  # count: vectors of sums
     is_short = isinstance(groups, int) and groups <= SHORT_GROUPS  # then the loop is unrolled completely
     unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
+    # Load the sums, loop over the groups, and store the sums.
     start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
     write(emitter, accumulator, rows, pieces, sums)
@@ -111,6 +113,7 @@ class _WeightBlock:
             k: Number of the group.
             values: The sums, [row][piece], as a flat list that is changed and returned.
         """
+        # A vector has the four bytes of a group for each column of its piece, a part of a row of C.
         halves, body = 8 // self.bits, self.emitter.body
         loaded = [
             load(self.emitter, self.rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in self.pieces
@@ -143,6 +146,7 @@ class _WeightBlock:
             k: Number of the group.
             values: The sums, [row][piece], as a flat list that is changed and returned.
         """
+        # A vector has the word of a group for each column of its piece, a part of a row of C.
         halves = 8 // self.bits
         loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
         for half in range(halves):

@@ -100,6 +100,7 @@ def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | No
                 zero=module.integer(0),
             )
         # The reference to `element` keeps Python from giving its id(), which is in the key, to another object.
+        # None is cached, too: a pair in the cache tells "no plain access" from "not computed yet".
         cached = emitter.plain_accesses[key] = access, element
     known_access: _PlainAccess | None = cached[0]
     return known_access
@@ -206,7 +207,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return let("AtomicLoad", module.int(32), pointer, module.integer(SCOPE_DEVICE), module.integer(RELAXED))
 
     def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
-        """Store an element that is part of a byte.
+        """Store an element that is part of a byte, such as an i4, in a binding that is declared as an array of bytes.
 
         has_own_byte: whether no other invocation writes this byte, so that it is read, changed and written; otherwise a
         word is changed atomically.

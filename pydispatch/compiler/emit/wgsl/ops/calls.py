@@ -32,6 +32,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         // import scale as import0_scale(u32, i32) -> f32: binding0_f write
         let v2 = import0_scale(0u, v1);
     """
+    # The arguments, and the buffers that they refer to.
     callee = callee_of(emitter, op)
     name = bare_symbol(callee)
     outputs = callee.function_type.outputs.data
@@ -43,6 +44,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         if isinstance(value, MemRef):
             buffers.append(_buffer(emitter, name, value))
         passed.append(_passed(emitter, operand))
+    # The declaration and the call.
     result = _type(emitter, outputs[0]) if outputs else ""
     function_name = _declared(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
     emitter.iterations.mark_unknown()  # the function may have loops
@@ -50,6 +52,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     if not outputs:
         emitter.do(f"{call};")
         return
+    # The result as a register: an index of 32 bits is widened, a narrow integer is extended by its own sign.
     returned = emitter.let(call)
     if isinstance(outputs[0], IndexType):
         returned = REGISTERS.resized(emitter, returned, from_width=32, to_width=emitter.index_width)

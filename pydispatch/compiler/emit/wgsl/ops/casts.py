@@ -51,6 +51,8 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         converted = emitter.call(f"pyd_{kind}_to_i{width}", value)
         if width == 32:
             return emitter.let(f"clamp({converted}, {emitter.number(least, 32)}, {emitter.number(most, 32)})")
+        # 64-bit integers are two words, which WGSL cannot clamp: replace a number below the least, then one above the
+        # greatest.
         for bound, is_least in ((emitter.number(least, 64), True), (emitter.number(most, 64), False)):
             outside = emitter.less(converted, bound, 64) if is_least else emitter.less(bound, converted, 64)
             converted = emitter.let(f"select({converted}, {bound}, {outside})")

@@ -173,7 +173,8 @@ def _shifted_words(shift: Shift, value: Name, count: int) -> str:
     """Return the expression of a 64-bit shift by a constant number of bits, 1 to 63.
 
     `value` is the name of a vec2u of (low word, high word). A shift by `count` < 32 moves bits from one word into the
-    other by 32 - count in the opposite direction; one by more than 32 moves a whole word by count - 32.
+    other by 32 - count in the opposite direction; one by more than 32 moves a whole word by count - 32. To the left by
+    8, v becomes `vec2u(v.x << 8u, (v.y << 8u) | (v.x >> 24u))`; by 40, `vec2u(0u, v.x << 8u)`.
     """
     cross_shift = f"{abs(32 - count)}u"
     if shift.is_left:
