@@ -90,8 +90,9 @@ class Scan:
 def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     """Return the parts of a loop with a step of 1 that stores a scan of integers; None for other loops.
 
-    The loop carries one integer, which only an operation of `KINDS` reads, and stores a value computed from it. The
-    module's docstring has an example. Loads and the store access contiguous elements.
+    A scan stores a running combination, such as a sum: `for i { total += x[i]; y[i] = total }`. The loop carries one
+    integer, which only an operation of `KINDS` reads, and stores a value computed from it. Loads and the store access
+    contiguous elements. Their memories do not overlap, unless nothing writes that of a load.
     """
     # A loop over an index by 1 that carries one value, and has enough iterations for a vector.
     block = loop.body.block

@@ -122,8 +122,7 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) 
 def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
 
-    The last step, in which not all invocations have an element, is vectors only if masks are used, see
-    `_Interchange.is_masked`.
+    The last step, in which not all invocations have an element, is vectors only if it accesses memory under masks.
 
         parallel lane in 0..W {                            shared
           shared; own                                      loops over steps, each with copies of `own` in it
@@ -136,11 +135,13 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_m
     `memory` has the carried value of each invocation.
     """
     build = Build.before(entry, loop)
+    # Move the shared operations, and emit the loops over steps.
     for op in strided.shared:
         op.detach()
         build.insert(op)
     interchange = _Interchange(build, loop, strided, has_masks, most_vectors)
     interchange.emit(build)
+    # The results of the strided loop are read from memory in the loop that remains.
     after = Build.before(entry, strided.loop)
     invocation = loop.body.block.args[0]
     for result, memory in zip(strided.loop.results, interchange.memories, strict=True):
@@ -171,12 +172,18 @@ class _Interchange:
     ) -> None:
         """Choose the number of lanes, and allocate `memories`.
 
-        If the body is short enough for copies, a whole step is several loops of equally many vectors, at most
-        `most_vectors`; else it is one loop over all invocations. For 64 invocations, vectors of `LANES` = 16 and a
-        short body, a whole step is 4 loops of 16 invocations if `most_vectors` is 1, and 1 loop of 64 if it is 4.
+        A step is one iteration of the strided loop: each invocation computes one element. If the body is short enough
+        for copies, a whole step is several loops of equally many vectors, at most `most_vectors`; else it is one loop
+        over all invocations. For 64 invocations, vectors of `LANES` = 16 and a short body, a whole step is 4 loops of
+        16 invocations if `most_vectors` is 1, and 1 loop of 64 if it is 4.
 
-        For `has_masks` and `most_vectors` see `take_steps_together`; `has_masks` is false if the stack has no room for
-        the carried values.
+        Args:
+            build: Builder before the parallel loop.
+            loop: The parallel loop over invocations.
+            strided: The strided loop in it.
+            has_masks: Whether the last step, in which some invocations have no element, may be vectors under masks: the
+                CPU has masks, and the stack has room for the carried values.
+            most_vectors: Maximum number of vectors of invocations that a parallel loop computes together; a power of 2.
         """
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
@@ -211,9 +218,13 @@ class _Interchange:
     def _emit_vector_steps(self, build: Build) -> None:
         """Emit the whole steps, in which all invocations have an element, and the last step, in which some have.
 
+        With 64 invocations, the elements 0 to 199 are three whole steps from 0, 64 and 128 on, and a last step of 8
+        elements from 192 on.
+
         If `is_masked`, the last step is emitted as vectors of all invocations, under masks; else as a parallel loop of
         the invocations that have an element.
         """
+        # A loop over the whole steps.
         start, end = self.strided.start, known(self.strided.loop.ub)
         elements = build.most(build.minus(end, start), 0)
         _, last_elements = build.divide(elements, self.invocations)

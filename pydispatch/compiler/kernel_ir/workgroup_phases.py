@@ -91,7 +91,7 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     """
     if value is lane:
         return LinearIndex(slope=1, start=0)
-    linear, constant, op = None, known(value), value.owner
+    linear, constant, op = None, known(value), value.owner  # `constant`: an int if it is constant, else `value`
     if isinstance(constant, int):
         linear = LinearIndex(slope=0, start=constant)
     elif isinstance(op, arith.IndexCastOp):
@@ -124,6 +124,8 @@ _TESTS = {
 
 def decide(condition: SSAValue, lane: SSAValue, first: int, truths: set[SSAValue]) -> bool | None:
     """Return the value of a condition in all invocations from `first` to `first + LANES - 1`; None if it is not known.
+
+    With `first` 16, `lane < 48` is true, `lane < 8` false, and `lane < 20` None: it differs between the invocations.
 
     `truths` are values that are true.
     """

@@ -132,8 +132,9 @@ class Strip(LaneLoops):
     def _emit_unrolled(self, build: Build, op: scf.ForOp, starts: Sequence[int], stores: Stores) -> None:
         """Emit, one after another, the steps of a loop whose first counter is the number of the lane.
 
-        In a step, lane l has the counter start + l: in `for j = lane to 16 step 8`, lane 3 has 3 in the first step and
-        11 in the second. A lane whose counter is not below the upper bound takes no step.
+        Lanes are the iterations of the parallel loop that run together as elements of vectors. In a step, lane l has
+        the counter start + l: in `for j = lane to 16 step 8`, lane 3 has 3 in the first step and 11 in the second. A
+        lane whose counter is not below the upper bound takes no step.
 
         Args:
             build: The builder.
@@ -147,7 +148,7 @@ class Strip(LaneLoops):
             self.value_in_lane_0[op.body.block.args[0]] = start
             self.width = min(self.lanes.width, upper - start)  # lanes that take part
             self.emit_block(build, op.body.block, stores)
-        self.width = self.lanes.width
+        self.width = self.lanes.width  # code after the loop is for all lanes again
 
     def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:
         """Emit strided loads of the body of a sequential loop before that loop, and store their results for each lane.
@@ -167,21 +168,29 @@ class Strip(LaneLoops):
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
         """Emit an `scf.if` with sequential loops in it, after the operations before it that are still `pending`.
 
-        A condition that is equal in all lanes is tested once. Otherwise the first region with loops runs for all lanes
-        together if all take it. If one lane does not, each lane takes its own region, lane by lane:
+        Lanes are the iterations of the parallel loop that run together as elements of vectors. A condition that is
+        equal in all lanes is tested once. Otherwise the first region with loops runs for all lanes together if all take
+        it. If one lane does not, each lane takes its own region, lane by lane:
 
             for each lane { pending operations; conditions[lane] = condition }
             if (any lane takes the other region) { for each lane { the original scf.if } }
             else { the region with loops, for all lanes together }
+
+        Args:
+            build: The builder.
+            op: The branch.
+            pending: Operations of its block that precede the branch and have not been emitted yet.
         """
         for result in op.results:
             self.memory_of[result] = self.memory(build, result.type)  # both regions store results, one for each lane
+        # A condition that is equal in all lanes.
         if op.cond not in self.lanes.varying:
             self.over_lanes(build, pending, consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
             condition = self.copies.get(op.cond, op.cond)  # a value from outside of the loop has no copy
             self._choose(build, condition, *branches)
             return
+        # A condition of each lane: store it, and test whether a lane takes the other region.
         conditions = self.memory(build, TRUTH)  # the condition of each lane
         self.over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
         self.memory_of.setdefault(op.cond, conditions)

@@ -38,8 +38,11 @@ from pydispatch.ir.core.walk import walk
 def vectorize_outer_loops(function: FuncOp) -> list[str]:
     """Interchange the parallel loops of a function with the sequential loops in them, so that LLVM can vectorize them.
 
-    The function is changed in place; the module's docstring has an example. Loops that `Lanes.of` refuses stay as they
-    are.
+    The function is changed in place: `parallel p in 0..64 { for j in 0..n { body(p, j) } }` becomes
+
+        for first = 0 to 64 step 16 { for j in 0..n { parallel lane in 0..16 { body(first + lane, j) } } }
+
+    Loops that `Lanes.of` refuses stay as they are.
 
     Returns:
         A line for each parallel loop with a sequential loop in it that is not marked `UNROLLED`: whether it is
@@ -51,11 +54,11 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
     allocated_bytes = stack_bytes(function) if loops else 0
     for loop in loops:
         loops_in_it = [op for op in walk(loop) if isinstance(op, scf.ForOp | scf.WhileOp)]
-        lanes = Lanes.of(loop, read_only, allocated_bytes)
+        lanes = Lanes.of(loop, read_only, allocated_bytes)  # the analysis
         if lanes.refusal is None:
             location = location_of(_first_operation(loop))
             _interchange(entry, loop, lanes)
-            allocated_bytes = stack_bytes(function)
+            allocated_bytes = stack_bytes(function)  # now with the values of the lanes of this loop
             result = f"the invocations from here on are lanes of vectors, {lanes.width} at a time, also in loops"
         else:
             op, reason = lanes.refusal
@@ -75,6 +78,8 @@ def _first_operation(op: Operation) -> Operation:
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
     """Replace a parallel loop by sequential loops over its other axes around strips of its last axis.
+
+    A strip is a block of consecutive iterations, the lanes, that run together as elements of vectors.
 
     `parallel (p, q) in (0..8, 0..64)` becomes `for p in 0..8 { for q = 0 to 64 step 16 { strip of 16 lanes } }`.
 
@@ -108,8 +113,9 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
 def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
     """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`.
 
-    With 16 lanes, an axis of 40 iterations becomes strips from 0 and 16 on, and a parallel loop from 32 to 40. If
-    `lanes.is_streamed`, all iterations are in strips, and the last strip has fewer lanes.
+    A strip is a block of consecutive iterations, the lanes, that run together as elements of vectors. With 16 lanes, an
+    axis of 40 iterations becomes strips from 0 and 16 on, and a parallel loop from 32 to 40. If `lanes.is_streamed`,
+    all iterations are in strips, and the last strip has fewer lanes.
 
     `copies` maps the counters of the other axes to those of the emitted loops.
     """
@@ -132,6 +138,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
         strip(inner, first)
         return [inner.value(inner.plus(first, width))]
 
+    # A known number of iterations: that of whole strips is known, too.
     if isinstance(high, int):
         end: Index = high // width * width
         if end == width:  # a single strip needs no loop

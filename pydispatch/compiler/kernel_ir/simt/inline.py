@@ -37,7 +37,7 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
         Name of an export -> its function, and the operations of that by name.
 
     Raises:
-        CompileError: A helper is recursive.
+        CompileError: A helper is recursive, or is called with operands of other types.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.first_block}
     done: dict[str, Ops] = {}
@@ -49,6 +49,9 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
 
 def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:
     """Inline all calls of a function, callees first, and record its operations in `done`.
+
+    Calls of functions without a body stay. Raises CompileError for a recursive call, and for operands of other types
+    than the callee declares.
 
     Args:
         name: The name of the function.
@@ -84,6 +87,7 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
 
 def _inline(call: Operation, function: FuncOp) -> None:
     """Replace a call by a copy of the function's body; a body of several blocks becomes an `scf.execute_region`."""
+    # Copy the body, with the operands of the call in place of its arguments.
     body = function.body.clone()
     for new, old in zip(walk(body), walk(function.body), strict=True):
         set_location(new, old)
@@ -92,9 +96,10 @@ def _inline(call: Operation, function: FuncOp) -> None:
         argument.replace_all_uses_with(operand)
     for argument in reversed(list(entry.args)):
         entry.erase_arg(argument)
-    if len(body.blocks) == 1:
+    if len(body.blocks) == 1:  # its operations replace the call
         _splice(call, entry)
         return
+    # Blocks that branch to each other need a region of their own.
     for block in body.blocks:
         last = block.last_op
         if last is not None and not last.successors:  # a return, which becomes the yield of the region

@@ -35,7 +35,13 @@ def combine_partials(
 ) -> list[SSAValue]:
     """Insert the combination of the partial results of all invocations before `loop`, and return the results.
 
-    Every invocation has the results.
+    Every invocation has the results. There are three ways:
+
+    - Without shuffles, a tree in workgroup memory.
+    - With shuffles (exchanges of registers within a warp), but not whole warps: each invocation reads all partial
+      results from workgroup memory.
+    - With whole warps: shuffles combine the partial results of each warp. One warp passes its result on by a shuffle,
+      several warps combine theirs in workgroup memory.
 
     Args:
         workgroup: The rewriter of the entry point.

@@ -108,7 +108,8 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
         op: The operation, a use of the row.
         position: Index of the row among the operands of `op`. The indices of the access follow it.
         shape: Shape of the row. It has as many elements as there are invocations.
-        readers: As in `is_own_row`.
+        readers: Classes of operations besides loads and stores that may use the row. Their first operands are the row
+            and the number of the invocation.
     """
     # The operation is a load or store of an element, or a reader that all invocations execute, in a distributed loop.
     loop = outermost_parallel(op)
@@ -133,7 +134,7 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     # Otherwise the loop must have as many iterations as there are invocations: each invocation runs one of them.
     if not all(isinstance(size, int) for size in sizes) or prod(sizes) != prod(shape):  # type: ignore[arg-type]
         return False
-    if len(shape) > 1:
+    if len(shape) > 1:  # the indices must be the counters; for one dimension, their row-major number
         return sizes == list(shape) and all(map(operator.is_, indices, arguments))
     return _is_row_major(indices[0], arguments, sizes)  # type: ignore[arg-type]
 
@@ -169,7 +170,8 @@ def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Se
 def _terms(value: SSAValue, depth: int = MAX_DEPTH) -> dict[BlockArgument | None, int] | None:
     """Return an index as a sum of block arguments times constants: block argument -> its factor, None -> the constant.
 
-    Return None for an index that is no such sum, or has more than `depth` nested operations.
+    The index 8 * %i + %j + 3 gives {%i: 8, %j: 1, None: 3}. Return None for an index that is no such sum, or has more
+    than `depth` nested operations.
     """
     constant = known(value)
     if isinstance(constant, int):
@@ -184,6 +186,7 @@ def _terms(value: SSAValue, depth: int = MAX_DEPTH) -> dict[BlockArgument | None
         return None
     if isinstance(value.op, arith.AddiOp):
         return {key: left.get(key, 0) + right.get(key, 0) for key in {**left, **right}}
+    # A product: one factor must be a constant, a sum without block arguments.
     factor, others = (left, right) if left.keys() <= {None} else (right, left)
     if not factor.keys() <= {None}:
         return None

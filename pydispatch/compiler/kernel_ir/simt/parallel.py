@@ -60,7 +60,8 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
     if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.can_distribute(op):
             reduce.distribute_reduction(workgroup, op, bounds_of(op))
-        # Other reductions stay parallel loops here: every invocation runs all iterations, see `in_order`.
+        # Other reductions stay parallel loops here. `in_order` later makes them sequential: every invocation then runs
+        # all iterations.
         return
     block = op.regions[0].block
 
@@ -133,13 +134,14 @@ def nest(
     lower, upper, step = bounds[0]
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int) and 0 < upper - lower <= step:
         return nest(build, bounds[1:], carried, body, [*outer, build.value(lower)])
+    # The loop's body gets a builder, the counter and the carried values.
     return build.loop(*bounds[0], carried, lambda b, k, values: nest(b, bounds[1:], values, body, [*outer, k]))
 
 
 def in_order(workgroup: Workgroup, op: Operation) -> None:
     """Rewrite a parallel loop or a `memref.copy` into sequential loops, all of which one invocation runs."""
     build = workgroup.build(op)
-    # A copy: a nest of loops over the elements.
+    # A copy: a nest of loops over the elements. `_element` copies the one at the indices; it carries no values.
     if op.name == "memref.copy":
         source, target = op.operands
         nest(build, _copied(op), carried=[], body=lambda inner, indices, _: _element(inner, source, target, indices))

@@ -69,6 +69,8 @@ def indices_of(
 ) -> list[Index]:
     """Return the loop indices of the iteration with the row-major number `linear`, one for each loop of a nest.
 
+    In a nest over 0..5 and 10..12, number 7 is 3 * 2 + 1: it has the indices 3 and 11.
+
     Args:
         build: The builder.
         bounds: Range of each loop, outermost first.
@@ -79,6 +81,7 @@ def indices_of(
     indices: list[Index] = []
     quotient = linear
     loops_with_iterations = [loop for loop, count in enumerate(counts) if count != 1]
+    # Innermost loop first: the remainder is its iteration, the quotient the number in the nest of the outer loops.
     for loop in reversed(range(len(bounds))):
         lower, _, step = bounds[loop]
         if loop not in loops_with_iterations:
@@ -290,7 +293,7 @@ def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], *, m
     """
     end = block.last_op
     assert end is not None
-    if not may_move:
+    if not may_move:  # clone: the arguments are replaced in the copies only
         values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             if op is not end:

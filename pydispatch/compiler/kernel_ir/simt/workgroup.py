@@ -96,9 +96,17 @@ class Workgroup:
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
         rules: Mapping[str, Callable[[Any, Operation], None]],
     ) -> None:  # fmt: skip
-        """Create the rewriter of `function`; for the other parameters see the attributes. Nothing is rewritten yet.
+        """Create the rewriter of `function`. Nothing is rewritten yet.
 
         The attributes of `function` state which bindings are written once, and whether indices have 32 bits.
+
+        Args:
+            function: The entry point.
+            ops: Its operations by name.
+            size: Number of invocations of a workgroup in x, y and z.
+            machine: Properties of the target.
+            rules: Operation name -> function that lowers the operation in uniform code from a workgroup and the
+                operation.
         """
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)
@@ -120,11 +128,13 @@ class Workgroup:
         self._is_first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 
     def run(self) -> None:
-        """Lower the entry point in place: place storage, distribute loops, insert barriers.
+        """Lower the entry point in place: decide which allocations the invocations share, distribute loops, insert
+        barriers.
 
         Raises:
             CompileError: There is a barrier in a parallel loop, or another operation of the gpu dialect.
         """
+        # Refuse operations that programs may not contain.
         for name, ops in self.ops.items():
             if name[:4] == "gpu." and name != "gpu.barrier":
                 for op in ops:
@@ -134,6 +144,7 @@ class Workgroup:
             if self._in_parallel(op):
                 note = "its iterations are independent: put it between two loops"
                 raise CompileError("gpu.barrier inside a parallel loop", location_of(op), note)
+        # Lower the code.
         self._place_storage()
         if self.invocation_count > 1:  # a single invocation runs the code as it is
             self.region(self.function.body)

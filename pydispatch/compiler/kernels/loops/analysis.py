@@ -132,6 +132,8 @@ class Trial:
 def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Decide how each nest of a kernel is computed: set the fields of the nests, and return the remaining nests.
 
+    A nest is the loops that compute the results of one shape. A trial emits its code into a block that is discarded.
+
     Set rows, stored values, column reductions and the transposed dimension. Nests of results with one element per row
     are merged into the nest of the rows. Nests keep their order, except that recurrences, which need no analysis, are
     moved to the end.
@@ -232,6 +234,7 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     not merged, nor are nests with elements of fewer than 8 bits, which iterate over bytes.
     """
     elements = frame.elements
+    # Merge each nest into one whose outer dimensions are its own, if there is one.
     by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))  # the highest rank first
     merged_nests: list[LoopNest] = []
     for nest in by_rank:
@@ -280,6 +283,8 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     Example: in a softmax, the loop of the sum computes `e = exp(x - maximum)`, and the loop of the result `r = e / sum`
     reads it again. The storage is `{e: None}`, workgroup memory, for rows of up to `Backend.row_bytes`; else `{e: r}`.
     """
+    # The candidates: emit the nest as it will be computed, into a discarded block, and see which loops compute each
+    # value.
     trial = emit_trial(frame, nest, depth=nest.outer_rank)
     innermost_loop = trial.levels[-1]  # stores the results; the other builders belong to reductions
     loops = {v: builders for v, builders in _loops_over_row(trial, nest).items() if builders[0] is not innermost_loop}
@@ -289,6 +294,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     row_elements = 1  # of a row; -1 if a size is dynamic
     for size in trial.dims[nest.outer_rank :]:
         row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
+    # The memory of each candidate that is stored.
     for value, builders in loops.items():
         if value in results:
             storage[value] = value  # in its own row of the result
@@ -369,9 +375,12 @@ def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
 
 
 def probe(frame: Frame) -> Elements:
-    """Return an Elements for trial emission, with the same tensors as the kernel, that emits into a detached block.
+    """Return an Elements that emits into a detached block, with the same tensors as the kernel.
 
-    Arguments of the block stand for the buffers and scalar arguments of the kernel.
+    A nest is emitted there on trial: its code is analyzed, and then discarded. Arguments of the block stand for the
+    buffers and scalar arguments of the kernel.
+
+    frame: the kernel under construction.
     """
     block = Block()
     build = Builder(block, frame.source)
@@ -380,6 +389,7 @@ def probe(frame: Frame) -> Elements:
     if isinstance(elements.flat, SSAValue):
         size = block.insert_arg(IndexType(), len(block.args))
         elements.flat = build.assume_not_negative(size)
+    # The arguments of the dispatch function.
     for argument in frame.source.body.block.args:
         if isinstance(argument.type, TensorType):
             buffer = frame.buffers[frame.tensors.index(argument)]
@@ -389,6 +399,7 @@ def probe(frame: Frame) -> Elements:
             if isinstance(argument.type, IndexType):
                 build.assume_not_negative(scalar)
             elements.scalars[argument] = scalar
+    # The values that the kernel has stored in memory so far.
     for value in frame.elements.stored_values():
         type_ = MemRefType(tensor_type(value).element_type, tensor_type(value).get_shape())
         elements.materialize(value, block.insert_arg(type_, len(block.args)))

@@ -60,6 +60,8 @@ def find_column_reductions(
 ) -> list[Stage]:
     """Return the reductions of a nest as stages, producers first; an empty list unless all are column reductions.
 
+    The nest was emitted on trial: its code is analyzed here, and then discarded.
+
     A column reduction reduces outer dimensions of inputs that are contiguous along the last dimension of the nest, the
     columns. For `r[j] = sum over i of x[i, j]`, whose loops are (i, j) and whose nest has the dimension j alone, the
     stage has `nest_dims` (-1, 0): loop i is reduced, loop j is counted by dimension 0 of the nest.
@@ -210,10 +212,15 @@ class _StageEmitter:
     """
 
     def __init__(self, elements: Elements, stage: Stage, columns: ColumnRange, buffers: ColumnBuffers) -> None:
-        """Create the emitter of `stage` for some columns.
+        """Create the emitter of `stage`, a reduction, for some columns.
 
-        `buffers` has, for each result, the totals over all steps. For a sum in blocks of steps, it also has the sums of
-        the current block, which are added to the totals after the block.
+        Args:
+            elements: Tensors of the kernel.
+            stage: The reduction, and the dimensions of the nest that count its loops.
+            columns: The indices of the outer dimensions, and the range of columns.
+            buffers: For each result, memory of the totals over all steps, an element for each column. For a sum in
+                blocks of steps, also memory of the sums of the current block, which are added to the totals after the
+                block.
         """
         self.elements, self.generic = elements, view_of(elements, stage.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
@@ -225,6 +232,7 @@ class _StageEmitter:
         self.column = stage.nest_dims.index(columns_dim)
         self.sizes = loop_sizes(elements, self.generic)
         self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
+        # Steps that one loop over the columns adds to the accumulators.
         self.jammed_steps = JAMMED_STEPS if self._pays_jamming(stage.op) else 1
         self.totals = [buffers.totals[result] for result in stage.op.results]
         has_blocks = self.steps_per_block > 0
@@ -301,6 +309,9 @@ class _StageEmitter:
 
     def _jammed_iterations(self, build: Builder, loop: int, first: Index, end: Index) -> Index:
         """Emit passes of `jammed_steps` iterations of a loop each, and return the first iteration that fills no pass.
+
+        A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. For 10 iterations
+        and 4 steps, the passes begin at 0 and 4, and the result is 8.
 
         `loop` is the innermost reduced loop, `first` and `end` the half-open range of its iterations.
         """

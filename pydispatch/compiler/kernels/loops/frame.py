@@ -80,9 +80,14 @@ class Frame:
     """
 
     def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
-        """Begin the kernel of `source`, with loads of its scalar arguments.
+        """Begin the kernel of `source`, with loads of its scalar arguments. Buffers are created later, by `bind`.
 
-        `reassociate` is whether sums of floats may be reassociated.
+        Raises CompileError if the dispatch function does not end with a return.
+
+        Args:
+            source: The dispatch function.
+            backend: Properties of the target.
+            reassociate: Whether sums of floats may be reassociated.
         """
         self.source, self.backend = source, backend
         self.block = Block()
@@ -96,7 +101,7 @@ class Frame:
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0  # push constants of 32 bits that scalars have taken
         self._load_scalars()
-        self.updated = updated_arguments(source)
+        self.updated = updated_arguments(source)  # for each result, the argument that it updates in place, or None
         self.buffers: list[SSAValue] = []  # of the tensor arguments, then of the results that are not updated arguments
 
     @property
@@ -127,6 +132,7 @@ class Frame:
         arguments = self.source.body.block.args
         written_tensors = {self.tensors.index(arguments[position]) for position in self.updated if position is not None}
         next_binding = len(self.tensors)
+        # The tensor arguments have the first bindings, the results that are new tensors those after them.
         for binding, argument in enumerate(self.tensors):
             buffer = self._subspan(binding, argument, read_only=binding not in written_tensors)
             self.buffers.append(buffer)
@@ -138,6 +144,7 @@ class Frame:
                 self.results.append(self._subspan(next_binding, value, read_only=False))
                 self.buffers.append(self.results[-1])
                 next_binding += 1
+        # The kernel only reads arguments that no result updates; it writes all others and the results.
         self.bindings = tuple(
             Binding(read_only=binding < len(self.tensors) and binding not in written_tensors)
             for binding in range(next_binding)
@@ -186,7 +193,8 @@ def count_region(source: func.FuncOp, grid: Grid | None, in_kernel: Elements | N
 
     Args:
         source: The dispatch function.
-        grid: Emits the number of workgroups; None for one workgroup.
+        grid: Emits the number of workgroups, called with the tensors and the builder of the region; None for one
+            workgroup.
         in_kernel: The tensors of the kernel: if it accesses them as one dimension, `grid` does so, too. None for
             tensors in their own shapes.
     """

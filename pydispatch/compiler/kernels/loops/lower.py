@@ -45,17 +45,19 @@ from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 def lower_loops(frame: Frame) -> Kernel:
     """Lower a dispatch function to a kernel of loop nests for a CPU.
 
-    Workgroup i computes part i of each nest that is partitioned into more than i parts. A single
-    workgroup runs all nests if the grid cannot be computed from the workload.
+    A nest computes the results of one shape. Workgroup i computes part i of each nest that is partitioned into more
+    than i parts. A single workgroup runs all nests if the grid cannot be computed from the workload.
     """
     elements, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))
     partitions = [_partition_nest(frame.backend, nest, elements, build) for nest in nests]
+    # One workgroup for all nests, if the kernel alone knows a size that a number of parts depends on.
     is_serial = not _is_grid_computable(frame, nests)
     if is_serial:
         for nest, partition in zip(nests, partitions, strict=True):
             _emit_serially(frame, nest, partition)
         return frame.finish(workgroups=None)
+    # The number of this workgroup, and its part of each nest.
     is_single_group = all(
         isinstance(partition.workgroups, int) and partition.workgroups == 1 for partition in partitions
     )
@@ -68,6 +70,8 @@ def lower_loops(frame: Frame) -> Kernel:
     else:
         for nest, partition in zip(nests, partitions, strict=True):
             build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
+    # The bytes of a workgroup in each binding: equal slices let dispatches run tile by tile. The lambda emits the
+    # number of workgroups in the region that computes the grid.
     contiguous = partitions[0].contiguous if len(nests) == 1 else 0  # elements of a workgroup
     tiles = slice_bytes_of(frame, run=contiguous)  # bytes of a workgroup in each binding
     return frame.finish(workgroups=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
@@ -139,7 +143,8 @@ def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
 def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]:
     """Return the loop nests of a dispatch function: one for all results of the same sizes, one for each update.
 
-    The `space` of a nest is what its loops run over: an update, an operation with ordered elements, or a result.
+    Results f32[64, 100], f32[64] and i32[64, 100] have two nests: the first and the last share one. The `space` of a
+    nest is what its loops run over: an update, an operation with ordered elements, or a result.
 
     `only_inserted_slices` states that of a result which is inserted into a `tensor.empty`, only the inserted elements
     are written.
@@ -162,7 +167,11 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
 
 
 def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
-    """Return the partition of a nest into workgroups, by an estimate of the bytes that elements or rows access."""
+    """Return the partition of a nest into workgroups, by an estimate of the bytes that elements or rows access.
+
+    The first case that applies decides: rows of ordered elements, ordered updates, elements of less than a byte, nests
+    with rows, transposed operands, column reductions, and other elements.
+    """
     dims = nest.dims(elements)
     per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
     if isinstance(nest.space, OrderedOp):

@@ -93,9 +93,10 @@ class Partition:
 
 
 def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
-    """Return the partition of a nest of independent elements by their cost in bytes, see the examples of `Partition`.
+    """Return the partition of a nest of independent elements by their cost in bytes.
 
-    A workgroup has several outer iterations, or a tile of the last dimension.
+    A workgroup has several outer iterations, or a tile of the last dimension. With a budget of 256 elements, the
+    workgroups of 100x64 elements have 4 rows each, and those of 4x1000 elements tiles of 256 elements of a row.
 
     Args:
         build: Emits the arithmetic of dynamic sizes.
@@ -108,6 +109,7 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
         budget -= budget % BUDGET_MULTIPLE
     inner = dims[-1] if dims else 1
     outer = build.product(dims[:-1])
+    # Tiles of the last dimension, at most as long as the budget; whole rows if the budget has several.
     tile = build.least(inner, budget)
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
@@ -167,13 +169,17 @@ def emit_nest(
 ) -> None:
     """Emit the outer iterations of workgroup number `group`, in order.
 
+    A row is all elements at one index of the outer dimensions. A workgroup has several rows, or a tile, a range of the
+    inner dimension, of one or more rows. With 4 tiles of 256 elements per row and one row per workgroup, workgroup 5
+    has the elements 256 to 511 of row 1.
+
     Args:
         build: The builder of the kernel.
         group: The number of the workgroup.
         partition: The partition of the nest into workgroups.
         dims: The sizes of the dimensions of the nest.
         outer_rank: The number of outer dimensions.
-        row: Emits one row.
+        row: Emits one row, from a builder, the outer indices, and the range of the inner dimension.
         pipeline: Computes values of the next row in each row, if a workgroup has several rows.
     """
     block = group  # number of a block of `partition.rows` outer iterations
@@ -194,6 +200,7 @@ def emit_nest(
         emit_row(inner, flat)
         return []
 
+    # One row, or a loop over several.
     if partition.outer == 1:  # a single row needs no loop
         emit_row(build, 0)
         return
@@ -228,7 +235,7 @@ def _emit_pipelined(
 
     `row` emits a row from a builder and the indices of the outer dimensions, which have the sizes `outer_dims`.
     """
-    last_row = build.minus(rows.end, 1)
+    last_row = build.minus(rows.end, 1)  # it has no next row, and computes its own values again, which are not used
 
     def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the row number `flat`, and return the values of the next row."""

@@ -118,6 +118,7 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
+    # `generic` is the first reduction; `host`, the second, also computes the first one of the next row in its loop.
     generic, host = view_of(elements, value.op), view_of(elements, other.op)
     if len(value.op.results) != 1 or not _have_equal_loop(elements, generic, host):
         return None

@@ -191,7 +191,7 @@ def emit_ordered_rows(
         elements: Tensors of the kernel.
         build: Receives the code.
         group: Number of the workgroup.
-        partition: The partition of the rows, see `partition_ordered_rows`.
+        partition: The partition into whole rows, or into tiles of the last dimension.
         op: The operation, whose rows are computed step by step.
         buffers: For each result that is stored, its buffer.
     """
@@ -212,7 +212,8 @@ def _emit_columns(
 ) -> None:
     """Emit adjacent rows together: each step is a parallel loop over them, with their carried values in memory.
 
-    `group` is the index of the workgroup. It has at most `_most_columns` rows, see `partition_ordered_rows`.
+    `group` is the index of the workgroup. It has at most `_most_columns` rows, so that the carried values of all its
+    rows fit the first-level cache.
     """
     dims = row_dims(elements, op)
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]

@@ -100,13 +100,17 @@ def emit_transposed(
     transposition: Transposition,
     stores: Sequence[Store],
 ) -> None:
-    """Emit the blocks of workgroup number `group`.
+    """Emit the blocks of workgroup number `group` of a nest whose operands are contiguous along another dimension than
+    results.
+
+    A block has a few indices of that dimension and of the last one. It is computed column by column into a buffer,
+    where accesses of operands are contiguous, and then copied to the results, row by row.
 
     Args:
         elements: Tensors of the kernel.
         build: The builder.
         group: The number of the workgroup.
-        partition: The partition of the nest, see `partition_transposed`.
+        partition: The partition of the nest into rows of blocks (`partition_transposed`).
         nest_dims: Sizes of the dimensions of the nest.
         transposition: The dimension along which operands are contiguous.
         stores: The results, each with its buffer.
@@ -161,7 +165,16 @@ class _TiledTranspose:
         transposition: Transposition,
         stores: Sequence[Store],
     ) -> None:
-        """Join dimensions, choose the shape of blocks, allocate their buffers. stores: (result, its buffer)."""
+        """Join dimensions, choose the shape of blocks, and allocate the buffers in which blocks are computed.
+
+        Args:
+            elements: Tensors of the kernel.
+            build: The builder.
+            nest_dims: Sizes of the dimensions of the nest.
+            transposition: The dimension along which operands are contiguous, and the two to join: height and width of
+                images.
+            stores: The results, each with its buffer.
+        """
         self.elements, self.nest_dims, self.transposition = elements, nest_dims, transposition
         self.values = [value for value, _ in stores]
         self.targets = [transposition.joined_buffer(build, buffer) for _, buffer in stores]
@@ -192,7 +205,7 @@ class _TiledTranspose:
         def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the blocks of row `index` of blocks, from column `low` to `high`."""
             *other_indices, row_block = builder.split(index, [*(dims[d] for d in other_dims), blocks])
-            outer: list[Index] = [0] * (len(dims) - 1)  # the entry of `along` is not used, see `_Block.outer`
+            outer: list[Index] = [0] * (len(dims) - 1)  # the entry of `along` is not used: `top` has that index
             for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
                 outer[dimension] = (
                     index_in_dim
@@ -281,7 +294,7 @@ class _TiledTranspose:
         """
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            """Emit column `j` of a block."""
+            """Emit column `j` of a block. `_compute` emits one element, whose row the parallel loop counts."""
             if not isinstance(block.rows, int) or block.rows < VECTOR_ROWS:
                 builder.parallel(0, block.rows, lambda p, i: self._compute(p, block, i, j))
                 return []

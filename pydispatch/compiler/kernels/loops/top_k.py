@@ -49,9 +49,11 @@ def write_top_k(
         buffers: For each result that is stored, its buffer.
         row: Index of the row, as a list of one index: operands are matrices, whose rows are sorted.
     """
+    # A heap keeps the first `op.count` elements that were visited so far; then it is sorted.
     heap = _Heap(elements, op, build)
     _Scan(elements, op, heap, row).run(build)
     heap.sort(build)
+    # Store the sorted elements. Results that the kernel does not return have no buffer.
     stored = [(n, result) for n, result in enumerate(op.res) if result in buffers]
 
     def store(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
@@ -118,8 +120,10 @@ class _Scan:
     def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
         """Emit the visits of the columns `low` to `high`, which skip blocks without an element that precedes the root.
 
-        With the widths (64, 16), 64 elements are compared with the root at once. If one of them precedes it, each 16 of
-        them are compared again, and only blocks of 16 with such an element are visited element by element.
+        The heap has the first `op.count` elements of the row so far, and its root is the last of them in the order: an
+        element that does not precede the root is none of the results. With the widths (64, 16), 64 elements are
+        compared with the root at once. If one of them precedes it, each 16 of them are compared again, and only blocks
+        of 16 with such an element are visited element by element.
 
         Args:
             build: Receives the code.
@@ -146,6 +150,7 @@ class _Scan:
             inner.when(has_entering, lambda hit: self._visit_blocks(hit, start, hit.plus(start, width), widths[1:]))
             return []
 
+        # The columns in whole blocks, then the remaining ones one by one.
         end_of_blocks = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
         build.loop(low, end_of_blocks, [], block, step=width, index_below=self.size)
         build.loop(end_of_blocks, high, [], self._visit, index_below=self.size)

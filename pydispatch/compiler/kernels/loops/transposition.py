@@ -72,7 +72,9 @@ def transposition_of(
 ) -> Transposition | None:
     """Return the transposition of a nest: the dimension along which most loads are contiguous.
 
-    Return None if that is the last dimension, or there is none.
+    The nest of r[n, c, h, w] = a[n, h, w, c] has the transposed dimension 1, c. Its dimensions 2 and 3, h and w, are
+    joined to one, since all loads read them as one contiguous dimension. Return None if most loads are contiguous along
+    the last dimension, or along none.
 
     Args:
         loads: The loads of the nest, with indices computed from the counters of its loops.
@@ -84,7 +86,7 @@ def transposition_of(
     if along is None:
         return None
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
-    # Blocks have several squares if operands have longer elements than results, see `MOST_SQUARES`.
+    # A block is a column of squares, of which there are several if operands have longer elements than results.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)  # `_are_adjacent` compares sizes with tensor shapes
     joinable = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, dim=d))

@@ -63,7 +63,8 @@ class UpdateStep:
     ) -> None:
         """Emit the store of the written element at `indices`, if it is inside the destination.
 
-        If the chain has several updates, another one may write the same element. Each of them then stores the element
+        Updates form a chain if each one changes the result of the one before in place. Another update of the chain may
+        write the same element. Each of them then stores the element
         of the chain's result, so that their order does not matter.
 
         Args:

@@ -71,13 +71,18 @@ class OutputBlock:
 def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | None:
     """Return the block that an invocation computes of a nest with one reduction and elementwise operations on it.
 
-    Return None for other nests, and if blocks would share no loads. `pairs` is whether the device can load two
-    adjacent elements of 32 bits as one i64. A block that uses such loads has columns that are adjacent in pairs.
+    A block is a few rows by a few columns of elements whose reductions share loads: of a matrix product, 8 rows and 2
+    columns. Return None for other nests, for a last dimension that is shorter than a workgroup can use, and if no input
+    serves several rows.
+
+    `pairs` is whether the device can load two adjacent elements of 32 bits as one i64. A block that uses such loads has
+    columns that are adjacent in pairs.
     """
     trial = emit_trial(frame, nest, depth=None)
     dims, row_length = trial.dims, trial.dims[-1] if trial.dims else 0
     if len(dims) < 2 or (isinstance(row_length, int) and row_length < NARROWEST):
         return None
+    # The reduction, and the dimension along which most of its loads are shared.
     reduced = _only_reduction(trial)
     if reduced is None:
         return None
@@ -89,7 +94,8 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     if loop_of_dim is None or dim < 0:
         return None
     size = dims[dim]
-    # Rows that divide the size; else the most, and the last block repeats its last row (`emit_block`).
+    # The shape of the block. Its rows divide the size; else they are the most, and the last block repeats its last row
+    # (`emit_block`).
     rows = next((r for r in ROWS if isinstance(size, int) and size % r == 0), ROWS[0])
     most_columns = row_length // LANES if isinstance(row_length, int) else 1  # for each of LANES invocations
     columns = next((c for c in COLUMNS if c <= most_columns), 1)  # the largest candidate: they descend to 1
@@ -256,8 +262,16 @@ def _emit_paired(
 ) -> None:
     """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
 
-    An invocation computes two adjacent columns of every 2 * LANES. `first_column` is the first of the workgroup, an
-    even number; `outer` has the indices of its first row in all dimensions but the last.
+    Two adjacent elements of 32 bits are loaded as one i64. An invocation computes two adjacent columns of every 2 *
+    LANES: with LANES = 64 and 4 columns, invocation 3 computes the columns 6, 7, 134 and 135 of its workgroup.
+
+    Args:
+        elements: Tensors of the kernel.
+        nest: The nest.
+        block: The block of an invocation.
+        build: The builder.
+        first_column: First column of the workgroup, an even number.
+        outer: Indices of the workgroup's first row in all dimensions but the last.
     """
     assert isinstance(block.value, OpResult)
     value, generic = block.value, view_of(elements, block.value.op)
@@ -268,7 +282,7 @@ def _emit_paired(
         return 2 * LANES * pair + second
 
     def lane(builder: Builder, lane: Index) -> None:
-        """Reduce the block of one lane with loads of pairs."""
+        """Emit the code of invocation `lane`: reduce its block with loads of pairs, and store the results."""
         column = builder.plus(first_column, builder.times(lane, 2))
         corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
         # Of each element of the block, its (row, column) relative to the corner.
@@ -281,6 +295,7 @@ def _emit_paired(
             offsets=offsets,
             column_pair=builder.plus(builder.quotient(first_column, 2), lane),  # column / 2
         )
+        # Reduce the block. The elements of the nest are then computed from these results, and stored.
         results = reduce_paired(elements, builder, generic, paired_block)
         for (down, right), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, right)]
@@ -313,7 +328,11 @@ def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indi
 def _reduce(
     elements: Elements, build: Builder, block: OutputBlock, points: Sequence[Sequence[Index]]
 ) -> list[SSAValue]:
-    """Emit the reduction at several points of the nest in one loop nest, and return its results."""
+    """Emit the reduction at several points of the nest in one loop nest, and return its results.
+
+    A point has an index for each dimension of the nest. The points are the elements of a block: each step of the loop
+    nest takes one step of each of them, so that they share loads.
+    """
     assert isinstance(block.value, OpResult)
     generic = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, generic)

@@ -79,6 +79,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
         one_workgroup = None
         return finish(frame, grid=one_workgroup, plans=plans)
     # Else the grid has the workgroups of the nest with the most, at most `MAX_GRID`; `over_groups` loops over the rest.
+    # The number is emitted twice: in the kernel, and by the lambda in the region that computes the grid.
     groups: Index = 0
     for partition in partitions:
         groups = build.most(groups, partition.workgroups)
@@ -201,7 +202,16 @@ def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index
 
 
 def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:
-    """Emit the code of workgroup `group` for a nest, by its distribution."""
+    """Emit the code of workgroup `group` for a nest, by its distribution: what an invocation, or the workgroup,
+    computes.
+
+    Args:
+        frame: The kernel under construction.
+        plan: The nest and its distribution.
+        partition: The partition of the nest into workgroups.
+        build: The builder.
+        group: Number of the workgroup.
+    """
     elements, nest = frame.elements, plan.nest
     if plan.distribution is Distribution.UPDATE:
         _update(elements, nest, partition, build, group)
@@ -210,18 +220,21 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
         _in_order(elements, nest, build, group)
         return
     dims = elements.dims(nest.space)  # type: ignore[arg-type]
+    # Elements of less than a byte: an invocation computes all elements of a byte.
     if plan.distribution is Distribution.BYTES:
         emit_bytes(frame, nest, partition, build, group, dims, elements_per_byte(nest.representative))
         return
     if plan.block is not None:
         emit_block(elements, nest, plan.block, build, group, dims)
         return
+    # An element or a row for each invocation, or a row for the workgroup. Rows may store values for their later loops.
     allocate_rows(frame, nest)
     if plan.distribution is Distribution.ELEMENTS:
         _elements(elements, plan, partition, build, group, dims)
     elif plan.distribution is Distribution.LANES:
         _lanes(elements, nest, build, group, dims)
     else:
+        # ROWS. `row` is called with the indices of the outer dimensions; a row is whole, from `low` 0 to `high`.
         emit_nest(
             build,
             group,
@@ -307,6 +320,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
         )
         return
     size = build.product(inner)
+    # The workgroup: one parallel loop over all inner indices, whose number i is split into an index of each loop.
     build.parallel(
         0, size, lambda b, i: store_elements(elements, nest, b, [*indices, *b.split(i, inner)]), index_below=size
     )

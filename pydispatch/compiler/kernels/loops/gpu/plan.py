@@ -88,11 +88,18 @@ class GpuLoopPlan:
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     """Choose the distribution of a nest over workgroups and invocations, and set the fields of the nest accordingly.
 
-    Examples, see `Distribution`: a softmax over f32[64, 100] has `ROWS`, or `LANES` if its sum must keep its order; one
-    over f32[64, 10] has `LANES`, a product of two f32[512, 512] `BLOCKS`, a sum of two tensors `ELEMENTS`.
+    The distribution states what one invocation or workgroup computes: a row by all invocations of a workgroup (`ROWS`),
+    a row by each invocation (`LANES`), a block of elements (`BLOCKS`) or an element (`ELEMENTS`) by each invocation. A
+    softmax over f32[64, 100] has `ROWS`, or `LANES` if its sum must keep its order; one over f32[64, 10] has `LANES`, a
+    product of two f32[512, 512] `BLOCKS`, a sum of two tensors `ELEMENTS`.
 
-    `pairs` is whether the device loads pairs of elements, see `Backend.loads_pairs`. The nest's `columns` and
-    `transposition` are removed, `row_storage` is reduced for `LANES`, and `outer_rank` is set for single elements.
+    The nest's `columns` and `transposition` are removed, `row_storage` is reduced for `LANES`, and `outer_rank` is set
+    for single elements.
+
+    Args:
+        frame: The kernel under construction.
+        nest: The nest.
+        pairs: Whether the device loads two adjacent elements of 32 bits as one i64.
     """
     elements = frame.elements
     # Nests whose kind alone decides.
@@ -226,6 +233,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     """
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(elements)
+    # An invocation for each row of ordered elements, or for each element of a slice and part of an ordered update.
     if plan.distribution in (Distribution.RECURRENCE, Distribution.IN_ORDER):
         invocations = build.product(parallel_sizes(elements, nest, build))
         workgroups = build.ceil_quotient(invocations, INVOCATIONS)
@@ -235,12 +243,14 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
         # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
         return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
+    # A workgroup for each row.
     if plan.distribution is Distribution.ROWS:
         rows = build.product(dims[: nest.outer_rank])
-        whole_row = 0
+        whole_row = 0  # in a partition, the tile 0 stands for rows that are not divided
         return Partition(outer=rows, rows=1, tile=whole_row, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
+    # An invocation for each row.
     if plan.distribution is Distribution.LANES:
         rows = build.product(dims[: nest.outer_rank])
         workgroups = build.ceil_quotient(rows, INVOCATIONS)

@@ -109,7 +109,10 @@ def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
 
 
 def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
-    """Return the buffer of a value as a memref of i64 with one dimension, each i64 two adjacent elements of 32 bits."""
+    """Return the buffer of a value as a memref of i64 with one dimension, each i64 two adjacent elements of 32 bits.
+
+    The memref is a second subspan of the value's binding. It is emitted once, at the entry of the kernel.
+    """
     key = ("pairs", value)
     earlier = elements.entry.recall(key)
     if earlier is not None:
