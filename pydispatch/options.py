@@ -256,7 +256,8 @@ def completed(options: Mapping[str, Any]) -> CompileOptions:
 def documented(function: Function) -> Function:
     """Decorate a function that takes `CompileOptions` as `**options`: its signature and docstring list the options.
 
-    The entry `options:` in the section `Args:` of the docstring is replaced.
+    The signature gets a keyword-only parameter for each option in place of `**options`. In the section `Args:` of the
+    docstring, the entry `options:`, a single line, is replaced by an entry for each option.
     """
     signature = inspect.signature(function)
     parameters = [parameter for name, parameter in signature.parameters.items() if name != "options"]

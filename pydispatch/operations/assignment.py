@@ -101,7 +101,7 @@ def put(
 
     # Number of leading axes of x up to the last one that is indexed; the elements of the others are assigned as slices.
     depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
-    if depth == 0:
+    if depth == 0:  # no axis is indexed: all elements are assigned
         return written if combine is None else binary(builder, combine, x, written)
 
     # The position of each slice along each indexed axis. A slice has the shape x.shape[depth:], and the dimensions

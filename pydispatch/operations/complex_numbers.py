@@ -242,6 +242,7 @@ def _atanh(z: Element) -> Element:
     The real part is computed for |x|, with a scale by which squares do not overflow. Close to the pole at 1 the
     quotient would overflow: there the real part is log(2 / |y|) / 2.
     """
+    # The real part. With u = (1 - x) / scale and v = y / scale, the squares are at most 1.
     x, y = z.real.unary("abs"), z.imag
     to_pole, height = 1.0 - x, y.unary("abs")
     scale = to_pole.unary("abs").max(height)
@@ -251,6 +252,7 @@ def _atanh(z: Element) -> Element:
     real = (to_pole.is_equal(0.0) & (height < _POLE_HEIGHT)).where(at_pole, real)
     is_infinite = _is_infinite(z)
     real = is_infinite.where(0.0, real).binary("copysign", z.real)
+    # The imaginary part; both arguments of atan2 are halved. It is +- pi / 2 for an infinite z.
     angle = y.binary("atan2", 0.5 * (to_pole * (1.0 + x) - y * y))  # NaN for y = NaN, which has no sign
     is_right_angle = is_infinite & y.is_equal(y)
     return real.with_imag(0.5 * is_right_angle.where(y.const(math.pi).binary("copysign", y), angle))

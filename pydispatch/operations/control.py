@@ -85,8 +85,10 @@ def _branches(
     """Emit branches into regions, and return the regions and the common type of each result.
 
     A type is (dtype, shape). A size is None (dynamic) in the common type if the branches differ in it, or if it is
-    computed in a branch. `remedy` is that of `if_`.
+    computed in a branch: results [2, 3] and [4, 3] have the common shape (None, 3). Raise CompileError if the branches
+    return other numbers of tensors, dtypes or ranks; `remedy` is then what the user can do, or None.
     """
+    # Emit the branches.
     outside = builder.symbols  # symbols of sizes that are known before the branches
     blocks: list[Block] = []
     results: list[list[Tensor]] = []
@@ -94,12 +96,14 @@ def _branches(
         blocks.append(Block())
         with builder.inside(blocks[-1]):
             results.append(list(branch()))
+    # Determine the common types.
     forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in results[0]]
     for other in results[1:]:
         if not _have_equal_types_and_ranks(results[0], other):
             shown = [", ".join(map(str, tensors)) for tensors in (results[0], other)]
             raise builder.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
         forms = _joined(forms, other)
+    # Yield the results, converted to these types.
     for block, tensors in zip(blocks, results, strict=True):
         with builder.inside(block):
             block.add_op(scf.YieldOp(*_unwrap_tensors(builder, tensors, forms)))
@@ -126,7 +130,8 @@ def while_(
         body: Emits an iteration: returns the new tensors for given ones. dtypes and ranks must not change.
         shapes_vary: Whether an iteration may change sizes; otherwise all shapes are those of `first`.
     """
-    # forms: dtype and shape of each tensor before and after each iteration. A while loop has no index (`lead`).
+    # The regions of scf.while: `before` has the condition, `after` the body. forms: dtype and shape of each tensor
+    # before and after each iteration. A while loop has no index (`lead`).
     after, forms = _iteration(builder, first, lead=[], body=lambda _, tensors: body(tensors), shapes_vary=shapes_vary)
     before = Block(arg_types=_types(forms))
     with builder.inside(before):
@@ -142,9 +147,15 @@ def for_(
 ) -> list[Tensor]:  # fmt: skip
     """Add a loop whose body replaces tensors `count` times, and return the final tensors.
 
-    body(index of the iteration, from 0; tensors) returns the new tensors. `first` are the tensors before the loop, and
-    `shapes_vary` is that of `while_`. If `count` is the int 0, the body is not emitted: it may read rows that do not
-    exist.
+    If `count` is the int 0, the body is not emitted: it may read rows that do not exist.
+
+    Args:
+        builder: The builder.
+        count: Number of iterations.
+        first: The tensors before the first iteration.
+        body: Emits an iteration: body(index of the iteration, from 0; tensors) returns the new tensors, of equal dtypes
+            and ranks.
+        shapes_vary: Whether an iteration may change sizes; otherwise all shapes are those of `first`.
     """
     if count == 0:
         return list(first)
@@ -173,12 +184,19 @@ def scan(
     builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], tuple[Tensors, Tensors]], *,
     rows: Sequence[Row] | None = None, backwards: bool = False, shapes_vary: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-    """Add a loop like `for_` whose body also returns rows, and return the final tensors and the rows stacked along axis
-    0.
+    """Add a loop whose body replaces tensors `count` times, and also returns rows.
 
-    body(row index, tensors) returns the new tensors, and the rows at this index. `rows` has the types of the rows if
-    the caller knows them; otherwise the body is emitted once more to determine them. With `backwards` the loop goes
-    from the last row to the first.
+    Return the final tensors, and the rows stacked along axis 0. For a body that returns the tensor plus the row index,
+    and this sum as a row, the count 3 and the tensor 5 give 8 and the rows [5, 6, 8].
+
+    Args:
+        builder: The builder.
+        count: Number of iterations, which is the number of rows.
+        first: The tensors before the first iteration.
+        body: Emits an iteration: body(row index, tensors) returns the new tensors, and the rows at this index.
+        rows: The types of the rows if the caller knows them; otherwise the body is emitted once more to determine them.
+        backwards: Whether the loop goes from the last row to the first.
+        shapes_vary: Whether an iteration may change the sizes of the tensors; otherwise they are those of `first`.
     """
     if rows is None:
         rows = rows_of(builder, lambda: body(0, list(first))[1])

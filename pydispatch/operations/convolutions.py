@@ -256,6 +256,11 @@ class _GroupedAxis:
     def of(cls, size: Size, kernel: Size, factor: int, before: Size, after: Size) -> _GroupedAxis:
         """Compute the groups and the padding of an axis. All sizes are static (`_can_skip_inserted_zeros`).
 
+        A group has `factor` consecutive results of the convolution along the axis, which read the same elements of the
+        operand. The phase r of a result is its position in the group: it multiplies element p of these by the element
+        factor * p + factor - 1 - r of the kernel. For 3 elements, 4 elements of the kernel, factor 2 and padding 1
+        before and after, the 4 results are 2 groups of 2 phases.
+
         Args:
             size: Number of elements of the operand, without the inserted zeros.
             kernel: Number of elements of the kernel, a multiple of the factor.
@@ -264,11 +269,12 @@ class _GroupedAxis:
             after: Zeros after it.
         """
         assert isinstance(size, int) and isinstance(kernel, int) and isinstance(before, int) and isinstance(after, int)
-        out = (size - 1) * factor + 1 + before + after - kernel + 1
+        out = (size - 1) * factor + 1 + before + after - kernel + 1  # number of results
         # Result o is phase r of group u, with factor * u + r = o + factor - 1 - before (`_without_inserted_zeros`). The
         # groups u of the first result, o = 0, and of the last one, o = out - 1:
         first_group, last_group = (factor - 1 - before) // factor, (out + factor - 2 - before) // factor
         start, groups = (factor - 1 - before) % factor, last_group - first_group + 1
+        # If the first result is phase 1 of 2, its group lacks phase 0: groups then have phase 1 and the next phase 0.
         is_shifted = factor == 2 and start == 1
         if is_shifted:
             groups = -(-out // 2)  # out / 2, rounded up

@@ -172,6 +172,9 @@ class _WrongType(Exception):
 def _type_of(stated: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
     """Return the type that the user states for a result: an operand or its name, "f32[n, 3]", a TensorType, or (dtype,
     shape).
+
+    A size may be the name of a dynamic size of an operand, as the n of "f32[n, 3]". `operands` are all operands by
+    name. Raise _WrongType for any other value and for unknown sizes, UnknownTypeError for an unknown dtype.
     """
     if isinstance(stated, Tensor):
         return stated.dtype, stated.shape

@@ -161,8 +161,10 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """
     if x.dtype == dtype:
         return x
+    # A constant whose elements are expressions of dynamic sizes: the expressions stay.
     if x.is_symbolic and dtype.is_integer and _holds_sizes(x, dtype):
         return Tensor(dtype, x.shape, known=x.known)
+    # A small constant of numbers, which NumPy converts as the program would; not from complex to real numbers.
     if (
         x.numbers is not None
         and x.dtype.has_numpy_values

@@ -207,8 +207,9 @@ def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
 
 
 def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
-    """Return a transform of rows x as a convolution, by Bluestein's algorithm. Arguments are those of `_transform`.
+    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r of x [rows, n] and each k < n.
 
+    This is Bluestein's algorithm, for an n without small factors. x is real or complex, the result complex.
     Since j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with exp(-sign pi i j^2 / n). Its operand
     and its result are multiplied by exp(sign pi i j^2 / n), the `chirp`.
     """

@@ -316,8 +316,8 @@ def _coordinates(
 ) -> list[tuple[SSAValue, AffineMap]]:
     """Return each coordinate of a slice as an operand of a gather's loop nest with its indexing map.
 
-    All operands are `indices`. In the example of `GatherAxes`, with the loops d0 (slices) and d1, the maps of indices
-    [4, 2] are (d0, d1) -> (d0, 0) and (d0, d1) -> (d0, 1).
+    All operands are `indices`. Example: indices [4, 2] have two coordinates for each of 4 slices. In a nest of loops d0
+    over the slices and d1 over the elements of a slice, their maps are (d0, d1) -> (d0, 0) and (d0, d1) -> (d0, 1).
 
     Args:
         builder: The builder.

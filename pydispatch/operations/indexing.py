@@ -208,8 +208,9 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
 def _chosen_from_both(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
     """Return x with the slice at `starts` replaced by `update`: each element of the result is chosen from one of both.
 
-    The choice is an elementwise operation on all of x, which fuses with the operations around it. Arguments are those
-    of `dynamic_update_slice`. Example: x = [a b c d e], update = [1 2] and the start 2 give [a b 1 2 e].
+    The choice is an elementwise operation on all of x, which fuses with the operations around it. `starts` has one
+    tensor of one integer for each axis of x, which is clamped so that the update fits. Example: x = [a b c d e],
+    update = [1 2] and the start 2 give [a b 1 2 e]; the start 9 is clamped to 3.
     """
     last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
@@ -277,7 +278,8 @@ def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Ten
     """Return x after `update` was stored in it at `starts`, clamped so that it fits; only these elements are written.
 
     It is for an x whose memory can be updated in place (`_can_update_in_place`); another x is copied as a whole first.
-    Arguments are those of `dynamic_update_slice`.
+    `starts` has one tensor of one integer for each axis of x. Example: x = [a b c d e], update = [1 2] and the start 2
+    give [a b 1 2 e].
     """
     # Axes along which the update can begin elsewhere than at 0; it fills the others.
     moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]

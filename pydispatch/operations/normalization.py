@@ -72,6 +72,7 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
         return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
 
     total = reductions.reduce(builder, "add", formula(builder, power, values, largest), reduced_axes, keep=True)
+    # The logarithm of the sum plus the maximum that was subtracted.
     result = formula(
         builder, lambda n, m: (n.unary("log") + m.unary("is_finite").where(m, 0.0)).to(x.dtype), total, largest
     )

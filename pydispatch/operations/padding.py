@@ -95,7 +95,7 @@ def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue
 
     Args:
         coords: The builder of positions.
-        mode: As in `pad_with`.
+        mode: "edge" (the border element), "reflect" (mirrored at it) or "wrap" (continued at the opposite border).
         at: Position relative to the first element of the axis; it is negative before the axis.
         size: Size of the axis.
         known: The size, if it is known at compile time.

@@ -24,6 +24,8 @@ def contract(
     """Return the contraction of x and y: out[out_map(i)] is the sum of x[x_map(i)] * y[y_map(i)] over all loop indices
     i.
 
+    For a matrix product, the loops are (i, j, k), of which k is a sum, and the maps are (i, k), (k, j) and (i, j).
+
     Args:
         builder: The builder.
         x: The first operand.

@@ -177,7 +177,9 @@ def _philox_bits(
 ) -> tuple[Tensor, int]:
     """Return random bits of Philox with a shape and type, and the number of counters used.
 
-    `key` and the halves `low` and `high` of the counter are u64 tensors of rank 0.
+    `key` and the halves `low` and `high` of the counter are u64 tensors of rank 0. Each counter gives four words of 32
+    bits, in order: for the shape [3] and 64 bits, counter c gives elements 0 and 1, counter c + 1 element 2; its other
+    words are dropped.
     """
     total = 1
     for n in shape:
@@ -187,8 +189,8 @@ def _philox_bits(
     lanes = _at_each_counter(
         builder, [count], lambda at, k, x, y: philox(k, *_wide_counter_plus(x, y, at)), key, low, high
     )
-    flat = reshape(builder, stack(builder, lanes, axis=1), [4 * count])
-    if dtype.bits == 64:
+    flat = reshape(builder, stack(builder, lanes, axis=1), [4 * count])  # the words in the order of the counters
+    if dtype.bits == 64:  # two words, the lower one first, are an element
         pairs = reshape(builder, slice_axis(builder, flat, axis=0, start=0, limit=words), [total, 2])
         parts = [reshape(builder, slice_axis(builder, pairs, axis=1, start=n, limit=n + 1), [total]) for n in range(2)]
         values = formula(builder, lambda x, y: _joined(x, y).bitcast(dtype), *parts)

@@ -151,7 +151,8 @@ def variance(
 ) -> Tensor:
     """Return the sum of squared distances to the mean, divided by the number of elements minus `less`, at least 0.
 
-    It is real for complex x, too. `axes` and `keep` are those of `mean`; `less` is 1 for a sample's unbiased variance.
+    The sums are over `axes`, all for None; with `keep`, these have size 1. `less` is 1 for a sample's unbiased
+    variance. The result is real for complex x, too. [1, 3] has the variance 1, and with `less` 1 it is 2.
     """
     reduced_axes = axes_of(builder, axes, x.rank)
     deviations = ew.binary(builder, "sub", x, mean(builder, x, reduced_axes, keep=True))
@@ -160,6 +161,7 @@ def variance(
     else:
         squares = ew.binary(builder, "mul", deviations, deviations)
     total = reduce(builder, "add", squares, reduced_axes, keep)
+    # The number of elements, which may be a dynamic size, minus `less`.
     size, dtype = count(x, reduced_axes), total.dtype
     if not isinstance(size, Expr):
         divisor = builder.constant(max(size - less, 0), dtype)

@@ -55,12 +55,14 @@ def best_boxes(
 
         carried: which boxes are kept so far, and how many per set.
         """
+        # Whether a box that is kept overlaps the visited one too much.
         kept, kept_count = carried
         corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
         box_number = reductions.size_as(builder, index, I64)
         is_hidden = reductions.reduce(
             builder, "or", formula(builder, hides, *sides, *corners, limit, kept), axes=[1], keep=True
         )
+        # Whether the visited box is kept; it is then added to `kept` at its index.
         may_remain = slicing.slice_axis(builder, good, axis=1, start=index, limit=index + 1)
         is_kept = formula(builder, lambda g, h: g & ~h, may_remain, is_hidden)
         if most is not None:
@@ -182,7 +184,8 @@ def mean_of_boxes(
         builder: The builder.
         x: Images, [images, channels, height, width].
         images: Index of the image of each box, [boxes].
-        taps: Taps of the samples along each spatial axis, as of `box_taps`.
+        taps: For each spatial axis, the taps of the samples: a tap is the index and the weight of an element that a
+            sample reads. Their tensors broadcast to [boxes, 1, samples along the height, samples along the width].
         cells: Numbers of rows and columns of cells in a box.
         samples_per_cell: Number of samples in a cell along each axis.
     """

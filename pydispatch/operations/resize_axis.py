@@ -204,10 +204,11 @@ def _cubic(t: Array, a: float) -> Array:
 
 
 def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor | None]:
-    """Resample an axis at positions that are computed in each call.
+    """Resample an axis at positions that are computed in each call, since a size, the scale or the region is dynamic.
 
-    to: the new size, the scale and the region of interest. Return the resampled tensor, and for "tf_crop_and_resize"
-    which positions are outside of the old axis; None for other transformations.
+    to: the axis, its new size, the scale and the region of interest. how: interpolation and transformation of
+    coordinates. Return the resampled tensor, and for "tf_crop_and_resize" a vector of bools, which positions are
+    outside of the old axis; None for other transformations.
     """
     # The positions on the old axis.
     b, axis = builder, to.axis
@@ -216,11 +217,12 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)  # the new size before rounding
 
     def position(i: Element, *operands: Element) -> Element:
-        """Return the position on the old axis of element i; `operands` are the operands of `region`."""
+        """Return the position on the old axis of element i of the new one; `operands` are the numbers in `region`."""
         element: Element = _position(i, operands, how, if_one=lambda n, one, other: n.is_equal(1.0).where(one, other))
         return element
 
     distance = [old, new] if to.scale is None else [_scalar(b, 1.0), scale]
+    # The elements of the parameter `axis` of `_position`, in its order.
     region = [old, new, scale, length, *distance, _scalar(b, to.start), _scalar(b, to.end)]
     positions = formula(b, position, shapes.iota(b, [to.size], axis=0, dtype=F32), *region)
     outside = None

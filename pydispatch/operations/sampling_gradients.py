@@ -24,7 +24,7 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         builder: The builder.
         grad: Gradient of the samples, [n, c, ...] with the spatial axes of the grid.
         x: The image; only its shape is used.
-        grid: Normalized coordinates of the samples, as in `grid_sample`.
+        grid: Coordinates of the samples, [n, ..., axes], the last axis of x first; -1 to 1 within the image.
         how: Options of the sampling.
     """
     spatial = x.rank - 2

@@ -164,8 +164,17 @@ def scatter_leading(
 ) -> Tensor:
     """Return x with slices combined into it at positions along its first `depth` axes.
 
-    indices [n, depth] has the positions. slices [n, ...] has all axes of x, with size 1 along the first `depth` ones.
-    Positions outside of x are ignored.
+    Example: for x [A, B, C] and the depth 2, indices are [n, 2] and slices [n, 1, 1, C]; slice r is combined with
+    x[indices[r, 0], indices[r, 1]]. Slices at positions outside of x are ignored.
+
+    Args:
+        builder: The builder.
+        x: The tensor.
+        indices: The positions, integers [n, depth].
+        slices: The slices, [n, *axes of x], with size 1 along the first `depth` axes.
+        depth: Number of axes that are indexed.
+        combine: combine(scalars, element of x, element of a slice) returns the new element.
+        unique: Whether no position occurs twice.
     """
     (result,) = _scattered(
         builder,
@@ -203,6 +212,7 @@ def _scattered(
             raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
     if any(0 in tensor.shape for tensor in (*tensors, *slices)):  # there is nothing to combine
         return list(tensors)
+    # The body of each part's scatter; None if the part depends on other parts, as in a complex product.
     dtypes = [x.dtype for x in tensors]
     blocks = [_independent_body(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
     independent = [block for block in blocks if block is not None]
@@ -299,10 +309,18 @@ def _slice_by_slice(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
-    """Combine one slice in each iteration of a loop, and return the tensors. Arguments are those of `_scattered`.
+    """Combine one slice in each iteration of a loop, and return the tensors.
 
     An iteration computes every element of the tensors, so this is only for functions `combine` that no ScatterOp of a
     single part can express.
+
+    Args:
+        builder: The builder.
+        tensors: The tensors, of one shape.
+        indices: Positions of the slices along the leading axes, [..., depth].
+        slices: For each tensor the slices, [..., *axes of the tensor].
+        depth: Number of leading axes of the tensors that are indexed.
+        combine: Function of the old elements of all tensors and of their slices' elements.
     """
     # The axes that count the slices become one axis.
     lead = indices.rank - 1

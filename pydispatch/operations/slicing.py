@@ -46,6 +46,7 @@ def slice_(
             continue
     if shape == x.shape:  # in bounds, a slice of all sizes is the whole tensor
         return x
+    # A small constant is sliced at compile time.
     if is_small(x) and x.known is not None and not any(isinstance(n, Expr) for n in (*starts, *limits)):
         taken = tuple(slice(s, n, step) for s, n, step in zip(starts, limits, strides, strict=True))
         return Tensor(x.dtype, shape, known=x.known[taken])
@@ -142,11 +143,12 @@ def pad(
     For example, [1, 2, 3] with low 1, high -1 and interior 1 becomes [0, 1, 0, 2, 0]. The interior is padded first:
     [1, 0, 2, 0, 3] is then cropped and padded at its ends.
 
-    Negative static `low` and `high` crop; dynamic ones must not be negative (see `pad_or_crop`). The value is a number,
-    or a tensor of one element.
+    Negative static `low` and `high` crop; dynamic ones must not be negative: `pad_or_crop` is for these. The value is a
+    number, or a tensor of one element.
     """
     if interior is not None and any(interior):
         x = _pad_interior(builder, x, interior, value)
+    # Crop by the negative amounts, which are then 0.
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
         starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
         limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]

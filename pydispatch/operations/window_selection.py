@@ -79,9 +79,16 @@ def _selected_indices(
 ) -> Tensor:
     """Return the row-major index in x of the element that each window selects; -1 for a window without elements of x.
 
-    This is the first pass of `select_and_scatter`, and the arguments are those of it. out: number of windows along each
-    axis, the shape of the result. For the windows [1, 5] and [2, 3] over x = [1, 5, 2, 3], a selection of the largest
-    element returns [1, 3].
+    This is the first pass of `select_and_scatter`. For the windows [1, 5] and [2, 3] over x = [1, 5, 2, 3], a selection
+    of the largest element returns [1, 3].
+
+    Args:
+        builder: The builder.
+        x: The tensor that windows slide over.
+        out: Number of windows along each axis, the shape of the result.
+        kernel: Size of the windows along each axis.
+        window: Strides and padding; the dilations are 1.
+        select: Emits whether the element selected so far stays selected, rather than the next one of the window.
     """
     loops = _WindowLoops(builder, x, kernel)
     shape = [builder.index(n) for n in x.shape]

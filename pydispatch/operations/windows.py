@@ -139,14 +139,24 @@ def reduce_image_windows(
     combine: Combine,
     around: complex,
 ) -> list[Tensor]:
-    """Apply `reduce_windows` to the spatial axes of x [n, c, ...]; return [n, c, *out] for each of `starts`.
+    """Reduce each window that slides over the spatial axes of x [n, c, ...]; return [n, c, *out] for each of `starts`.
 
-    x has n images with c channels. Its further axes are spatial, such as the height and the width.
+    x has n images with c channels. Its further axes are spatial, such as the height and the width. Example: for x
+    [1, 8, 32, 32] and windows of 2 x 2 with the stride 2, `out` is (16, 16) and a result [1, 8, 16, 16].
 
-    kernel, window and out are those of the spatial axes. `starts` has initial values with the types of the results.
-    `around` is the value of the padding. In `combine`, scalars.position(2 + d) is the index of the window along spatial
-    axis d, and scalars.position(2 + len(out) + d) that of the element in the window.
+    Args:
+        builder: The builder.
+        x: The images.
+        starts: Initial running value and type of each result.
+        kernel: Size of the windows along each spatial axis.
+        window: Strides, padding and dilations along the spatial axes.
+        out: Number of windows along each spatial axis; the last one may exceed the padding.
+        combine: Function combine(scalars, running values, elements) -> new running values, with a running value per
+            result and a list of one element. In it, scalars.position(2 + d) is the index of the window along spatial
+            axis d, and scalars.position(2 + len(out) + d) that of the element in the window.
+        around: Value of the padding.
     """
+    # Windows over x as a whole, with one element along the first two axes.
     whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
     return reduce_windows(
         builder, [x], [builder.constant(start, dtype) for start, dtype in starts], (1, 1, *kernel), whole, combine,
@@ -175,11 +185,17 @@ def max_pool_with_indices(
 ) -> list[Tensor]:
     """Return the maximum of each window over the spatial axes of x [n, c, ...], and its index in its image.
 
-    Arguments are those of `pool`. An image is the spatial axes of one n and c.
+    An image is the spatial axes of one n and c. An index is i64 and counts row by row, or column by column with
+    `columns`. It is that of the first of equal elements. NaN counts as the largest number; of several, the last one is
+    taken. An empty window gives the smallest number of the type and -1.
 
-    An index is i64 and counts row by row, or column by column with `columns`. It is that of the first of equal
-    elements. NaN counts as the largest number; of several, the last one is taken. An empty window gives the
-    smallest number of the type and -1.
+    Args:
+        builder: The builder.
+        x: The images.
+        kernel: Size of the windows along each spatial axis.
+        window: Strides, padding and dilations of the windows.
+        out: Number of windows along each spatial axis; the last one may extend beyond the padding of `window`.
+        columns: Whether indices count column by column.
     """
     spatial = len(out)
     axes_of_index = range(spatial)[::-1] if columns else range(spatial)

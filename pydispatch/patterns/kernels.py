@@ -75,7 +75,9 @@ class CFunction:
         defines: Sequence[str] = (),
         include_dirs: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
-        """Check and store the arguments. For them see the class."""
+        """Check and store the arguments, which the class describes. Raise InvalidArgumentError, which names it, for a
+        wrong one.
+        """
         _check_source("CFunction: source", source)
         _check_name("CFunction: symbol", symbol)
         for argument in arguments:
@@ -86,7 +88,7 @@ class CFunction:
         object.__setattr__(self, "source", source)
         object.__setattr__(self, "symbol", symbol)
         object.__setattr__(self, "arguments", arguments)
-        object.__setattr__(self, "tile", None if tile is None else next(iter(tile.items())))
+        object.__setattr__(self, "tile", None if tile is None else next(iter(tile.items())))  # {"n": 64} → ("n", 64)
         object.__setattr__(self, "defines", _checked_strings("CFunction: defines", defines))
         object.__setattr__(self, "include_dirs", _checked_folders("CFunction: include_dirs", include_dirs))
 

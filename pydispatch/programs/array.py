@@ -134,8 +134,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     # ---- protocols by which NumPy and Python use arrays
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """Record a universal function, which NumPy calls with traced arrays. With `out`, assign the result to that
-        array.
+        """Record a universal function, which NumPy calls with traced arrays, and return its result.
+
+        With `out`, the result is assigned to that array. Raise CompileError for a function, method or option that
+        programs do not have; a reduction such as numpy.add.reduce has the options axis, dtype and keepdims.
         """
         # `method` is "__call__", or that of numpy.add.reduce and the like, whose key is "add.reduce".
         handler = (

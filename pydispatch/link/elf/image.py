@@ -96,7 +96,8 @@ class OutputSegment:
 def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
     """Merge input sections into output sections, and return these by name; they may be empty.
 
-    Until `assign_addresses`, the `address` of an input section is its offset in the output section.
+    For example, `.text.f` and `.text.g` become `.text`, one after the other. Until `assign_addresses`, the `address` of
+    an input section is its offset in the output section. Raise UnsupportedError for TLS and writable code.
     """
     sections = {
         ".rodata": OutputSection(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, alignment=1),
@@ -106,12 +107,13 @@ def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection
                        (".fini_array", reader.SHT_FINI_ARRAY), (".data", reader.SHT_PROGBITS),
                        (".bss", reader.SHT_NOBITS)):  # fmt: skip
         sections[name] = OutputSection(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, alignment=1)
+    # Each input section is appended to its output section, then they get their offsets.
     for part in parts:
         section = sections[_section_of(part)]
         section.alignment = max(section.alignment, part.alignment)
         section.parts.append(part)
     for section in sections.values():
-        section.parts.sort(key=_priority)  # arrays with a priority precede those without
+        section.parts.sort(key=_priority)  # `.init_array.101` precedes `.init_array`
         for part in section.parts:
             section.size = part.address = _aligned(section.size, part.alignment)
             section.size += part.size
@@ -179,7 +181,7 @@ def assign_addresses(segments: Sequence[OutputSegment], header_count: int, page:
             padding = -address % section.alignment
             section.offset, section.address = offset + padding, address + padding
             address = section.address + section.size
-            offset = section.offset + section.stored
+            offset = section.offset + section.stored  # .bss takes memory, and no bytes of the file
             for part in section.parts:  # until here, the address of a part is its offset in the section
                 part.address += section.address
     return offset

@@ -223,10 +223,11 @@ class Object:
         return repeated
 
     def _symbol(self, entry: reader.ElfSymbol) -> LinkSymbol:
-        """Convert a symbol table entry, and merge a non-local one into the shared symbol.
+        """Convert a symbol table entry, and return its symbol. A non-local one is merged into that of all objects.
 
-        A strong definition replaces a weak one; of two weak definitions the first counts. Raises LinkError for two
-        strong definitions, UnsupportedError for common, absolute and TLS symbols.
+        A strong definition replaces a weak one; of two weak definitions the first counts. A symbol in a section that is
+        left out, such as .eh_frame, is not defined by it. Raises LinkError for two strong definitions and for a symbol
+        outside of its section, UnsupportedError for common, absolute and TLS symbols.
         """
         part = self.parts.get(entry.section)
         is_local = entry.binding == reader.LOCAL

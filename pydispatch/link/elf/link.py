@@ -49,18 +49,21 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
         UnsupportedError: The objects need a feature that only a complete linker such as ld.lld has.
         LinkError: An object is broken, or a symbol is defined twice.
     """
+    # Which sections and symbols are in the output, and which tables the relocations need.
     machine = MACHINES[arch]
     loaded, names = load(objects, lazy, exports, machine.number)
     parts = reachable(loaded, names, exports)
     plan = RelocationPlan(parts, machine)
     exported = [names.symbol(name) for name in sorted(exports)]
+    # The layout: output sections in segments, with their final addresses.
     segments = _segments(output_sections_of(parts), plan, [symbol.name for symbol in exported])
     header_count = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
     end = assign_addresses(segments, header_count, machine.page)
     sections = [section for segment in segments for section in segment.sections]
-    # Input section → number of its output section; number 0 is the null section.
+    # The contents. numbers: input section → number of its output section; number 0 is the null section.
     numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}
     _fill(sections, plan, exported, numbers)
+    # The symbol table for debuggers, .symtab, and the file.
     local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
     # Symbols that are global in the objects and not exported become local in the result.
     local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]

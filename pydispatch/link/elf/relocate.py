@@ -175,6 +175,7 @@ def _relocated(
             later.append((put, target))
         else:
             put(value)
+    # Low halves: the value of each is that of the high half to whose address it refers.
     for put, target in later:
         if target not in computed:
             raise LinkError(f"{part.owner}: half of an address in {part.name} has no other half")

@@ -82,6 +82,9 @@ class Loading:
     def complete(self) -> None:
         """Load lazy objects until no undefined symbol has a lazy definition.
 
+        A loaded object may refer to further symbols. So each round loads the objects that define the symbols that are
+        missing at its start.
+
         Raises:
             UnsupportedError: An undefined symbol is defined in a section that is left out.
             UndefinedError: An undefined symbol has no definition.
@@ -95,6 +98,7 @@ class Loading:
             loaded.update(offers)
             for index in offers:
                 self.add(*self._lazy[index])
+        # What is missing now has no definition.
         missing = self._missing()
         if left_out := next((symbol for symbol in missing if symbol.is_left_out), None):
             raise UnsupportedError(f"{left_out.wanted_by[0]}: '{left_out.name}' is in a section that is left out")
@@ -135,7 +139,7 @@ def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[s
     """Return the live input sections, in link order, as `--gc-sections` selects them.
 
     These are reachable through relocations from an exported symbol, an init or fini array, or a section with
-    SHF_GNU_RETAIN.
+    SHF_GNU_RETAIN. Raise UnsupportedError if one of them refers to a section that is left out, such as .eh_frame.
     """
     parts = [part for obj in objects for part in obj.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]

@@ -98,6 +98,7 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
         names_of_statement.setdefault(first, []).append(declaration.name)
         if not item.is_defined:
             parts.declarations.append(item)
+        # A definition replaces a declaration of the same name; otherwise the first one counts.
         known = parts.items.get(declaration.name)
         if known is None or (item.is_defined and not known.is_defined):
             parts.items[declaration.name] = item

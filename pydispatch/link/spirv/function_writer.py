@@ -150,7 +150,8 @@ class _Writer:
     def _call(self, inst: SpirvInstruction) -> list[int]:
         """Return the words of a call of another library function.
 
-        Buffer arguments are bound in a copy of the callee and dropped from the call.
+        Buffer arguments are bound in a copy of the callee and dropped from the call. Raise ArtifactError for an
+        argument that is not defined, InvalidArgumentError for a buffer that is neither a variable nor a parameter.
         """
         copier, callee = self.copier, inst.words[3]
         parameters = copier.parts.functions[callee].parameters

@@ -105,7 +105,12 @@ class _SpirvLinker:
         self.bound: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
-        """Link all imports; symbols in `absent` become stubs if no library defines them."""
+        """Link all imports, and return the encoded module with the libraries that were used and the unresolved symbols.
+
+        Symbols in `absent` become stubs if no library defines them; other undefined ones stay imported. Raise
+        ArtifactError for a broken module, InvalidArgumentError for a library's function that does not fit its call.
+        """
+        # The imports, and those that stay unresolved.
         kernel, out = self.kernel, self.out
         declared = {  # id of an import → its symbol, with the prefix of a presence test
             id: text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions
@@ -118,11 +123,13 @@ class _SpirvLinker:
             symbol = text.removeprefix(PRESENCE_PREFIX)
             if symbol not in library_of and symbol not in absent:
                 unresolved[id] = text, IMPORT
+        # Copy the kernels' functions with redirected calls, and what the called library functions need.
         for id, function in kernel.functions.items():
             if function.body:
                 self._rewrite_function(id, function, declared, library_of, unresolved)
         for copier in self.copiers.values():  # the libraries from which _rewrite_function() copied
             out.add_requirements(copier.parts)
+        # Remove the linked declarations, and report what was linked.
         for id in declared.keys() - unresolved.keys():
             self._forget_declaration(id, kernel.functions[id])
         providers = {symbol: self.libraries[index].name for symbol, index in library_of.items()}
@@ -157,7 +164,10 @@ class _SpirvLinker:
         self, id: int, function: SpirvFunction, declared: dict[int, str], library_of: dict[str, int],
         unresolved: Collection[int],
     ) -> None:  # fmt: skip
-        """Emit a function of the kernel, with calls of imports redirected to their definitions.
+        """Add a function of the kernel to the output, with calls of imports redirected to their definitions.
+
+        The output also gets the functions that it calls and the global variables that it uses. Raise ArtifactError for
+        a call of a function that has neither a body nor a symbol.
 
         Args:
             id: Id of the function.
@@ -188,7 +198,9 @@ class _SpirvLinker:
     def _redirected_call(self, inst: SpirvInstruction, callee: int, text: str, library_of: dict[str, int]) -> list[int]:
         """Return the words of the call `inst` of an import, redirected to a linked function without buffer arguments.
 
-        Buffers are bound statically: each set of buffers has its own copy of the callee.
+        Buffers are bound statically: each set of buffers has its own copy of the callee, `bound[callee, buffers]`,
+        which is created for the first call. For f(a, 0, n) with the buffer a, the result is the call f_a(0, n). Raise
+        ArtifactError for a buffer argument that is no variable of the module.
 
         callee: id of the import. text: its symbol, with the prefix of a presence test. library_of: index of the
         defining library by symbol.

@@ -152,7 +152,7 @@ class FunctionCopier:
             same = self._specialized(inst)
             if same:
                 return same
-        operands = self._renumbered(inst, self.map)
+        operands = self._renumbered(inst, self.map)  # with the ids of the output
         # Before SPIR-V 1.3 a storage buffer is a block in Uniform with the decoration BufferBlock. It becomes the newer
         # form, a Block in StorageBuffer, which kernels use. Variables of other types in Uniform are refused.
         if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:

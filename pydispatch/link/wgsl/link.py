@@ -225,7 +225,8 @@ def matched_variables(entry: Import, library: WgslLibrary, function: Declaration
 def _buffer(entry: Import, library: WgslLibrary, variable: Declaration, kernel: WgslModule) -> str:
     """Return the name of the kernel's variable that a library's buffer variable denotes through its binding.
 
-    Raises InvalidArgumentError if the address space, access mode or type differs.
+    The variable with `@binding(1)` denotes the second buffer that the call passes. Raises InvalidArgumentError if it is
+    no storage buffer with a binding, if the call passes fewer buffers, and if the access mode or the type differs.
     """
     # The binding is the index in `entry.buffers`.
     binding, what = library.module.number(variable, "binding"), f"'{variable.name}'"

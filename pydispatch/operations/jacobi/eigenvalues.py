@@ -39,6 +39,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a, scale = scaled_to_one(builder, _mirrored(builder, a, lower), axes=[1, 2])
     even = 2 * pair_count(n)  # a round rotates all rows in pairs, so zeros pad the matrix to an even order
     a = slicing.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
+    # The state of the iteration is [a, vectors]. Each round rotates both; the elements of a off its diagonal are the
+    # residual.
     a, vectors = sweep_until_converged(
         builder,
         even,

@@ -55,7 +55,9 @@ def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor
 
 
 def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the SVD of a [batch, m, n] by one-sided Jacobi rotations, in the form of `svd`.
+    """Return U, the singular values in descending order, and V^H of a [batch, m, n] by one-sided Jacobi rotations.
+
+    With `full`, U has m columns and V^H n rows; otherwise both have min(m, n).
 
     Rotations V of the columns make those of a V orthogonal. Then a V = U diag(values): the lengths of the columns are
     the singular values, their directions are U, and the accumulated rotations are V.
