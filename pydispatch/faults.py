@@ -59,7 +59,7 @@ def faults_as_internal_errors(passing: tuple[type[Exception], ...] = ()) -> Call
             except Exception as error:
                 if isinstance(error, passing) or not is_fault(error):
                     raise
-                if isinstance(error, RecursionError):
+                if isinstance(error, RecursionError):  # the program is too deep, which is no defect of pydispatch
                     raise CompileError(_TOO_DEEP, _operation_location(error), _DEEP) from error
                 raise internal_error(error) from error
 

@@ -41,6 +41,7 @@ def path_of(what: str, source: Any, expected: str) -> str:
         source: The argument.
         expected: Description of a valid argument in messages, such as "the path of a file".
     """
+    # The path as text.
     try:
         path = os.fspath(source)  # bytes if `source` is bytes, which are no path here
         path = os.fsdecode(path) if isinstance(source, (str, os.PathLike)) else None
@@ -50,6 +51,7 @@ def path_of(what: str, source: Any, expected: str) -> str:
         raise InvalidArgumentError(f"{what}: {source!r} is no path: it is not text in this system's encoding") from None
     if path is None:
         raise InvalidArgumentError(f"{what}: expected {expected}, got {type(source).__name__}")
+    # Whether the system can open it.
     try:
         encoded = os.fsencode(path)
     except UnicodeError:

@@ -133,6 +133,7 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     if isinstance(rule_name := op.attributes.get(RULE), StringAttr):
         cotangents.rules[rule_name.data](cotangents, op)
         return
+    # The rule, and what it takes: the arguments of the call, and the cotangent of each result.
     trace = cotangents.trace
     call_index = op.attributes[_CALL]
     assert isinstance(call_index, IntAttr)
@@ -147,6 +148,7 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
             f"the derivative '{rule.name}' of '{call.program.name}' takes {len(parameters)} arguments "
             f"({', '.join(parameters)}); expected {len(operands)}: its arguments and a gradient for each result"
         )
+    # Its results are gradients of the arguments `differentiated`, in this order.
     arrays = (Array(trace, operand) for operand in operands)
     returned = rule.traced(**dict(zip(parameters, arrays, strict=True)), **rule.statics_among(call.statics))
     gradients = [trace.tensor_of(gradient) for gradient in rule.named(trace, returned).values()]

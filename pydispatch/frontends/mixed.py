@@ -178,15 +178,18 @@ class _Lowering:
             tracer.operation(op)
             return True
         with self.b.at(op):
+            # 1. The operands.
             used = dict.fromkeys(
                 operand for inner in walk(op) for operand in inner.operands
             )  # in the order of the text
             mapping = {value: self._materialize(value) for value in used if value in self.values}
             mapping |= {value: self.cloned[value] for value in used if value in self.cloned}
             clone = self.b.add(op.clone(mapping))
+            # 2. The regions.
             with self._scope_of_regions(clone):
                 for region in clone.regions:
                     self._region(region)
+            # 3. The results.
             any_tracer = next(iter(self.tracers.values()))  # all represent tensors alike
             for old, new in zip(op.results, clone.results, strict=True):
                 if isinstance(old.type, TensorType):

@@ -268,12 +268,14 @@ class _Contract:
         if known is not None:
             return known
         op = value.owner
+        # A load of a push constant: `words` has the contract's argument by the index of its first 32-bit word.
         if isinstance(op, hal.InterfaceConstantLoadOp):
             known = self.words.get(op.ordinal.value.data)
             if known is not None and known.type == value.type:  # else the load reads a part of a scalar
                 mapping[value] = known
                 return known
             return None
+        # Any other operation without effects, after its operands. Operations of these dialects have none.
         if isinstance(op, Block) or op.regions or op.name.split(".")[0] not in ("arith", "affine", "math"):
             return None
         for operand in op.operands:

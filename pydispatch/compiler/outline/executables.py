@@ -373,6 +373,7 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
         layout: Bindings and push constants of the kernel.
         count: Region that computes the number of workgroups.
     """
+    # The export. Only bindings that are not written have the flag ReadOnly.
     bindings = [
         hal.PipelineBindingAttr(
             StringAttr("storage_buffer"), ArrayAttr([StringAttr("ReadOnly")] if b.read_only else [])
@@ -392,6 +393,7 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
         regions=[Region(), count],
     )
     set_location(export, source)
+    # Tiles that the program states are checked against the bindings.
     try:
         check_tiles(export, len(bindings))
     except VerifyException as error:

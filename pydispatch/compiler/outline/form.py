@@ -68,8 +68,8 @@ def form_dispatches(
         functions: The functions to change; None for all.
         patches: Decides for each convolution whether it becomes a product of patches of its image; None for the
             heuristic of `convert_convolutions_to_products`.
-        shares: Takes the size of a matrix in bytes, and returns whether products of few rows by it are split, so that
-            each worker reads a part of the matrix; see `split_reductions`.
+        shares: Takes the size of a matrix in bytes, and returns whether a product of few rows by it is computed as
+            partial sums, each over a part of the matrix that one worker reads, which are then added.
 
     Returns:
         A report for each function.

@@ -48,12 +48,14 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
             location_of(function),
             "an export names a function with a body, whose control flow is scf",
         )
+    # The layout: scalars become push constants, arguments of type !stream.binding bindings, in their order.
     constants = _load_scalars(function)
     bindings = [argument for argument in function.body.block.args if isinstance(argument.type, stream.BindingType)]
     ordinals: dict[object, int] = {argument: ordinal for ordinal, argument in enumerate(bindings)}
     layout = Layout(
         constants, tuple(Binding(read_only=written is not None and i not in written) for i in range(len(bindings)))
     )
+    # The accesses to bindings, after which no operation uses an argument.
     for op in list(walk(function)):
         if isinstance(op, stream.BindingSubspanOp):
             _subspan(op, ordinals, layout)

@@ -218,6 +218,8 @@ class Outline:
                 sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
             return sizes[term]
 
+        # Tensors and scalars are arguments. A tensor with dynamic sizes is replaced by the result of an operation that
+        # states them; an index that is a size, by this size.
         mapping: dict[SSAValue, SSAValue] = {}
         for value, argument in zip((*self.tensors, *self.scalars), body.args, strict=False):
             argument.name_hint = value.name_hint

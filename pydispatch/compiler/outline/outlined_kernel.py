@@ -108,7 +108,7 @@ class OutlinedKernel(KernelBody):
         return executable
 
     def _executable(self, count: Region) -> stream.ExecutableOp:
-        """Return an executable with the kernel and the declarations of its microkernels.
+        """Return an executable with the kernel, the declarations of its microkernels, and their objects.
 
         count: region that computes the number of workgroups from the workload.
         """

@@ -82,6 +82,7 @@ def select_targets(
     Raises:
         CompileError: A target or CPU name is not known, or a named CPU has an architecture that is not compiled for.
     """
+    # The targets, without CPUs from the caller.
     own = module.attributes.get("hal.device.targets")
     stated = [] if own is None else executable_targets(own)
     if targets is not None:
@@ -91,6 +92,7 @@ def select_targets(
     chosen = list(dict.fromkeys(chosen))
     for target in chosen:
         require_backend(target, location=location_of(module))
+    # A variant of each CPU target for each of the caller's CPUs; else, for targets without a CPU, the default ones.
     levels = [cpu] if isinstance(cpu, str) else list(cpu or ())
     if levels or features:
         with_levels = [t for target in chosen for t in apply_levels(target, levels, features)]

@@ -143,6 +143,7 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
         )
         for e in exports_of(op)
     ]
+    # The kernels, at most one module; a variant without one has its kernels in objects.
     modules = [m for m in op.body.block.ops if isinstance(m, ModuleOp)]
     for module in modules:
         check_interface(module, exports)
@@ -302,6 +303,8 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
         raise CompileError(f"object file {name!r}: a path cannot hold a NUL character", location_of(op))
     if attribute.data is not None:
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
+    # `near`: paths in the folders of the program and its specs; `far`: paths on the search path. An absolute path is
+    # read as it is: it has neither, and is "here".
     is_absolute = Path(name).is_absolute()
     near, far = ([] if is_absolute else list(dict.fromkeys(Path(folder) / name for folder in part)) for part in folders)
     file = _only_file(name, near, far, op)
@@ -309,7 +312,7 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
         return file
     here = _read(name, Path(name), op)
     if here is not None:
-        if near or far:
+        if near or far:  # a relative path: another working directory would give another file
             warnings.warn(
                 f"object file '{name}' is that of the working directory, {Path(name).absolute()}; name its folder with "
                 "object_search_path=[...], or put it next to the program",

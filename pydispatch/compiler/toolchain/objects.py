@@ -149,6 +149,7 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
         raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target")
     if data[4:6] != b"\x02\x01":  # EI_CLASS and EI_DATA
         raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}")
+    # The machine, before the rest of the header: a file for another machine may be valid.
     identity = reader.identity(data)
     machine = None if identity is None else reader.MACHINES.get(identity.machine, str(identity.machine))
     if machine is not None and machine != arch:
@@ -159,7 +160,7 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
         )
     try:
         elf = ElfFile(data)
-        _ = elf.sections
+        _ = elf.sections  # reads the section headers, which may be broken
     except ElfError as error:
         raise _error(file, f"{name} is cut off or has a broken ELF header: {error}", _BUILD_AGAIN) from error
     return elf
@@ -182,6 +183,9 @@ def _constructors(elf: ElfFile) -> str:
 
 def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, file: ObjectFile) -> None:
     """Raise CompileError for a section that cannot be linked into a kernel.
+
+    These are sections that are cut off, have thread-local data, ask for an executable stack, are both writable and
+    executable, or have writable data. Data that only relocations write (RELRO), such as tables of pointers, are valid.
 
     Args:
         name: Name of the object in messages.

@@ -76,10 +76,12 @@ class WorkerPool:
         A `with` block inside of another one of the same thread gets the same process. The outer one waits while `size`
         other threads use processes, and returns the process to the pool at its end.
         """
+        # An inner block, or a system without processes.
         mine = getattr(self._of_this_thread, "process", None)
         if mine is not None or not can_start():
             yield mine
             return
+        # An outer block.
         with self._room:  # at most `size` threads at a time
             try:
                 mine = self._take()

@@ -161,6 +161,7 @@ class LoopNest:
         Returns:
             The sum, or None if no seed depends on the targets.
         """
+        # The targets and the values that are computed from them: only their cotangents are needed.
         dependent = self._dependent(targets)
         seeds = [seed for seed in seeds if seed.element in dependent]
         if not seeds:
@@ -176,7 +177,8 @@ class LoopNest:
             elements: copies of the values of the differentiated body. extra: elements of the operands of all seeds, in
             order.
             """
-            remaining = list(extra)  # each seed takes the elements of its own operands
+            # The seeds, each of which takes the elements of its own operands; then the operations, in reverse order.
+            remaining = list(extra)
             by_value: dict[SSAValue, Element] = {}  # value of the body → the sum of its cotangents so far
             for seed in seeds:
                 arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]

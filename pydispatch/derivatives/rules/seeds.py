@@ -110,6 +110,7 @@ def _of_product(nest: LoopNest, element: SSAValue, start: Tensor, cotangent: Ope
         own = elements.of(element)
         return own.is_equal(0.0).where(own.const(1.0), own)
 
+    # The number of zeros and the product without them, for each element of the result; then times its cotangent.
     zero_count = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=is_zero)
     product = nest.combined_over_loops(
         operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=start

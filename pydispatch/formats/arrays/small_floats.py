@@ -86,8 +86,8 @@ def values(name: str) -> NDArray[np.float64]:
     # A normal number is (1 + fraction / 2^fraction_bits) * 2^(exponent - bias); `mantissa` is its first factor times
     # 2^fraction_bits. Subnormal numbers, of exponent 0, are scaled as those of exponent 1.
     positive = np.ldexp(mantissa.astype(np.float64), np.maximum(exponent, 1) - bias - fraction_bits)
-    # The special codes (see FloatFormat), and the codes with a sign.
-    if special == "ieee":
+    # The special codes, and the codes with a sign. "finite" has no special codes.
+    if special == "ieee":  # the largest exponent is for infinity (fraction 0) and NaN
         largest = exponent == (1 << exponent_bits) - 1
         positive[largest] = np.where(fraction[largest] == 0, np.inf, np.nan)
     elif special == "fn":
@@ -110,6 +110,7 @@ def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
     """
     import numpy as np
 
+    # The finite magnitudes, which increase with their codes.
     exponent_bits, fraction_bits, _, special = FORMATS[name]
     sign_bit = 1 << (exponent_bits + fraction_bits)
     positive = values(name)[:sign_bit]

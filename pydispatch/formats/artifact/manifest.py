@@ -170,7 +170,8 @@ class VariantEntry:
     def from_json(cls, value: object) -> VariantEntry:
         """Check a JSON object and return its entry; raise ManifestFault for an invalid value.
 
-        The optional fields of `_OPTIONAL` and the fields of other versions become `extra`.
+        Each take_...() removes the field that it returns from `rest`. The fields that are left become `extra`: optional
+        ones such as "contracts" and "warnings", whose values are checked, and those of newer versions, which are not.
         """
         rest = json_object(value)
         alignment = take_integer(rest, "alignment", low=1, high=MAX_ALIGNMENT)
@@ -313,13 +314,14 @@ class Manifest:
 
         `extra` is {"b": 3, "pydispatch": {"a": 2}}.
         """
+        # The header, whose format may be newer than what this version reads.
         rest = json_object(value)
         try:
             header = json_object(rest.pop("pydispatch", MISSING))
             version = take_text(header, "version")
             file_format = take_integer(header, "format", low=1, high=2**31)
         except ManifestFault as fault:
-            fault.path.insert(0, "pydispatch")
+            fault.path.insert(0, "pydispatch")  # the error names a field such as pydispatch.version
             raise
         if file_format > FORMAT:
             raise ArtifactError(

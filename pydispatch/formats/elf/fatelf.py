@@ -129,6 +129,7 @@ def _describe(name: str, data: bytes) -> FatElfRecord:
 
     `name` names the file in messages.
     """
+    # A whole ELF header, of a class and byte order that exist.
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")

@@ -82,8 +82,9 @@ class ProcedureText:
     def step(self, record: StepRecord, result_count: int) -> str:
         """Return the text of one step, such as `branch s3 to 5, else 7`; sN are slots.
 
-        `result_count` is the number of results of the procedure. docs/program.md, "Procedures", has the operands a to d
-        of each step.
+        `result_count` is the number of results of the procedure. Operands a to d are slots, or indices of steps,
+        functions, globals, constants or words of the pool, as the texts below state for each step. docs/program.md,
+        "Procedures", describes them.
         """
         _, a, b, c, d = record
         try:

@@ -42,8 +42,7 @@ class FunctionReader(Operands):
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
         opcodes: dict[str, tuple[str, tuple[str, ...]]],
     ) -> None:  # fmt: skip
-        """Create a reader whose cursor is at the `{` of a function's body; `read` parses it. The class describes the
-        fields.
+        """Create a reader whose cursor is at the `{` of a function's body; `read` parses it.
 
         Args:
             cursor: Reader of the module's tokens.
@@ -136,7 +135,11 @@ class FunctionReader(Operands):
         return cursor.source.text[begin:end].rstrip()
 
     def _parse_directive(self, word: str) -> None:
-        """Parse the directive `word` at the cursor; directives about source positions and pragmas have no effect."""
+        """Parse the directive `word` at the cursor; directives about source positions and pragmas have no effect.
+
+        Declarations are `.reg .f32 %f<4>;` for registers, and `.shared .f32 a[256];` or `.extern .shared .f32 a[];` for
+        variables in a state space. Raise ArtifactError for any other directive.
+        """
         cursor, start = self.cursor, self.cursor.at
         cursor.at += 1
         if word == ".reg":

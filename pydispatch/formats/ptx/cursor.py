@@ -154,6 +154,7 @@ class Cursor:
         """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
+        # Extend `left` by each operator that binds more tightly than `rank`, and its right operand.
         left = self._parse_primary(resolve, depth)
         while True:
             at, sign = self.at, self.words[self.at]
@@ -169,7 +170,7 @@ class Cursor:
                 other = self.parse_expression(resolve, depth + 1)
                 if isinstance(left, PtxSymbol):
                     raise self.fail("an address cannot be a condition; expected a number before '?'", at)
-                return right if left else other
+                return right if left else other  # `?` has the lowest rank: no operator is left for this call
             left = self._binary_value(sign, left, right, at)
 
     def _parse_primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
@@ -178,6 +179,7 @@ class Cursor:
 
         resolve: returns the symbol for a name at a token index, or raises. depth: number of expressions around it.
         """
+        # A unary operator, parentheses or a cast.
         at, word = self.at, self.words[self.at]
         self.at += 1
         if word in ("-", "+", "~", "!"):
@@ -189,6 +191,7 @@ class Cursor:
             value = self.parse_expression(resolve, depth + 1)
             self.expect(")")
             return value
+        # A literal; before a "(", it is the mask of a byte of an address.
         literal_value = self.literals.get(word)
         if literal_value is None:
             literal_value = self.number(word)
@@ -196,6 +199,7 @@ class Cursor:
             if self.words[self.at] == "(":
                 return self._parse_masked_byte(literal_value, at, resolve, depth)
             return literal_value
+        # A name.
         if word == "WARP_SZ":
             return WARP_SIZE
         if word == "generic" and self.words[self.at] == "(":  # an address in the generic space: the symbol is the same
@@ -252,12 +256,14 @@ class Cursor:
         A symbol with a shift is no address but one byte of it, which allows no operation. `sign` is the operator, at
         token `at`.
         """
+        # Addresses.
         if isinstance(left, PtxSymbol) and left.shift is None and isinstance(right, int) and sign in ("+", "-"):
             return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
         if isinstance(right, PtxSymbol) and right.shift is None and isinstance(left, int) and sign == "+":
             return PtxSymbol(right.name, right.offset + left)
         if isinstance(left, PtxSymbol) or isinstance(right, PtxSymbol):
             raise self.fail(f"'{sign}' of an address; one may add and subtract bytes", at)
+        # Numbers: a comparison gives 0 or 1, integers an integer, and others a float.
         if sign in _COMPARE:
             return int(_COMPARE[sign](left, right))
         if isinstance(left, int) and isinstance(right, int):

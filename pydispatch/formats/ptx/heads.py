@@ -87,6 +87,7 @@ class HeadCursor(DeclarationCursor):
             space: "param" or "reg".
             what: "a parameter" or "a returned value", for messages.
         """
+        # Alignment, type, and what a pointer points to; the alignment may also follow the type.
         align = self.parse_alignment() if self.accept(".align") else 0  # 0: that of the type
         kind = self.parse_type(what)
         if self.accept(".ptr"):  # the state space that the pointer points to, and its alignment
@@ -96,6 +97,7 @@ class HeadCursor(DeclarationCursor):
                 self.parse_alignment()
         elif self.accept(".align"):
             align = self.parse_alignment()
+        # Name and sizes.
         at = self.at
         name = self.parse_name(what)
         sizes = self.parse_dimensions()
@@ -114,7 +116,8 @@ class HeadCursor(DeclarationCursor):
     def _parse_directives(self) -> dict[str, tuple[int, ...]]:
         """Parse the directives between a function's parameters and its body; return the integers of each.
 
-        `.maxntid 128, 1, 1` gives {"maxntid": (128, 1, 1)}.
+        `.maxntid 128, 1, 1` gives {"maxntid": (128, 1, 1)}; pragmas and attributes are skipped. Raise ArtifactError for
+        an unknown directive, and for one that occurs twice. The first word without a dot, `{` or `;`, ends them.
         """
         directives: dict[str, tuple[int, ...]] = {}
         while True:

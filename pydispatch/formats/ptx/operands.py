@@ -61,6 +61,7 @@ class Operands(NameScopes):
             `[%rd1+4]` is an Address, `{%f1, %f2}` a Vector, `(%r1, 3)` of a call Arguments, `!%p` a Not, `%r1` a
             Register, `0f3F800000` an Immediate, and the name `a` of a variable a PtxSymbol.
         """
+        # The first token decides. Brackets and `!` contain further operands, which are parsed in the same way.
         cursor, words = self.cursor, self.words
         at, word = cursor.at, words[cursor.at]
         if depth > 4:

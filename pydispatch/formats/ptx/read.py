@@ -121,6 +121,7 @@ class _PtxReader(HeadCursor):
         self.expect(".target", " after .version")
         target, options = self._parse_target()
         address_size = 64  # the only supported one, also where the directive is missing
+        # Optional directives, in any order.
         while True:
             if self.words[self.at] == ".address_size":
                 self.at += 1
@@ -157,7 +158,11 @@ class _PtxReader(HeadCursor):
     # Declarations
 
     def _parse_declaration(self) -> None:
-        """Parse a function, variables, or another directive at module scope."""
+        """Parse a function, variables, or another directive at module scope.
+
+        A linkage such as `.visible`, `.extern` or `.weak` may precede it: `.visible .entry f(...) {...}`, or
+        `.extern .shared .f32 a[];`. Functions are appended to `functions`, variables to `module_variables`.
+        """
         start, linkage = self.at, ""
         while self.words[self.at][1:] in LINKAGE and self.words[self.at][0] == ".":
             if linkage:
@@ -198,6 +203,7 @@ class _PtxReader(HeadCursor):
         elif word == ".alias":
             alias = self.parse_name("an alias")
             self.expect(",")
+            # The function may be defined later in the module: `read` adds the alias when all functions are known.
             self.aliases.append((alias, self.parse_name("a function"), start, self.at))
             self.end_statement(word)
             self.kind_of_name.setdefault(alias, "function")

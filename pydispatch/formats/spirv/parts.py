@@ -108,6 +108,7 @@ class _PartsReader:
     def take(self, inst: SpirvInstruction) -> None:
         """Add one instruction to its section or function; drop it if it only has information for debuggers."""
         op, parts = inst.op, self.parts
+        # Instructions that are dropped or refused.
         if op in _DEBUG:
             return
         if op in _DECORATION_GROUPS:
@@ -116,6 +117,7 @@ class _PartsReader:
             )
         if op == Op.TYPE_FORWARD_POINTER:
             raise self.fail(inst.at, "pointers declared ahead (physical addresses) cannot be linked")
+        # The sections before the types; then types, constants and variables; then functions.
         if op in _BEFORE_TYPES or op in _DECORATIONS:
             self._record_head(inst)
             return

@@ -152,7 +152,7 @@ def _add_kernels(
 
     A kernel with more storage buffers than every browser supports gets a module of its own, in which they are merged.
     Its path follows those of the compiled modules. For one compiled module and one such kernel, the paths are
-    `shaders/0-0-0.wgsl` and `shaders/0-0-1.wgsl`, and the kernel's metadata, see `_kernel`, has "module": 1.
+    `shaders/0-0-0.wgsl` and `shaders/0-0-1.wgsl`, and the kernel's metadata has "module": 1 among its other keys.
 
     Args:
         artifact: The program.
@@ -284,6 +284,7 @@ def _json(content: dict[str, Any]) -> bytes:
 
         depth: number of arrays and objects around the value; its elements are indented by `depth` + 1 spaces.
         """
+        # A container that is too long for a line: its items, each again on one line if possible.
         flat = json.dumps(value, ensure_ascii=False)
         if len(flat) <= 110 or not isinstance(value, (dict, list)) or not value:
             return flat

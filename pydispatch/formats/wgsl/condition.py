@@ -138,7 +138,9 @@ class _ConditionParser:
     def unary(self, *, is_evaluated: bool) -> int:
         """Return the value of an operand: a literal, an identifier, parentheses, or a unary operator.
 
-        is_evaluated: as for `binary`, False for an operand that `&&` or `||` skips, in which errors are ignored.
+        `-(2 + N)` gives -2, as an identifier counts as 0. Raises ArtifactError for any other token.
+
+        is_evaluated: False for an operand that `&&` or `||` skips, in which a division by zero is no error.
         """
         self.enter_level()
         token = self.take()

@@ -195,9 +195,10 @@ def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[
     Args:
         module: The module.
         tokens: Tokens of the expression.
-        known: Types of constants and overrides so far, see `_type_of_named`.
+        known: Types of constants and overrides so far, by name; "" for one whose type is being looked up.
     """
-    types: set[str] = set()  # of the operands
+    # Collect the types of the operands from left to right. A comparison decides at once: the value is a bool.
+    types: set[str] = set()
     at, is_count = 0, False  # is_count: the next operand is the count of a shift, whose type does not matter
     while at < len(tokens):
         token, following = tokens[at], tokens[at + 1].text if at + 1 < len(tokens) else ""

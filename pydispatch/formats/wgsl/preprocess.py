@@ -177,6 +177,7 @@ class _FilePreprocessor:
 
         `name` is the word after `#`, and `rest` the text after it.
         """
+        # Conditions, which are followed in text that is left out, too: an #endif there belongs to the #if there.
         is_active = self._is_active()
         if name in ("if", "ifdef", "ifndef"):
             is_true = is_active and self._condition(name, rest)
@@ -185,6 +186,7 @@ class _FilePreprocessor:
             if not self.branches:
                 raise self._error(f"#{name} without #if")
             self._enter_next_branch(name, rest)
+        # Other directives, which have no effect in text that is left out. "#" alone has none anywhere.
         elif not is_active:
             return ""
         elif name == "define":

@@ -144,6 +144,7 @@ class _WgslReader:
             first: Index of the declaration's first token, before its attributes.
             attributes: The attributes.
         """
+        # The keyword, the template of a var such as <storage, read_write>, the name and the type.
         self.at += 1
         template: tuple[str, ...] = ()
         if kind == "var" and self._peek() == "<":
@@ -155,6 +156,7 @@ class _WgslReader:
         if self._peek() == ":":
             self.at += 1
             type_ = self._parse_type(ends=("=", ";"))
+        # The value, which is not parsed.
         end = self._index_of((";",))
         body = 0  # index of the value's first token; 0 for no value
         if self._peek() == "=":
@@ -181,7 +183,7 @@ class _WgslReader:
         return Declaration("struct", name, first, self.at, members=members)
 
     def _parse_function(self, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
-        """Parse the signature of a function and skip its body.
+        """Parse the signature of a function, `fn name(parameters) -> result { ... }`, and skip its body.
 
         `first` is the index of the declaration's first token, before its attributes.
         """
@@ -191,7 +193,7 @@ class _WgslReader:
         result = ""
         if self._peek() == "->":
             self.at += 1
-            self._parse_attributes()
+            self._parse_attributes()  # of the result, such as @builtin(position): not used
             result = self._parse_type(ends=("{",))
         body = self.at
         self.at = self._closing_token("{") + 1

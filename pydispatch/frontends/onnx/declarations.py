@@ -29,6 +29,7 @@ def declared_type(builder: Builder, info: model.ValueInfoProto) -> tuple[DType, 
         raise builder.fail(f"'{info.name}': {fault}") from None
     if type.shape is None:
         return dtype, None
+    # The sizes: a number, a symbolic name, or a name for this axis.
     sizes: list[int | str] = []
     for axis, dimension in enumerate(type.shape.dim):
         if len(dimension.dim_value):  # read as a repeated field: empty if absent, and the last value counts

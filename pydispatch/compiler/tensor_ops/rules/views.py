@@ -250,6 +250,7 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     have, want = tensor_type(source).element_type, tensor_type(result).element_type
     from_bits, to_bits = bits_of(have), bits_of(want)
     sizes, result_sizes = elements.dims(source), elements.dims(result)
+    # Elements of the same width: one element of the source, whose index differs if shapes do.
     if from_bits == to_bits:
         element = elements.at(build, source, reshaped(build, indices, result_sizes, sizes))
         return from_integer(build, as_integer(build, element, from_bits), want)
@@ -262,6 +263,8 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
         """Emit the bits of the element of the source at an index in row-major order."""
         return as_integer(build, elements.at(build, source, build.split(linear_index, sizes)), from_bits)
 
+    # Result element n consists of the `count` source elements from n * count on, or is part n mod `count` of source
+    # element n / count. `_joined_bits` calls the lambda with 0, ..., count - 1.
     if to_bits > from_bits:
         count = to_bits // from_bits
         bits = _joined_bits(

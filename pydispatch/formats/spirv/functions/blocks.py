@@ -84,16 +84,18 @@ def _check_merges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction],
 
     `edges` maps each block to its successors.
     """
+    # The predecessors of each block, from the successors.
     predecessors: dict[int, set[int]] = {id: set() for id in edges}
     for id, targets in edges.items():
         for target in targets:
             predecessors[target].add(id)
+    # The merge blocks of all headers so far, and the block that the current instruction is in.
     merges: set[int] = set()
     block = 0
     for inst in code:
         if inst.op == Op.LABEL:
             block = inst.id
-        elif inst.op in _MERGES:
+        elif inst.op in _MERGES:  # word 1 is the merge block
             if inst.words[1] in merges:
                 raise declared.fail(inst.at, f"block {inst.words[1]} is where two constructs merge")
             merges.add(inst.words[1])

@@ -94,6 +94,7 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
         instruction: Its number in GLSL.std.450, of `_Glsl`; others do not fit.
         positions: Words of `inst` that are operands.
     """
+    # Shapes are the kind, width and number of components of a scalar or vector; None for other types.
     result = code.declared.shape(inst.type_id)
     shapes = [code.declared.shape(code.operand_type(inst, position)) for position in positions]
     if instruction in (_Glsl.LENGTH, _Glsl.DISTANCE):
@@ -103,6 +104,7 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
     if instruction == _Glsl.REFRACT:  # the third operand, the ratio of indices of refraction, is a scalar
         is_ratio_valid = len(shapes) == 3 and _is_float_scalar(shapes[2])
         return is_ratio_valid and result is not None and shapes[:2] == [result, result]
+    # Two results: the second one is stored through a pointer, or both are members of a struct.
     if instruction in (_Glsl.MODF, _Glsl.FREXP):
         if len(shapes) != 2 or result is None or shapes[0] != result or not _is_float(result):
             return False

@@ -369,6 +369,7 @@ def _scan_of_batches(
     batches = tensors[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
         raise call.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
+    # Scan each sequence on its own, on slices of the operands without the axis of the batch; then stack the results.
     sequences = [reverse(call.b, t, axes=[1]) if back else t for t, back in zip(sequences, backwards, strict=True)]
     by_batch = []  # for each sequence of the batch the final carried tensors, then the stacks
     for n in range(batches):
