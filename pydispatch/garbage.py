@@ -30,7 +30,7 @@ def rarely_collected() -> Iterator[None]:
     than a million. Blocks may be nested and may overlap.
     """
     global _users, _before
-    with _lock:
+    with _lock:  # the first block saves the thresholds and raises them, the last one to end restores them
         if _users == 0:
             _before = gc.get_threshold()
             if _before[0]:  # 0: the caller has disabled it

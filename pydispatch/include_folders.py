@@ -35,7 +35,7 @@ def get_cython_include() -> str:
     Raises:
         Error: This copy of pydispatch has no Cython declarations.
     """
-    if (_PACKAGE / "_core" / _MARK).is_file():
+    if (_PACKAGE / "_core" / _MARK).is_file():  # _MARK: a file that every copy of the declarations has
         return str(_PACKAGE.parent)
     sources = _PACKAGE.parent / "_core"
     if not (sources / _MARK).is_file():

@@ -36,7 +36,11 @@ class CallArrays:
     """
 
     def __init__(self, function: StepFunction, rows: int, width: int, table_pages: int) -> None:
-        """Allocate the arrays with all rows unused, and prepare the call of `function`, which is bound to them."""
+        """Allocate the arrays with all rows unused, and prepare the call of `function`, which is bound to them.
+
+        function: `prefill` or `decode` of the program. rows: sequences of a call. width: tokens of a row. table_pages:
+        entries of a row's page table, which are SCRAP_PAGE, a page that belongs to no sequence, until they are set.
+        """
         self.tokens = np.zeros((rows, width), np.int32)
         self.first_tokens = self.tokens[:, 0]
         self.starts = np.zeros(rows, np.int32)

@@ -118,9 +118,10 @@ class Engine(Generic[Piece]):
         stop: Stop = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Check the arguments, which the class describes, and create the worker.
+        """Check the arguments, and create the worker: the queue of requests, and the thread that generates tokens.
 
-        Its thread starts with the first request.
+        The thread starts with the first request. Raise InvalidArgumentError for a program without the functions that an
+        engine needs, for a limit beyond those of the program, and if another engine uses the cache of the program.
         """
         generating = GeneratingProgram(program)
         self._page_size = generating.page_size
@@ -188,12 +189,15 @@ class Engine(Generic[Piece]):
         stop: Stop = (),
         deadline: float | None = None,
     ) -> Handle[Piece]:
-        """Add a request as `submit` does, and wait in a coroutine while the queue is full.
+        """Add a request as `submit` does, and wait in a coroutine while the queue is full. Return its handle.
 
-        A request whose deadline passes before there is room returns a handle too; its result raises DeadlineError.
+        A request whose deadline passes before there is room returns a handle too; its result raises DeadlineError. If
+        the coroutine is cancelled while it waits, so is the request.
 
         Raises:
-            InvalidArgumentError, EngineStoppedError, Error: As for `submit`.
+            InvalidArgumentError: An argument is wrong, or prompt and answer are too long.
+            EngineStoppedError: The engine's thread has failed.
+            Error: The engine is closed.
         """
         sequence = self._sequence(prompt, max_new_tokens, temperature, top_k, top_p, seed, stop, deadline)
         handle, accepted = self._started(sequence, wait=True)
@@ -291,6 +295,7 @@ class Engine(Generic[Piece]):
                 f"a prompt of {len(tokens)} tokens and max_new_tokens={limit} exceed the limit of {self._max_tokens} "
                 "tokens of a sequence; shorten one of them"
             )
+        # With a tokenizer, the decoder turns tokens into text as they are generated, and finds the stop strings in it.
         decoder = None
         if self._tokenizer is not None:
             decoder = TextStream(self._tokenizer.decode, self._stops.strings + stops.strings)

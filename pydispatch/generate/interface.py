@@ -76,8 +76,9 @@ class GeneratingProgram:
     """
 
     def __init__(self, program: Exports) -> None:
-        """Read the sizes, such as `rows` and `page_count`, from the parameters of the program's functions and from its
-        `cache_shape`.
+        """Read the sizes of the program: from the parameters of `decode`, `rows`, the sequences of a call; from those
+        of `prefill`, `chunk`, the prompt tokens of a call, and `table_pages`, the pages of a sequence at most; from the
+        result of `cache_shape`, `page_count` and `page_size`, the pages of the cache and the tokens of a page.
 
         Raises:
             InvalidArgumentError: The program lacks a function, or a function has other arguments.

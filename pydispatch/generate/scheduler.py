@@ -50,7 +50,8 @@ class Scheduler:
             program: The program.
             max_sequences: Number of sequences that run at once, at most.
             clock: Returns seconds, for deadlines.
-            on_start: Called when a sequence starts for the first time, not after a preemption.
+            on_start: Called when a sequence starts for the first time, not when it starts again after a preemption,
+                the release of its pages for an older sequence.
             on_end: Called when a sequence has ended, also one that has never started.
         """
         self.pool = PagePool(program.page_count)
@@ -135,10 +136,12 @@ class Scheduler:
         self._next_deadline = min((s.deadline for s in sequences if s.deadline > now), default=_NEVER)
 
     def _start(self) -> None:
-        """Give rows to the sequences that have waited longest, as far as there are rows and pages.
+        """Give rows of `decode` to the sequences that have waited longest, as far as there are rows and pages.
 
-        A sequence starts if pages for its known tokens are available, besides those that prefilling sequences will
-        take, and one more for each running sequence; with fewer it might be preempted at once. Alone it always fits.
+        A page of the cache has the keys and values of `_page_size` tokens of a sequence. A sequence starts if pages for
+        its known tokens (the prompt, and what it had generated before a preemption) are available, besides those that
+        prefilling sequences will take, and one more for each running sequence; with fewer it might be preempted at
+        once. Alone it always fits. If the first one in the queue does not fit, later ones do not start before it.
         """
         self._may_start = False
         promised = sum(map(self._missing_pages, self._prefilling))  # available pages that these sequences will take
@@ -186,15 +189,17 @@ class Scheduler:
     # ---- pages
 
     def _reserve(self, sequence: TokenSequence, length: int) -> bool:
-        """Allocate pages for the first `length` tokens of a running sequence.
+        """Allocate pages, each for the keys and values of `_page_size` tokens, for the first `length` tokens of a
+        running sequence.
 
-        Preempt the youngest running sequences if no page is free. Return False if `sequence` itself was preempted.
+        If no page is free, preempt the youngest running sequence (take its row and pages, and queue it again), and so
+        on. Return False if `sequence` itself was the youngest, and was preempted.
         """
         pages = sequence.pages
         while len(pages) * self._page_size < length:
             page = self.pool.allocate()
             if page is not None:
-                if sequence.is_decoding:
+                if sequence.is_decoding:  # it has a page table in `decode`; `_run_chunk` writes that of `prefill`
                     self._decode.pages[sequence.row, len(pages)] = page
                 pages.append(page)
                 continue
@@ -251,7 +256,8 @@ class Scheduler:
             self._start_decoding(sequence)
 
     def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
-        """Call `prefill` for the tokens of the prompt from index `start` up to, not including, `end`.
+        """Call `prefill` for the tokens of the prompt from index `start` up to, not including, `end`: it writes their
+        keys and values to the sequence's pages, and samples the token that follows the last one.
 
         Return False if the call failed; its error ends the sequence then. A device that is lost raises
         DeviceUnavailableError instead, which concerns all sequences.
@@ -351,7 +357,8 @@ class Scheduler:
         """
         batch = self._decode
         sampled = np.zeros_like(batch.sampled)
-        counts = batch.counts.copy()  # to restore after the calls: 1 for each sequence, 0 once its call has failed
+        # Written back after the calls: 1 for each sequence, 0 once its call has failed.
+        counts = batch.counts.copy()
         for sequence in list(self._decoding):
             row = sequence.row
             batch.counts[:] = 0
@@ -369,10 +376,11 @@ class Scheduler:
         return sampled
 
     def _deliver(self, sequence: TokenSequence, token: int) -> bool:
-        """Append a sampled token to a sequence, and the token, or the text that it completes, to its output.
+        """Append a sampled token to a sequence, and the token, or with a tokenizer the text that it completes, to its
+        output. Note the readers that wait for this output; the end of the step wakes them.
 
-        Return False if this ends the sequence: the token is a stop token, its text completes a stop string, the
-        sequence has as many tokens as it may have, or the tokenizer raised an error.
+        Return False if this ends the sequence: the token is a stop token, which is not appended; the tokenizer raised
+        an error; the text completes a stop string; or the sequence has as many tokens as it may have.
         """
         if token in sequence.stop_tokens:
             self._complete(sequence, "stop")

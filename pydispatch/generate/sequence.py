@@ -76,7 +76,17 @@ class TokenSequence:
         decoder: TextStream | None = None,
         deadline: float = float("inf"),
     ) -> None:
-        """Create a sequence without pages. The arguments are attributes; page_size: tokens of a page."""
+        """Create a sequence without pages, and compute the keys of the pages that its prompt fills.
+
+        Args:
+            prompt: Tokens of the prompt, i32[n], n > 0.
+            sampling: Parameters of the choice of each token.
+            limit: Tokens to generate, at most.
+            page_size: Tokens of a page.
+            stop_tokens: Tokens that end the sequence and do not belong to it.
+            decoder: Turns the generated tokens into text; None without a tokenizer.
+            deadline: Time of the engine's clock, in seconds, at which the request ends with an error.
+        """
         self.order = 0  # set by the worker
         self.prompt = prompt
         self.generated: list[int] = []

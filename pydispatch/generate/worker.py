@@ -167,7 +167,8 @@ class Worker:
         """Wait until there is a sequence or the engine is closed, and hand new and cancelled sequences to the
         scheduler.
 
-        Return False when the engine is closed and has nothing left to do.
+        If the engine was closed with cancel=True, end all sequences. Return False when the engine is closed and has
+        nothing left to do.
         """
         scheduler = self.scheduler
         with self._changed:
@@ -176,6 +177,7 @@ class Worker:
             added, self._added = self._added, []
             cancelled, self._cancelled = self._cancelled, []
             is_closing, is_cancelling = self._is_closing, self._is_cancelling
+        # Without the lock: submitters need not wait for the scheduler.
         for sequence in added:
             scheduler.add(sequence)
         for sequence in cancelled:

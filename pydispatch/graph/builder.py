@@ -146,6 +146,8 @@ class Builder(OperationWriter):
         """
         if of.parts:
             return of.parts
+        # `_scopes`: the blocks that are being built, from the outermost to the current one, with the values of the
+        # constants, weights and symbolic tensors that were emitted in each.
         for scope in self._scopes:
             if of in scope.tensors:
                 return scope.tensors[of]
@@ -195,6 +197,7 @@ class Builder(OperationWriter):
                             "sym_visibility": StringAttr("private"), "initial_value": value}
             )  # fmt: skip
             self.module.body.block.add_op(global_op)
+            # The array is stored too, so that it lives and no other array gets its id.
             self._weights[id(weight.array)] = weight.array, global_op
         return global_op
 

@@ -214,8 +214,9 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     if lhs == rhs:
         return 1
     divisor = list(_terms(rhs))
-    if len(divisor) != 1:
+    if len(divisor) != 1:  # a sum of several monomials, or 0
         return None
+    # A monomial is a product of atoms, such as symbols, and a coefficient: 4*n*m has the atoms (n, m) and the factor 4.
     (divisor_atoms, divisor_factor), quotient = divisor[0], {}
     if divisor_factor == 0:
         return None

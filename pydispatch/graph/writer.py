@@ -203,8 +203,14 @@ class OperationWriter:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], block: Block, results: Sequence[SSAValue],
     ) -> list[SSAValue]:  # fmt: skip
-        """Add a `linalg.generic` with a body that is emitted already, and return its results. Arguments are those of
-        `generic`, but for `block`, the body without its terminator, and `results`, the elements that it yields.
+        """Add a `linalg.generic` with a body that is emitted already, and return its results.
+
+        Args:
+            inputs: Pairs (tensor, map from the loops to the tensor's indices).
+            outputs: Such pairs for the results, with their initial tensors.
+            parallel: For each loop whether it is parallel; otherwise it is a reduction.
+            block: The body without its terminator, which is added to it here.
+            results: The elements that the body yields.
         """
         block.add_op(linalg.YieldOp.create(operands=results))
         values = [value for value, _ in (*inputs, *outputs)]

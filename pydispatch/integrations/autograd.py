@@ -27,7 +27,8 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
         torch: The module torch.
         name: Name of the operator, "library::operator".
         library: The `torch.library.Library` that has registered the operator.
-        backward: The derivative; see `_save_arguments` for the context that it is passed.
+        backward: The derivative, backward(context, gradients of the results) -> gradients of the arguments. The context
+            has the arguments and then the results of the call: tensors in `saved_tensors`, other values in `others`.
     """
     namespace, _, operator = name.partition("::")
     op = getattr(getattr(torch.ops, namespace), operator).default

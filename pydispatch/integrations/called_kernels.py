@@ -119,7 +119,7 @@ class Kernel(KernelCall, KernelSource):
         """
         from pydispatch.kernels.emulation.launch import launch
 
-        flat = self.flat(args)
+        flat = self.flat(args)  # tuples of views are replaced by their views
         self.check_count(flat)
         launch(self, flat)
 
@@ -158,6 +158,7 @@ class Kernel(KernelCall, KernelSource):
         function, written = self._function_for(args, grid_in_call=True)
         args = _with_host_arrays(args)  # the function of a CPU takes arrays only
         try:
+            # A compiled function has results: `out` stores them in the views that the kernel writes.
             function(*args, *counts, out=_written(args, written))
         except (KernelError, InvalidArgumentError) as error:
             raise self.explained(error) from None
@@ -187,8 +188,9 @@ class Kernel(KernelCall, KernelSource):
             self._run_until_breakpoints(args, counts=None)
             return
         function, written = self._function_for(args, grid_in_call=False)
-        args = _with_host_arrays(args)
+        args = _with_host_arrays(args)  # the function of a CPU takes arrays only
         try:
+            # A compiled function has results: `out` stores them in the views that the kernel writes.
             function(*args, out=_written(args, written))
         except (KernelError, InvalidArgumentError) as error:
             raise self.explained(error) from None

@@ -152,7 +152,9 @@ class Pullback(DerivedProgram):
 
     def _parameters(self) -> dict[str, TensorType | None]:
         """Return the parameters of the primal, and after them one for the gradient of each result: `dresult` for
-        `result`, or `dresult_` if the primal has a parameter `dresult`.
+        `result`, or `dresult_` if the primal has a parameter `dresult`. Set `_seeds` to the names of the latter.
+
+        The primal is the program that is differentiated. Raise InvalidArgumentError if it has a complex result.
         """
         parameters = dict(self.primal.parameters)
         self._seeds = []  # names of the parameters that are gradients of results, in the order of the results

@@ -108,7 +108,12 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
 
 
 def _arguments_with_gradients(function: Rule, rule: Rule, wrt: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the arguments of `function` whose gradients `rule` computes. For `wrt`, see `vjp`."""
+    """Return the names of the arguments of `function` whose gradients `rule` computes.
+
+    A kernel as a rule says them by the views that it writes (`dx` for x); a program has them in `wrt`, or for None
+    computes those of all arrays of floats that `function` does not write. Raise InvalidArgumentError for `wrt` with a
+    kernel, and for names that are no arrays among the arguments.
+    """
     types = _types(function)
     if isinstance(rule, Kernel):
         if wrt is not None:

@@ -96,8 +96,10 @@ def _sizes_of(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the values of the dynamic sizes, and of the arguments that are known numbers, by name.
 
-    An argument of type "n x 4" with the shape (3, 4) gives {"n": 3}. `check` is called
-    for each size that the type or an earlier argument states too. For the parameters, see `result_shapes`.
+    An argument of type "n x 4" with the shape (3, 4) gives {"n": 3}.
+
+    arguments: for each argument its shape; for a number its value, or None if that is unknown. check: called with
+    (condition, text of the error) for each size, which must equal the size that the type or an earlier argument states.
     """
     sizes: dict[str, Any] = {}
     for value, shape in zip(function.inputs, arguments, strict=True):
@@ -117,6 +119,8 @@ def _sizes_of(
 
 def _size(size: int | str, sizes: dict[str, Any]) -> Any:
     """Return the value of a size of a result, which may be symbolic; None if it depends on an unknown size or number.
+
+    For example, "4 * (n + 1)" with {"n": 3} is 16. The text is parsed recursively, from the outermost operator.
 
     Args:
         size: A size as in `ValueInfo.shape`: a number, or text with names, numbers, " + ", " * " and parentheses.

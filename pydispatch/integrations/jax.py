@@ -28,8 +28,11 @@ def from_jax(
         function: The function, as for `jax.jit`, or one that `jax.jit` has returned.
         args: Pytrees of arrays or of `jax.ShapeDtypeStruct`s, which may have symbolic sizes; their leaves, in order,
             are the arguments of `main`.
-        params, weights, kernels: As for `jax_source`.
-        options: As for `pydispatch.compile`.
+        params: Pytree of arrays, the function's first argument, which `args` then lacks. The arrays become weights,
+            named by their path ("dense.kernel"). With None all arguments are in `args`.
+        kernels: Kernels of the user by the name of the `ffi_call` that each of them computes.
+        weights: "embed" to store the weights in the artifact; otherwise they are passed when it is loaded.
+        options: Targets and other options of `pydispatch.compile`.
 
     Raises:
         CompileError: The function cannot be compiled. Errors of JAX's tracing are raised unchanged.
@@ -45,10 +48,12 @@ def jax_source(
     """Trace a JAX function for arguments like `args`, and return its program as a source for `compile`.
 
     Args:
-        function, args: As for `from_jax`.
+        function: The function, as for `jax.jit`, or one that `jax.jit` has returned.
+        args: Pytrees of arrays or of `jax.ShapeDtypeStruct`s, which may have symbolic sizes.
         params: Pytree of arrays, the function's first argument, which `args` then lacks. The arrays become weights,
             named by their path ("dense.kernel"). With None all arguments are in `args`.
-        weights, kernels: As for `pydispatch.compile`; a kernel has the name of an `ffi_call`.
+        kernels: Kernels of the user by the name of the `ffi_call` that each of them computes.
+        weights: "embed" to store the weights in the artifact; otherwise they are passed when it is loaded.
 
     Raises:
         CompileError: The function cannot be compiled. Errors of JAX's tracing are raised unchanged.

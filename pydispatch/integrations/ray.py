@@ -107,11 +107,20 @@ class Predictor:
         threads: int,
         retries: int,
     ) -> None:
-        """Load the artifact in a worker. Further arguments are those of `predict`.
+        """Load the artifact in a worker.
 
         Args:
             shared: List of one reference to (bytes of the artifact as an array, constants by name, parameters by name).
                 It is a list because Ray replaces references that are arguments by copies of their objects.
+            function: Name of the function.
+            inputs: Column of each argument by name, or a function of a batch that returns the arguments by name.
+            outputs: Columns of the results; None for their names in the program, or "result0" and so on.
+            keep: Columns of the dataset that the result has too.
+            threads: Threads of the worker.
+            retries: How often a batch is computed again after an error of the program.
+
+        Raises:
+            InvalidArgumentError: `outputs` has another number of columns than the function has results.
         """
         import ray
 

@@ -166,7 +166,7 @@ class _MessageReader:
                 raise FormatError(f"byte {start} of {type(into).__name__} begins no field")
             field = declared.get(field_number)
             value, after = self._value(wire, position, end)
-            if field is not None:
+            if field is not None:  # a field that the class does not declare is skipped
                 try:
                     self._store(into, field, wire, value, span=(position, after), numbers=numbers, depth=depth)
                 except UnicodeDecodeError:
@@ -205,6 +205,7 @@ class _MessageReader:
             numbers: Elements of repeated numbers, which are collected here and joined at the end of the message.
             depth: Number of messages that contain this one.
         """
+        # Check the wire type. Messages, like text and bytes, are stored as a length and that many bytes (_LENGTH).
         kind = field.kind
         expected = kind.wire if isinstance(kind, FieldKind) else _LENGTH
         # Files may store repeated numbers one by one, or packed: all in one value with a length.
@@ -214,6 +215,7 @@ class _MessageReader:
                 f"{type(into).__name__}.{field.name} before byte {span[1]} is stored as {_WIRE_NAMES[wire]}, "
                 f"not as {_WIRE_NAMES[expected]}"
             )
+        # Store the value by its kind: a message, numbers, or text and bytes.
         if not isinstance(kind, FieldKind):  # a message
             self._store_message(into, field, kind(), span, len(value), depth)
         elif packed:

@@ -43,11 +43,12 @@ class Values:
         return None
 
     def origins(self, name: str) -> list[str]:
-        """Return the names of the graph inputs and initializers that a value is computed from.
+        """Return the names of the graph inputs and initializers that a value is computed from, in the order in which
+        its expression reads them: ["x", "w", "b"] for add(matmul(x, w), b).
 
         Values that only a subgraph of a node uses are not followed.
         """
-        origins: dict[str, None] = {}
+        origins: dict[str, None] = {}  # a set in the order of insertion
         seen: set[str] = set()
         pending = [name]
         while pending:
@@ -59,7 +60,7 @@ class Values:
             if producer is None:
                 origins[name] = None
             else:
-                pending += reversed(producer.input)
+                pending += reversed(producer.input)  # the first operand is popped first
         return [name for name in origins if name]  # "" is an omitted operand
 
     def _producer(self, name: str) -> model.NodeProto | None:

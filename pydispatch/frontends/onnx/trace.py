@@ -108,6 +108,7 @@ class OnnxTracer:
                 raise self.builder.fail(f"the graph has two outputs '{info.name}'")
             outputs[info.name] = declarations.as_declared(self.builder, result, info)
         self.builder.finish("main", outputs)
+        # Record why kernels of the user match no node, so that a message about an unused kernel can say it.
         self.builder.hint_kernels(self.kernels.hints())
 
     # -- graphs
@@ -229,6 +230,7 @@ class OnnxTracer:
                 f"operator {name}({', '.join(map(str, operands))}) is not known",
                 f"give the kernel that computes it: kernels={{'{name}': ...}}",
             )
+        # Check the number of operands. An operand in the middle may be omitted (None) only if it is optional.
         min_count, max_count = _arity(conversion)
         required = _required_positions(conversion)
         missing = len(operands) < min_count or any(operands[n] is None for n in required if n < len(operands))

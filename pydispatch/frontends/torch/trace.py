@@ -141,7 +141,10 @@ class Tracer:
     ) -> tuple[Conversion, bool]:
         """Return the conversion of an operator, and whether the operator is in place.
 
+        A conversion is registered under the operator's name with or without an overload; the one with it comes first.
         An in-place operator, such as aten.add_, has the conversion of its functional form, aten.add.
+
+        positional, keywords: arguments, for the message. Raise CompileError for an operator without a conversion.
         """
         name = _without_overload(operator)
         for key in (operator, name):

@@ -75,7 +75,7 @@ def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, b
         repeated = shapes.broadcast_to(call.b, wide, [*wide.shape[: axis + 1], block, *wide.shape[axis + 2 :]])
         flat = shapes.reshape(call.b, repeated, [*t.shape[:axis], t.shape[axis] * block, *t.shape[axis + 1 :]])
         return slicing.slice_axis(call.b, flat, axis, start=0, limit=size)
-    if t.rank == 1 and t.shape[0] == 1:
+    if t.rank == 1 and t.shape[0] == 1:  # one number for all of x, whatever the size of the axis
         return shapes.reshape(call.b, t, [])
     if t.rank != 1:
         raise call.fail(f"its scales are {t}; expected a number or a vector")
@@ -202,6 +202,7 @@ def _qlinear_matmul(
         products.without_zero_point(call, y, y_zero, axis=-1),
     )
     product = matmul(call.b, rows, columns, I32)
+    # Multiply by both scales, shaped along the rows and the columns of the product, and quantize with `scale`.
     x_scale = _along(call, x_scale, product, product.rank - 2)
     return requantize(
         call, product, [x_scale, _along(call, y_scale, product, product.rank - 1)], scale, zero, zero.dtype

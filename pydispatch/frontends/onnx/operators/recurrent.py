@@ -106,7 +106,8 @@ def _recurrent(
         raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
     states = [_initial_state(call, t, count, batch=x.shape[1], hidden=hidden, by_batch=by_batch, x=x) for t in initial]
 
-    # Run each direction. The products of all inputs by their weights are computed before, in one product.
+    # Run each direction. The products of all inputs by their weights, plus the input bias, are computed before, in one
+    # product. The steps, which `cell` emits, add the products of the states and the recurrence bias.
     outputs, final_states = [], []  # both per direction
     for n in range(count):
         backwards = direction == "reverse" or n == 1

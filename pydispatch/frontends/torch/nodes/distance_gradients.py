@@ -36,10 +36,11 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
         """Return what a row of x2 contributes to the gradient of one component of a row of x1.
 
         a, c: this component of the row of x1, and of the row of x2. g: the gradient of the distance d of the rows.
+        `_slope` is the derivative of the distance by the component's difference a - c.
         """
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
-    # All operands broadcast to [..., n, m, c]; the sum over m remains.
+    # All operands broadcast to [..., n, m, c]; the shares of the m rows of x2 (axis -2) are added up.
     weights, distances = (shapes.expand_dims(builder, matrix, [matrix.rank]) for matrix in (grad, cdist))
     rows, columns = shapes.expand_dims(builder, x1, [x1.rank - 1]), shapes.expand_dims(builder, x2, [x2.rank - 2])
     gradient = reductions.reduce(builder, "add", formula(builder, share, weights, distances, rows, columns), [-2])

@@ -264,7 +264,11 @@ def conv_transpose(
     builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
     padding: Sizes = (0,), output_padding: Sizes = (0,), groups: int = 1, dilation: Sizes = (1,),
 ) -> Tensor:  # fmt: skip
-    """Return a transposed convolution; see `convolution`, whose arguments are in another order."""
+    """Return the transposed convolution of [n, c, ...] or [c, ...] by the filters `weight` [c, f / groups, kernel...].
+
+    output_padding: elements that are added after each axis of the result. `convolution` has the same arguments in
+    another order.
+    """
     return convolution(
         builder,
         input,

@@ -125,8 +125,9 @@ def _of_moments(
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Return the variance along axes, or its root if `takes_root`; with `has_mean`, also the mean, as second result.
 
-    The root is taken before the variance is rounded to the type of `self`, in which it may overflow. For `unbiased` and
-    `correction` see `_correction`.
+    The root is taken before the variance is rounded to the type of `self`, in which it may overflow. The variance of n
+    elements is their sum of squared deviations divided by n - correction. Without `correction`, that number is 0 if
+    `unbiased` is False, else 1.
     """
     if isinstance(dim, bool):  # the overload without axes, whose second parameter is `unbiased`
         dim, unbiased = None, dim

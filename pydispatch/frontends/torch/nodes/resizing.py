@@ -94,7 +94,7 @@ class Interpolation:
 
         def distance(n: Element, m: Element) -> Element:
             """Return the distance, in source elements, between the source positions of adjacent new elements, for n old
-            and m new elements; see `_step`.
+            and m new elements: (n - 1) / (m - 1) with `corners`, else n / m.
             """
             if corners:
                 # m elements have m - 1 distances. A single element is at the old position 0.
@@ -105,6 +105,7 @@ class Interpolation:
         step = formula(builder, distance, size, count) if corners or not scale else builder.constant(1.0 / scale, dtype)
         output_index = shapes.iota(builder, [out], axis=0, dtype=I64)
         positions = formula(builder, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
+        # The taps of all positions. The closures take `offset` and `weight` as defaults, since the loop rebinds them.
         indices, weights = [], []
         for offset, weight in self.taps:
 
@@ -180,11 +181,14 @@ class Antialiased:
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
         """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
-        sizes. The arguments are those of `Interpolation.dynamic_taps`; `dtype` has no effect: weights are f64.
+        sizes.
 
         A new element is the weighted mean of the source elements whose centers are at most `reach` units of the kernel
         from its own center. For example, the kernel of linear interpolation resizes 4 elements to 2 with the indices
         [[0, 1, 2], [1, 2, 3]] and the weights [[3, 3, 1], [1, 3, 3]] / 7.
+
+        n, out: old and new size. scale: factor that the call states instead of out / n, or None. corners: whether the
+        centers of the corner elements coincide. `dtype` has no effect: weights are f64.
         """
         step = _step(n, out, scale, corners)
         width = max(step, 1.0)  # the kernel's unit, in source elements
@@ -255,11 +259,13 @@ def _resize_axis(
         ignoring_scale: Ratios out / size for which PyTorch ignores `scale` in nearest-neighbour resizing, and repeats
             each element that often.
     """
+    # Repeat each element `repeats` times along a new axis, and merge this axis with `axis`.
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, ignoring_scale)) is not None:
         wide = shapes.broadcast_to(builder, shapes.expand_dims(builder, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
         return shapes.reshape(builder, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
+    # Otherwise read or sum the taps: constants of the program if both sizes are static, else computed in each call.
     dtype = F32 if how.is_nearest else x.dtype  # of source positions: f32 for nearest elements, as in PyTorch
     if isinstance(n, int) and isinstance(out, int):
         positions, factors = how.known_taps(n, out, scale, corners, dtype)

@@ -57,7 +57,7 @@ class PoolWindows:
         self.b = builder
         self.rank = x.rank
         self.spatial = spatial
-        self.x = self.batched(x)
+        self.x = self.batched(x)  # [batch, channels, ...]: with a batch axis of size 1 if x has none
         self.kernel = _per_axis(kernel, spatial)
         strides, pads, dilations = (_per_axis(v, spatial) for v in (stride or self.kernel, padding, dilation))
         if any(len(v) != spatial for v in (self.kernel, strides, pads, dilations)) or min(strides, default=1) < 1:

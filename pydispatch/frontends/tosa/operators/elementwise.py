@@ -158,7 +158,8 @@ def _limit(value: Attribute | None, default: float) -> float:
 def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Limit numbers to the bounds in the attributes `min_val` and `max_val`; without one, to the range of the type.
 
-    Older releases have one pair of bounds for floats (`min_fp`) and one for integers (`min_int`).
+    Older releases have one pair of bounds for floats (`min_fp`) and one for integers (`min_int`). NaN remains NaN, or
+    becomes the lower bound if the attribute `nan_mode` is IGNORE.
     """
     dtype = x.dtype
     old_suffix = "fp" if dtype.is_float else "int"

@@ -133,8 +133,10 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Resize images [n, height, width, c] to the nearest elements or by bilinear interpolation.
 
     The operands `scale` (numerator and denominator of the height, then of the width), `offset` and `border` (of the
-    height and of the width) define the positions along each axis, see `_axis`; older releases have attributes instead.
-    For scale [2, 1, 2, 1] with offset and border [0, 0], images of 3 x 3 elements become images of 5 x 5.
+    height and of the width) define the positions along each axis: element i of the result is at
+    (i * denominator + offset) / numerator of the source, and the last one at most border / numerator beyond its last
+    element. Older releases have attributes instead. For scale [2, 1, 2, 1] with offset and border [0, 0], images of
+    3 x 3 elements become images of 5 x 5.
     """
     tracer.require_rank(inputs[0], 4, "the image")
     attributes = [tracer.sizes_of(op, inputs, index=at, name=name, count=count)
