@@ -258,7 +258,9 @@ def _nested(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def _file(tracks: list[Track], without: int) -> str:
-    """Return the text of the trace file, with an event in each line.
+    """Return the text of the trace file, JSON in the Trace Event Format, with an event in each line.
+
+    Its "otherData" states how many events each track has lost, {"lost": {"worker 0": 12}}.
 
     without: number of events of threads that have no track.
     """
@@ -294,10 +296,12 @@ def _entries_of(track: Track, process: int, ordinal: int) -> list[dict[str, Any]
         {"name": "thread_sort_index", "ph": "M", **ids, "args": {"sort_index": ordinal}},
     ]
     if track.lost:
+        # An instant where the retained events begin: older ones were overwritten.
         first = track.events[0].begin if track.events else 0
         text = f"{track.lost} earlier events are lost"
         entries.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **ids})
     for event in track.events:
+        # Nanoseconds as microseconds.
         begin, duration = event.begin / 1000, (event.end - event.begin) / 1000
         entries.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **ids,
                         "args": event.args})  # fmt: skip

@@ -102,7 +102,9 @@ class ConvolutionPrograms(TrialBuilder):
 def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[ConvolutionTunable, Sequence[int]]:
     """Return the tunables of convolutions that can be measured alone, each with the indices of equal `convolutions`.
 
-    A convolution with a dynamic batch size cannot be measured alone.
+    A tunable is a computation whose configurations are measured: here a convolution, with the `tensor.pad` of its image
+    if it has one, in a program of its own. A convolution with a dynamic batch size cannot be measured alone.
+    Convolutions whose programs print alike are equal and share a tunable, whose `calls` is their number.
     """
     tunables: dict[str, tuple[ConvolutionTunable, list[int]]] = {}
     for index, convolution in enumerate(convolutions):
@@ -116,6 +118,6 @@ def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[Convolu
                     value.name_hint = None
             key = ir.print_module(program)
             tunable, indices = tunables.setdefault(key, (ConvolutionTunable(convolution, program, key, calls=0), []))
-            indices.append(index)  # `calls` is their number
+            indices.append(index)
             tunable.calls = len(indices)
     return dict(tunables.values())

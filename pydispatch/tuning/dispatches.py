@@ -60,11 +60,12 @@ class DispatchTunable(Tunable):
     def _text(self) -> str:
         """Return the key of the tunable: the executable's text with canonical names, and the types of its operands.
 
-        Equal kernels have equal keys in all programs, whatever their names: the export is printed as `@export`, the
-        executable as `@executable`, and SSA values as numbers. The end of a key is, for example,
-        `(tensor<64x32xf32>, constant tensor<32x16xf32>)`.
+        A tunable is a dispatch whose configurations are measured. Equal kernels have equal keys in all programs,
+        whatever their names: the export is printed as `@export`, the executable as `@executable`, and SSA values as
+        numbers. The end of a key is, for example, `(tensor<64x32xf32>, constant tensor<32x16xf32>)`.
         """
         copy = self.executable.clone()
+        # Rename the executable, the export, and all references to them; drop the names of values.
         names = {symbol_name(copy): "executable", self.subject: "export"}
         for op in walk(copy):
             for attributes in (op.properties, op.attributes):
@@ -106,6 +107,8 @@ class Programs(TrialBuilder):
 
     def _program(self, wanted: Sequence[tuple[DispatchTunable, str]]) -> Sequence[Trial | None]:
         """Compile one program with a function for each dispatch and configuration, and return a trial for each.
+
+        A tunable is a dispatch that has several configurations; a trial is a compiled function that runs it in one.
 
         The functions are `trial_0`, `trial_1`, ... in the order of `wanted`. The trials are all None if the program
         does not compile.

@@ -86,14 +86,17 @@ def _code_key(artifact: Artifact) -> str:
 def match_tunables(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchTunable, Sequence[int]]:
     """Return the tunables of matches that can be measured alone, each with the indices of equal `candidates`.
 
-    Matches are equal if they compile to the same code with their kernels, even from different source files.
-    A match with dynamic sizes, or that does not compile alone, cannot be measured.
+    A match is operations of the program that a kernel of the user can compute instead; a tunable is a program of these
+    operations alone, in which both ways are measured. Matches are equal if they compile to the same code with their
+    kernels, even from different source files; `calls` is their number. A match with dynamic sizes, or that does not
+    compile alone, cannot be measured.
     """
     tunables: dict[str, tuple[MatchTunable, list[int]]] = {}
     for index, candidate in enumerate(candidates):
         match = candidate.match
         module = program_of(match.ops | {match.root}, match.outputs)
         tunable = None if module is None else MatchTunable(candidate, module, calls=1)
+        # Compile the default, by whose code equal matches are recognized.
         built = None if tunable is None else programs.build([(tunable, tunable.default)])[0]
         if tunable is not None and built is not None:
             tunable.key = _code_key(built.artifact)

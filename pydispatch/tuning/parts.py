@@ -38,12 +38,14 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
         ops: Operations of one block, at least one.
         results: Results of `ops` that the function returns.
     """
+    # Cases without a program.
     block = next(iter(ops)).parent
     if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
         return None
     types = [v.type for op in ops for v in (*values_from_outside(op), *op.results)]
     if any(isinstance(t, TensorType) and not t.has_static_shape() for t in types):
         return None
+    # Copy the operations; _add_copy() makes arguments of the values from outside that they need.
     body = Block()
     mapping: dict[SSAValue, SSAValue] = {}
     for op in block.ops:  # in program order; `ops` may be a set

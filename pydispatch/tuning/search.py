@@ -98,9 +98,10 @@ class Search:
     def run(self, tunables: Sequence[Tunable], seconds: float) -> dict[Tunable, Measurement]:
         """Measure tunables, apply the best configurations, and return the measurements, including stored ones.
 
-        A tunable's weight is the time that it takes by default: microseconds of a call times `calls`. The tunable with
-        the largest weight is searched first, and in any case. Each gets a share of the time limit by its weight: of
-        10 s, tunables that take 300 and 100 us get 7.5 and 2.5 s. Time that one leaves over is shared by the others.
+        A tunable is a computation with several configurations, such as sizes of tiles. Its weight is the time that it
+        takes by default: microseconds of a call times `calls`. The tunable with the largest weight is searched first,
+        and in any case. Each gets a share of the time limit by its weight: of 10 s, tunables that take 300 and 100 us
+        get 7.5 and 2.5 s. Time that one leaves over is shared by the others.
 
         Tunables whose stored measurement is complete are not measured again.
 
@@ -156,7 +157,8 @@ class Search:
     def _measure_defaults(self, tunables: Sequence[Tunable], entries: dict[Tunable, Measurement]) -> list[SearchState]:
         """Measure the defaults of tunables, and return the states of those that can be measured.
 
-        A tunable with a stored measurement in `entries` continues from its best configuration.
+        A tunable with a stored measurement in `entries` continues from its best configuration. `chosen` of a state is
+        the best configuration so far, and `tried` has the names of those that were measured.
         """
         states = []
         for tunable, built in zip(

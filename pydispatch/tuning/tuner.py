@@ -141,6 +141,8 @@ def _machine(compilation: Pipeline) -> Machine:
 def tunables_of(compilation: Pipeline, machine: Machine) -> list[DispatchTunable]:
     """Return the tunables of a program whose dispatches are formed, one for each export that can be measured alone.
 
+    A tunable is an export, a kernel of the program, with several configurations of which the fastest is searched.
+
     All dispatches of such an export have static sizes. The export is one of these:
 
     - It calls external functions with fallbacks, functions of the module that replace them if they are missing

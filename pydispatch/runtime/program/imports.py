@@ -211,9 +211,13 @@ class Registry:
 
         Args:
             name: Symbol.
-            function: Address of a C function, or an object that `address_of` takes.
+            function: Address of a C function, or an object that has one: a ctypes function, cffi pointer, numba cfunc
+                or capsule. It is kept alive as long as the registration.
             context: Pointer that the function receives, or an object with one; None for a null pointer.
             priority: Providers with a higher one are searched first.
+
+        Raises:
+            InvalidArgumentError: The name is no symbol, the address is 0, or an argument is of a wrong type.
         """
         is_symbol = isinstance(name, str) and bool(name) and "\0" not in name and _is_utf8(name)
         if not is_symbol or name.startswith("?"):  # "?" marks optional imports in programs
@@ -232,9 +236,13 @@ class Registry:
 
         Args:
             name: Name of the command in programs.
-            function: Python function `f(context, *operands)`, or a C function as for `add_import`.
+            function: Python function `f(context, *operands)`, or a C function: its address, or an object that has one,
+                such as a ctypes function.
             context: Pointer that a C function receives; None for a null pointer, and for a Python function.
             priority: Providers with a higher one are searched first.
+
+        Raises:
+            InvalidArgumentError: The name is empty, the function is no function, or a Python function has a context.
         """
         what = f"add_command '{name}'"
         if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
@@ -253,6 +261,7 @@ class Registry:
             raise InvalidArgumentError(
                 f"{what}: expected a function of Python or the address of one of C, got {type(function).__name__}"
             )
+        # The registered function is a C function of this package, which finds the Python function by its context.
         command = PythonCommand(function)
         provider_id = self.manager.add_function(PREFIX + name, command.address, id(command), command, priority)
         self.commands[provider_id] = function

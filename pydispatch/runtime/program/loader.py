@@ -92,7 +92,16 @@ def _load(
     The manifest is read by the C core for `link_directly`, which takes less time (`listed`), or else in Python
     (`entries`). It is read in Python too if the C core refuses it, or if `link_directly` returns None.
 
-    For the parameters, see `load`.
+    Args:
+        file: The open artifact.
+        properties: Properties of the device, by which variants are chosen and queries answered.
+        sched: Scheduler that runs the dispatches of the program.
+        pool: Pool of the memory that calls allocate.
+        linker: Interface of the device that links executables.
+        parameters: Files or arrays with the constants that are not in the artifact, by scope; None if there are none.
+        sharing: Derived constants (computed from others at load) that programs on the device share; None to share
+            nothing.
+        link_directly: Faster way to link a program all of whose code is in the artifact; None if the device has none.
     """
     # The module, the answers to its queries about the device, and the constants whose bytes are in the artifact.
     listed = None if link_directly is None else read_manifest(file)

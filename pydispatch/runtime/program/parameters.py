@@ -44,7 +44,9 @@ class _Arrays(dict[str, Tensor]):
     path = "arrays"  # in place of the path of a ParameterFile, for messages
 
     def __init__(self, scope: str, arrays: Mapping[str, Any]) -> None:
-        """View arrays as tensors. Raise InvalidArgumentError for one that is not contiguous.
+        """Store each array under its name, as a tensor over its bytes without a copy.
+
+        Raise InvalidArgumentError for an array that is not contiguous.
 
         scope: namespace of the parameters, for messages. arrays: by the names in it.
         """

@@ -47,7 +47,8 @@ class Program:
             module: The program in the C core, linked for its device.
             name: Name of the artifact, for messages.
             imports: The functions of other libraries that were linked at load.
-            state: Values of the globals in a session; None: those of the module.
+            state: Values of the global variables in a session, which shares all but these with its program; None: those
+                of the module.
         """
         self._module = module
         self._state = state
@@ -201,7 +202,8 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
         if not os.path.isabs(source):  # noqa: PTH117
             source = os.path.join(os.getcwd(), source)  # noqa: PTH109, PTH118
     elif isinstance(source, (bytearray, memoryview)):
-        source = bytes(source)
+        source = bytes(source)  # a copy: the caller may change the bytes
+    # Unpickling calls _load(device, source, parameters).
     program._origin = _load, (device, source, parameters)
 
 

@@ -32,7 +32,7 @@ def with_plain_path(source: Data | os.PathLike[str]) -> Data:
 
 
 def open_artifact(source: Data) -> ArtifactFile:
-    """Open the artifact that `Device.load` is passed.
+    """Open the artifact that `Device.load` is passed: an Artifact in memory, the path of a file, or its bytes.
 
     Raises:
         ArtifactError: The source is not an artifact.

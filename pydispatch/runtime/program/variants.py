@@ -118,7 +118,8 @@ def best_of(
     Args:
         properties: Properties of the device.
         needs: (format, requirements) of each variant.
-        holds: Function that returns whether the condition of the variant with an index is true.
+        holds: holds(index) returns whether the condition of the variant with this index is true. It runs code of the
+            program, and is called only for a variant that would be the best one so far.
     """
     best, most_requirements = None, -1
     for index, (format, requires) in enumerate(needs):
@@ -165,7 +166,7 @@ def _no_variant(
         properties: Properties of the device.
         name: Name of the executable.
         variants: Entries of its variants in the manifest.
-        conditions: For each variant the index of its condition, as of `_holds`.
+        conditions: For each variant the index of the program's function that decides whether it may run; None: always.
     """
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
     device_explains = properties.why_not is not None  # else the message lists the features of the machine
@@ -208,7 +209,8 @@ def _log_choice(
 ) -> None:  # fmt: skip
     """Log which variant of an executable was chosen, what it needs, and why each of the others was not.
 
-    variant_index: index of the chosen one. conditions: for each variant the index of its condition, as of `_holds`.
+    variant_index: index of the chosen one. conditions: for each variant the index of the program's function that
+    decides whether it may run; None: always.
     """
     needs = ", ".join(variants[variant_index]["requires"]) or "nothing"
     reasons = []

@@ -32,7 +32,9 @@ class SpirvMember:
 
         Args:
             size: Bytes of the member.
-            notes: JSON object of the key "spirv" of the variant in the manifest (example: `_read`); None without it.
+            notes: JSON object of the key "spirv" of the variant in the manifest; None without it. {"modules": [[0,
+                900]], "entries": [[0, "main"]], "specialization": []} is one module of 900 bytes, whose entry point
+                `main` is export 0.
             where: Text that error messages begin with.
 
         Raises:

@@ -191,7 +191,8 @@ class ChunkPool(BlockPool[Block]):
     def _chunk(self, size: int) -> Chunk:
         """Allocate a chunk of `size` bytes with a buffer over it, mapped if the pool is.
 
-        Raise OutOfMemoryError if the pool's total is exceeded or the driver has no memory.
+        A chunk is a VkBuffer, the VkDeviceMemory that is bound to it, its size, and the host address of the memory (0
+        if it is not mapped). Raise OutOfMemoryError if the pool's total is exceeded or the driver has no memory.
         """
         if sum(chunk.size for chunk in self.chunks) + size > self.total:
             raise OutOfMemoryError(f"the device has {self.total}")

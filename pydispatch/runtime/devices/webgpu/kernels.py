@@ -303,8 +303,8 @@ class Kernels:
     def form_of(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
         """Return the grid to dispatch for a kernel: `grid`, or one of another shape that the device's limit allows.
 
-        Such a folded grid has at least as many workgroups, see `formats.wgsl.grid.form_of`. For a limit of 65,535
-        workgroups along an axis, (100000, 1, 1) becomes (65535, 2, 1).
+        Such a folded grid has at least as many workgroups; those that are too many return at once. For a limit of
+        65,535 workgroups along an axis, (100000, 1, 1) becomes (65535, 2, 1).
 
         Args:
             kernel: The kernel.

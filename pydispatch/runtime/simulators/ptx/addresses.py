@@ -56,9 +56,11 @@ def memory_operand(
 ) -> MemoryOperand:
     """Return the function that resolves an address operand for each thread: to a memory, and an offset in it.
 
-    For `ld.global.u32 %r1, [%rd1+8]` the result is called with the registers of a frame each time the instruction runs.
-    If %rd1 points into one allocation in all threads, it returns one `MemoryAccess` with that allocation and, for each
-    thread, the offset of %rd1 + 8 in it. An address outside of all memory, or a misaligned one, is a fault.
+    A frame is the threads that run an instruction together; each of its registers is an array with an element per
+    thread. For `ld.global.u32 %r1, [%rd1+8]` the result is called with the registers of a frame each time the
+    instruction runs. If %rd1 points into one allocation in all threads, it returns one `MemoryAccess` with that
+    allocation and, for each thread, the offset of %rd1 + 8 in it. An address outside of all memory, or a misaligned
+    one, is a fault.
 
     Args:
         builder: Builder of the function.
@@ -148,7 +150,13 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     new_access = tuple.__new__  # MemoryAccess(...) is a Python call, which the fast path avoids
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
-        """Resolve register plus offset: first in the allocation of the previous access, then in any memory."""
+        """Resolve register plus offset: first in the allocation of the previous access, then in any memory.
+
+        An access of the value `base_of_first_byte` of the base register is that to the first byte of `previous`; one
+        that is up to `largest_offset` bytes after it fits the allocation.
+
+        regs: the registers of the frame, by slot.
+        """
         nonlocal previous, previous_memory, base_of_first_byte, largest_offset
         frame, addresses = regs[FRAME_SLOT], regs[base]
         # A scalar that holds for all threads, or addresses of fewer bits: one u64 for each thread.

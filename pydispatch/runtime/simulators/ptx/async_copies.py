@@ -60,8 +60,9 @@ class AsyncCopies:
         """Write the bytes of pending copies, except those of each thread's last `most_pending` closed groups and of its
         current group.
 
-        A thread that has begun the copies c0, c1 and c2 with a `commit` after c0 and after c1 is in group 2. With
-        `most_pending` 1, c0 is written; with 0, c0 and c1.
+        A thread closes a group of copies by a `commit`; the copies since then are its current group. A thread that has
+        begun the copies c0, c1 and c2 with a `commit` after c0 and after c1 is in group 2. With `most_pending` 1, c0 is
+        written; with 0, c0 and c1.
 
         Args:
             threads: The threads that wait.
@@ -75,5 +76,6 @@ class AsyncCopies:
             self._groups[threads] + 1 if most_pending is None else self._groups[threads] - most_pending
         )
         for copy in self._pending:
+            # Write the bytes of these threads, which `complete` then removes from the copy.
             copy.complete(copy.groups < first_pending[copy.threads])
         self._pending = [copy for copy in self._pending if copy.threads.size]

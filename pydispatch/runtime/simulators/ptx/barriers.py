@@ -130,7 +130,7 @@ class Barriers:
             self.release()
 
     def _require_whole_warps(self, wait: Waiting) -> None:
-        """Report a fault if other threads of the same warps wait at another instruction.
+        """Report a fault if other threads of the same warps wait at another instruction: end the kernel with an error.
 
         A warp that executes `bar.sync` at two program counters has undefined behaviour. barrier.sync without .aligned
         allows it.
@@ -139,6 +139,7 @@ class Barriers:
             return
         lanes = self._batch.lane_numbers()  # warp * 32 + lane of each thread of the batch
         for other in self.waiting:
+            # Threads at the same instruction have come together; `barrier` is the opcode that lets a warp come divided.
             if other.instruction is wait.instruction or other.instruction.opcode == "barrier":
                 continue
             shares_warp = np.isin(lanes[wait.threads()] >> LANE_BITS, lanes[other.threads()] >> LANE_BITS)
@@ -202,6 +203,7 @@ class Barriers:
         """
         if not opened:
             return
+        # Begin with the neutral element of each barrier's function: 0 for popc and or, 1 for and.
         result = np.zeros((self._batch.count, _BARRIERS), np.int64)  # by thread block and barrier
         for wait in opened:
             assert wait.reduction is not None
@@ -209,10 +211,12 @@ class Barriers:
                 result[wait.slots, wait.barrier_numbers] = 1  # the neutral element
         for wait in opened:
             assert wait.reduction is not None
+            # `ufunc.at` applies the predicate of every thread, also where several threads have one element of `result`.
             values = wait.reduction.values.astype(np.int64)
             _REDUCTIONS[wait.reduction.function].at(result, (wait.slots, wait.barrier_numbers), values)
         for wait in opened:
             assert wait.reduction is not None
+            # Each thread gets the result of its barrier in its own register.
             store = wait.activation.frame.stores[wait.reduction.store]
             store[wait.index] = result[wait.slots, wait.barrier_numbers].astype(store.dtype)
 

@@ -74,6 +74,9 @@ class Batch(ThreadBatch):
     ) -> Activation:  # fmt: skip
         """Begin a function for some threads of a caller, which wait until it returns.
 
+        The call of a function by some threads is an activation: it has a frame, which holds the registers of these
+        threads. It is appended to the batch's activations and returned; the caller makes its threads ready.
+
         Args:
             code: The function.
             caller: The activation that calls it.
@@ -166,6 +169,9 @@ class Batch(ThreadBatch):
     def _advance(self, group: ThreadGroup) -> None:
         """Run a group block by block until it diverges, waits, ends, or yields to another ready group.
 
+        A group is the threads of one function call that are at the same block of code, a straight sequence of
+        instructions. Each step of a block is a closure that runs one instruction for all threads of a frame.
+
         It yields in two cases:
 
         - Another group has a lower key (deeper call, then lower program counter), or the same one. Groups with the same
@@ -199,6 +205,7 @@ class Batch(ThreadBatch):
             for step in block.steps:
                 step(regs)
             launch.steps += block.count
+            # Raises if the kernel has run too many instructions or was cancelled.
             if launch.steps >= launch.check_at:
                 launch.check(self, block, frame)
             # Find the next block.

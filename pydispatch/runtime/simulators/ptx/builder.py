@@ -134,7 +134,16 @@ class FunctionBuilder:
         is_special: Callable[[str], bool],
         functions: Mapping[str, PtxFunction],
     ) -> None:
-        """Declare the registers. For the parameters, see the class."""
+        """Declare the registers of a function; its instructions are translated later.
+
+        Args:
+            module: Name of the module, for messages.
+            lines: Lines of the module's text, for messages.
+            types: Name of a register → its PTX type.
+            symbols: Name of a variable or function → its address, or a special value if it is known only at launch.
+            is_special: Tells whether a name is that of a special register, such as %tid.x.
+            functions: Name → function of the module.
+        """
         self.module = module
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions
@@ -225,7 +234,10 @@ class FunctionBuilder:
     def source(self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
         """Return the slot of an operand that an instruction reads as a type, for all kinds of operands but addresses.
 
-        Of a register wider than the type, the low bytes are read. type_: a PTX type such as "u32", or a NumPy type.
+        The slot is the operand's index in the list `regs` that closures receive: regs[slot] is a constant, or an array
+        with an element per thread. Of a register wider than the type, the low bytes are read.
+
+        type_: a PTX type such as "u32", or a NumPy type.
         """
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if isinstance(operand, Immediate):

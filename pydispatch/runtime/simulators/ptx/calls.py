@@ -77,9 +77,14 @@ class _Call:
     """
 
     def __init__(self, builder: FunctionBuilder, instruction: Instruction) -> None:
-        """Assign slots to the operands. Raise ArtifactError for a function that is not declared or not callable."""
+        """Find the function that is called, and where the caller's arguments and results are stored.
+
+        A slot is the index of an operand in the list that closures receive. Raise ArtifactError for a function that is
+        not declared or not callable.
+        """
         self._instruction = instruction
         results, callee, arguments, _ = parts(instruction)  # the prototype of an indirect call is not needed
+        # For each result the register that receives it, None for `_`; the call writes these registers as a whole.
         self.result_registers = [
             None if operand is None else _register(builder, instruction, operand) for operand in results
         ]
@@ -87,6 +92,7 @@ class _Call:
             if storage is not None:
                 builder.writes.add(_whole_slot(builder, storage))
         self.argument_slots = [_argument(builder, instruction, operand) for operand in arguments]
+        # A direct call has the name of the function, an indirect one the slot of its address.
         self.address, self.name = -1, ""
         if isinstance(callee, PtxSymbol):
             self.name = callee.name

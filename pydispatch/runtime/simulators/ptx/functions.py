@@ -107,7 +107,8 @@ class _VariadicArguments:
         """Read the next argument, and return its text.
 
         match: the specifier, a match of `_FORMAT`. `%5ld` has the length modifier "l" and the kind "d"; its argument
-        has 8 bytes, and is formatted by Python's `%5d`.
+        has 8 bytes, and is formatted by Python's `%5d`. `layout`, the flags, width and precision, is "5" here; each `*`
+        in it takes an argument of 4 bytes before.
         """
         layout, length, kind = match.groups()
         if kind == "%":

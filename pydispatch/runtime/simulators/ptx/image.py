@@ -156,7 +156,11 @@ class Loaded:
     # -- Variables -----------------------------------------------------------------------------------------------
 
     def _allocate_variables(self) -> None:
-        """Allocate the global and constant variables. Raise ArtifactError for undefined ones and for too many bytes."""
+        """Allocate the global and constant variables. Raise ArtifactError for undefined ones and for too many bytes.
+
+        This sets `_variables` (name → address and size) and `_symbols` (name → address). Initial values are written
+        later, since they may be addresses of other variables.
+        """
         function_variables = [v for f in self.module.functions for v in f.variables]
         total_bytes = 0
         for variable in (*self.module.variables, *function_variables):
@@ -169,6 +173,7 @@ class Loaded:
                     )
                 continue
             kind = "const" if variable.space == "const" else "global"
+            # An array without a size, `.global .u32 a[] = {1, 2}`, has that of its values.
             size = max(variable.size, len(variable.values) * SIZES[variable.type])
             if (total_bytes := total_bytes + size) > MAX_VARIABLE_BYTES:
                 raise ArtifactError(
@@ -292,7 +297,11 @@ class _SharedLayout:
     """
 
     def __init__(self, module: PtxModule) -> None:
-        """Append each variable to the shared memory of the kernels that use it; variables of dynamic size come last."""
+        """Append each variable to the shared memory of the kernels that use it; variables of dynamic size come last.
+
+        This sets `offsets` (of each variable, in bytes), `users` (names of the kernels that use it) and `ends` (of each
+        kernel, the bytes of its shared memory so far). A variable has one offset in all kernels.
+        """
         self.offsets: dict[str, int] = {}
         self.users: dict[str, list[str]] = {}
         # Find the names that each kernel mentions, itself or through the functions that it may call.

@@ -154,8 +154,8 @@ class GlobalMemory:
 
         Args:
             nbytes: Number of bytes that the kernel may access; 0 or more.
-            kind: As in `Allocation`.
-            name: As in `Allocation`.
+            kind: "global" or "const"; kernels may not write to a constant.
+            name: Name for messages, such as that of a module's variable; "" for none.
 
         Raises:
             InvalidArgumentError: nbytes is negative.
@@ -169,6 +169,7 @@ class GlobalMemory:
                 "let go of buffers, or work in smaller pieces"
             )
         try:
+            # Whole words: atomic operations on the last bytes reach the padding, as on any GPU.
             data = np.zeros(-(-nbytes // WORD) * WORD, np.uint8)
         except MemoryError:
             raise OutOfMemoryError(f"memory: the host has no {nbytes} bytes left") from None

@@ -163,6 +163,9 @@ class RaceDetector:
     ) -> None:
         """Check an access by the threads of a frame against earlier ones, and record it.
 
+        Memory is divided into granules of equal size, 4 bytes if all accesses so far are aligned words. The table of an
+        allocation has the last writer and some last readers of each granule.
+
         Args:
             frame: The threads that run.
             instruction: The instruction that accesses memory.
@@ -208,6 +211,8 @@ class RaceDetector:
     def _check_write(self, now: Any, allocation: Allocation, granules: Any, table: _Table, strong: bool) -> None:
         """Record races of writes with each other, with the last reads and with the last write of their granules.
 
+        A granule is a few bytes of memory for which the last accesses are recorded.
+
         Args:
             now: The write of each thread, an array of `_ACCESS`.
             allocation: The written memory.
@@ -240,7 +245,9 @@ class RaceDetector:
     def _check_same_instruction(self, now: Any, allocation: Allocation, granules: Any, granule_bytes: int) -> None:
         """Record races between threads that write the same granule with one instruction.
 
-        Only writes to neighbours in the order of granules are compared: each thread with the next of the same granule.
+        A granule is a few bytes, the unit of memory that is checked. Each thread is compared only with the next one of
+        the same granule: of the granules [5, 2, 5, 5] of threads 0 to 3, the pairs are (0, 2) and (2, 3). `_count`
+        counts all races; the first `_SHOWN_RACES` are recorded for the message.
 
         Args:
             now: The write of each thread of the instruction, an array of `_ACCESS`.
@@ -248,6 +255,7 @@ class RaceDetector:
             granules: Index of the granule that each of these threads writes.
             granule_bytes: Bytes of a granule.
         """
+        # Threads in the order of their granules; is the granule of each that of the next?
         order = np.argsort(granules, kind="stable")
         shares_granule = granules[order][1:] == granules[order][:-1]
         for k in np.flatnonzero(shares_granule)[:_SHOWN_RACES]:
@@ -261,6 +269,8 @@ class RaceDetector:
         second_writes: bool,
     ) -> None:  # fmt: skip
         """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
+
+        A granule is a few bytes of memory for which the last accesses are recorded.
 
         Two accesses race if they are by different threads, not both strong, and unordered. The caller passes only pairs
         of which at least one access writes. An access records how many barriers and fences its block had passed before
@@ -298,6 +308,7 @@ class RaceDetector:
         no_warp_sync = before["warp_syncs"] == now["warp_syncs"]
         is_unordered = np.where(is_same_block, no_barrier, no_fence) & (~is_same_warp | no_warp_sync)
         races = np.flatnonzero(is_conflict & is_unordered)
+        # The first races are recorded for the message, and counted there; the others are only counted.
         for k in races[:_SHOWN_RACES]:
             offset = int(granules[k]) * granule_bytes
             self._record(before[k], now[k], allocation, offset, first_writes=first_writes, second_writes=second_writes)

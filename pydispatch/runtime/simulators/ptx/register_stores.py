@@ -44,7 +44,8 @@ class RegisterStores:
     def _find_uses(self) -> tuple[dict[int, set[int]], set[int]]:
         """Return the indices of the blocks that access each register, and the exposed registers.
 
-        A register is exposed if a block may read it before the block has written it for all threads.
+        A block is a straight sequence of instructions. A register is exposed if a block may read it before the block
+        has written it for all threads: its value then comes from another block.
         """
         blocks_of: dict[int, set[int]] = {}
         exposed: set[int] = set()

@@ -42,13 +42,14 @@ def is_terminator(instruction: Instruction) -> bool:
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     """Return the end of a block: threads whose predicate in slot `slot` is `wanted` go to `target`, others to `after`.
 
-    target, after: indices of blocks of code.
+    A block of code is a straight sequence of instructions; its end chooses the next one for a group, the threads of one
+    call that are at the same block. target, after: indices of blocks of code.
     """
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Return the next block if all threads of the group go there; else split the group, and return -1."""
         chosen = frame.regs[slot]
-        count = int(np.count_nonzero(chosen))
+        count = int(np.count_nonzero(chosen))  # threads whose predicate is true
         if count == 0:
             return after if wanted else target
         if count == frame.n:
@@ -101,7 +102,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     names = function.tables.get(table.name) if isinstance(table, PtxSymbol) else None
     if names is None:
         builder.fail(instruction, "names no .branchtargets of this function")
-    targets_of = names
+    targets_of = names  # a name that is never None, for the type checker
 
     def make(label: Label, after: int) -> End:
         """Return the closure that jumps to one of the labels.
@@ -113,6 +114,9 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
         def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
             """Return the block that all threads jump to. If they disagree, split the group by index, and return -1.
+
+            A group is the threads of one call that are at the same block of code; `frame` has their registers, and
+            `slot` is that of the index. An index beyond the targets is a fault.
 
             Example: with the targets [7, 3] and the indices [0, 1, 0] of three threads, one new group has threads 0 and
             2, at block 7, and another has thread 1, at block 3.
@@ -229,6 +233,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     builder.require_modifiers(instruction, ("cta", "aligned", kinds[0], *reduction_words))
     least, most = _BARRIER_OPERAND_COUNTS[kinds[0]]
     operands = list(builder.operands(instruction, least, most=most))
+    # The operands in order: the result of bar.red, the barrier, the thread count, and the predicate of bar.red.
     reduction = None
     if kinds == ["red"]:
         reduction = _bar_reduction(builder, instruction, target=operands.pop(0), predicate=operands.pop())

@@ -102,7 +102,11 @@ class ThreadBatch:
     """
 
     def __init__(self, launch: Launched, first: int, count: int) -> None:
-        """Create the threads of `count` blocks, with shared memory, and without local memory so far."""
+        """Create the threads of the `count` blocks of a launch from block `first` on.
+
+        Their shared memories are one array, one after the other. They have no local memory until `reserve_local` is
+        called.
+        """
         self.launch = launch
         self.first, self.count = first, count  # blocks of the launch
         self.threads_per_block: int = launch.threads

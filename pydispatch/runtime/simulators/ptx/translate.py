@@ -116,6 +116,8 @@ class Translator:
     def _translate_instruction(self, instruction: Instruction) -> None:
         """Translate an instruction: append its closure to a block of code, or end the block.
 
+        A block of code is a straight sequence of closures, which run one after the other for a group of threads.
+
         - A terminator, such as bra, ret or bar.sync, ends the block.
         - An instruction that waits for other lanes (threads of its warp), such as shfl.sync, begins a block. The
           scheduler runs that block when these lanes have arrived.
@@ -133,6 +135,7 @@ class Translator:
         if mask is not None:
             self._add_waiting(instruction, handler, mask)
             return
+        # The handler returns the closure; `take` puts the steps that compute its operands, such as !p, before it.
         step = builder.take(handler(builder, instruction))
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         if instruction.guard is not None:
@@ -246,9 +249,10 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
     slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
-        """Run `step` for the threads whose guard has the value `wanted`.
+        """Run `step` for the threads whose guard has the value `wanted`: all, none, or copies of their registers.
 
-        regs: operands of all threads by slot; their frame is in FRAME_SLOT.
+        regs: operands of all threads by slot; their frame is in FRAME_SLOT. `accessed` and `written` are the slots that
+        `step` accesses, and of these the ones it writes.
         """
         guard, frame = regs[slot], regs[FRAME_SLOT]
         count = np.count_nonzero(guard)

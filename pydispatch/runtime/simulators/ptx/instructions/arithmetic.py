@@ -19,7 +19,11 @@ _PACKED = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
 
 @handles(*sorted({*INTEGER, *FLOAT}), "addc", "subc", "madc")
 def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of an arithmetic instruction by its type: integer, float, half precision or packed."""
+    """Build the closure of an arithmetic instruction by its type: integer, float, half precision or packed.
+
+    A closure runs the instruction for all threads of a frame. The type is the last modifier: add.cc.u32 is of u32. Fail
+    for a type that the instruction does not have.
+    """
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     # These read (addc) or write (add.cc) the carry.
     if instruction.opcode in ("addc", "subc", "madc") or "cc" in instruction.modifiers:
@@ -32,13 +36,17 @@ def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return small_float_operation(builder, instruction)
     if is_integer(type_) and instruction.opcode in INTEGER:
         return INTEGER[instruction.opcode](builder, instruction)
+    # Two 16-bit integers in a register, u16x2 or s16x2.
     if type_ not in _PACKED:
         builder.fail(instruction)
     return _packed(builder, instruction, _PACKED[type_])
 
 
 def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
-    """Build the closure of add, min or max of two packed 16-bit integers. dtype: NumPy type of one of them."""
+    """Build the closure of add, min or max of two packed 16-bit integers. dtype: NumPy type of one of them.
+
+    With .relu a negative result becomes 0.
+    """
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
     words = instruction.modifiers[:-1]  # the last one is the type
     if ufunc is None or set(words) - {"relu"}:
@@ -48,7 +56,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
     operation = ufunc
 
     def combine_parts(regs: list[Any]) -> None:
-        """Combine the registers a and b part by part, viewed as vectors of small elements, into d."""
+        """Combine registers a and b into d: each u32 is viewed as two 16-bit integers, computed separately."""
         n = regs[FRAME_SLOT].n
         left, right = (np.array(np.broadcast_to(regs[slot], n)).view(dtype) for slot in (a, b))
         result = operation(left, right)

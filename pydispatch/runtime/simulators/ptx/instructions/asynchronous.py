@@ -18,10 +18,11 @@ _HINTS = ("ca", "cg", "global")
 
 @handles("cp")
 def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of an instruction of asynchronous copies: the copy itself, commit_group, wait_group, wait_all,
-    or the arrival at an mbarrier.
+    """Build the closure of an instruction of asynchronous copies: the arrival at an mbarrier, commit_group, wait_group,
+    wait_all, or the copy itself.
 
     The copy cp.async.ca.shared.global [d], [s], size{, bytes} reads at once, and writes when its group is waited for.
+    commit_group closes a group of copies; wait_group n leaves the last n groups of a thread pending.
     """
     words = instruction.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
@@ -31,6 +32,7 @@ def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if words in (("async", "wait_group"), ("async", "wait_all")):
         most_pending = _most_pending(builder, instruction) if words[1] == "wait_group" else None
         return lambda regs: regs[FRAME_SLOT].batch.async_copies.wait(regs[FRAME_SLOT].threads, most_pending)
+    # Bulk copies and other forms with an mbarrier are not supported.
     if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
         builder.fail(instruction)
     return _copy(builder, instruction)
@@ -45,9 +47,10 @@ def _most_pending(builder: FunctionBuilder, instruction: Instruction) -> int:
 
 
 def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cp.async.mbarrier.arrive: the copies complete, and with .noinc the thread arrives.
+    """Build the closure of cp.async.mbarrier.arrive: the copies of the thread complete, and it arrives at the mbarrier.
 
-    Without .noinc the instruction raises the pending count by one and the arrival lowers it again, which has no effect.
+    With .noinc this is an arrival. Without .noinc the instruction raises the pending count of the mbarrier by one, and
+    its arrival, since the copies are complete at once, lowers it again: only the copies are completed.
     """
     # The first three modifiers are those of the name: async.mbarrier.arrive.
     builder.require_modifiers(instruction, ("noinc", "shared", "shared::cta", "b64"), instruction.modifiers[3:])

@@ -82,6 +82,9 @@ def _half_add(type_: str) -> Update:
 def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, type_: str) -> Update:
     """Return the function that computes the new value of an atomic operation from the old value and the operands.
 
+    The function is called as update(old, operands): the elements in memory, and the list of the values of b (and c for
+    cas), each an array with an element per thread.
+
     operation: "add", "cas", ... type_: the PTX type of an element, such as "u32" or "f16x2".
     """
     if operation == "exch":
@@ -144,10 +147,11 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc, source: int) -> Step:
-    """Return the closure that updates an element per thread, in any order, as its old value is not needed.
+    """Return the closure of red, which updates an element per thread, in any order, as its old value is not needed.
 
     Args:
-        resolve: Function that returns the accesses to the elements.
+        resolve: Resolves the address of each thread. It returns an access for each allocation, with its threads and
+            their byte offsets.
         dtype: Type of an element.
         ufunc: The operation, which is associative.
         source: Slot of the operand.

@@ -69,7 +69,10 @@ def invert(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("shl", "shr")
 def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of shl and shr. Amounts above the width shift everything out."""
+    """Build the closure of shl and shr: d = a << b or d = a >> b, by the sign for s16 to s64.
+
+    Amounts of the width or more shift everything out: they give 0, or -1 for a negative number that is shifted right.
+    """
     type_ = integer_type(builder, instruction)
     amount = builder.operands(instruction, 3)[2]
     dtype = dtype_of(type_)
@@ -132,7 +135,7 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `lop3.b32 d, a, b, c, table`: any logic function of three inputs, bit by bit.
 
-    The function of bits a, b and c is bit 4 a + 2 b + c of the table.
+    The function of bits a, b and c is bit 4 a + 2 b + c of the table: 0x80 is a & b & c, 0x96 is a ^ b ^ c.
     """
     if instruction.modifiers != ("b32",):
         builder.fail(instruction)
@@ -198,7 +201,10 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("brev")
 def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of brev, which reverses the bits by swapping ever larger groups."""
+    """Build the closure of brev, which reverses the bits: bit 0 of b32 becomes bit 31.
+
+    Neighbouring groups of 1, 2, 4, ... bits are exchanged: the bits abcd become badc, then dcba.
+    """
     type_ = integer_type(builder, instruction)
     dtype = UNSIGNED[SIZES[type_]]
     bits = 8 * dtype.itemsize
@@ -223,7 +229,8 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `bfe d, value, position, length`, which extracts a field of bits.
 
     The field is extended to the whole width by its sign, or by zeros for unsigned types. Bits of the field beyond the
-    top of the value are copies of the value's sign, or zeros.
+    top of the value are copies of the value's sign, or zeros. Of 0xF5, position 4 and length 4 give 15, or -1 for s32.
+    Of position and length only the low 8 bits count.
     """
     type_ = integer_type(builder, instruction)
     dtype = dtype_of(type_)
@@ -235,6 +242,7 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
         extended = value.astype(np.int64)
         pos, width = (pos & _FIELD_BITS).astype(np.int64), (width & _FIELD_BITS).astype(np.int64)
         shifted = extended >> np.minimum(pos, 63)
+        # The sign is the top bit of the field, or of the value if the field goes beyond it.
         sign = (extended >> np.clip(np.minimum(pos + width - 1, bits - 1), 0, 63)) & 1
         # Amounts of 64 and more are undefined in NumPy, hence the limits here and below.
         mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
@@ -283,7 +291,10 @@ def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
 
 @handles("bmsk")
 def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of `bmsk.clamp.b32 d, position, width`: a mask of `width` ones from bit `position` on."""
+    """Build the closure of `bmsk.clamp.b32 d, position, width`: a mask of `width` ones from bit `position` on.
+
+    Position 4 and width 8 give 0xFF0. With .wrap both are taken modulo 32; with .clamp ones beyond bit 31 are dropped.
+    """
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in ("clamp", "wrap")
@@ -352,7 +363,8 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     chooses byte n of d: the selector 0x5410 joins the low halves of b and a. If the nibble's highest bit is set, byte n
     is filled with the sign bit of the chosen byte instead: it is 0x00 or 0xFF.
 
-    In a mode such as .f4e, the low two bits of the selector choose all four bytes (see `_PRMT_MODES`).
+    In a mode such as .f4e, only the low two bits k of the selector count. `_PRMT_MODES[mode](k, n)` is then the byte
+    chosen for byte n of d: k + n for .f4e.
     """
     mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
     if instruction.modifiers not in (("b32",), ("b32", mode)) or (mode and mode not in _PRMT_MODES):
@@ -392,7 +404,10 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 
     def find_set_bits(mask: Any, base: Any, offset: Any) -> Any:
-        """Return the position of the n-th set bit of each mask from bit `base` on, or `_NO_BIT` if there is none."""
+        """Return the position of the n-th set bit of each mask from bit `base` on, or `_NO_BIT` if there is none.
+
+        offset: n of each thread.
+        """
         masks, bases, offsets = np.broadcast_arrays(mask, base, offset)
         result = np.full(masks.shape, _NO_BIT, np.uint32)
         for thread in np.ndindex(masks.shape):

@@ -32,10 +32,11 @@ _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 def _comparison(
     builder: FunctionBuilder, instruction: Instruction, name: str, floating: bool
 ) -> Callable[[Any, Any], Any]:
-    """Return a function that compares two arrays, such as that of `setp.lt`.
+    """Return a function that compares two arrays, such as that of `setp.lt`, and returns an array of truth values.
 
-    If a float is NaN, ordered comparisons (eq, lt, ..., and ne too) are false; unordered ones (equ, ltu, ...) are true.
-    `num` is true if both are numbers, `nan` if one is NaN.
+    Integers: eq, ne, lt, le, gt, ge, and lo, ls, hi, hs of unsigned ones. Floats: if one is NaN, ordered comparisons
+    (eq, ne, lt, ...) are false, and unordered ones (equ, neu, ltu, ...) true; `num` is true if both are numbers, `nan`
+    if one is NaN.
 
     Args:
         builder: Builder of the function that contains the instruction.
@@ -51,6 +52,7 @@ def _comparison(
         return lambda x, y: ~(np.isnan(x) | np.isnan(y))
     if name == "nan":
         return lambda x, y: np.isnan(x) | np.isnan(y)
+    # An unordered comparison is an ordered one with "u" added: base "lt" of "ltu".
     base = name[:-1] if name.endswith("u") and name[:-1] in _ORDERED else name
     if base not in _ORDERED or base in ("lo", "ls", "hi", "hs"):
         builder.fail(instruction, f"has '.{name}', no comparison of floats")
@@ -77,6 +79,9 @@ class _Condition(NamedTuple):
 
 def _condition(builder: FunctionBuilder, instruction: Instruction, type_count: int) -> _Condition:
     """Return the condition of setp or set, whose modifiers are the comparison, the combination, .ftz and the types.
+
+    In setp.lt.and.ftz.f32 p, a, b, c, `lt` is the comparison, and `and` combines its result with the predicate c. The
+    result has (compare, combine, slot of the predicate); combine is None, and the slot -1, without a combination.
 
     Refuse an instruction with other modifiers, or with another number of operands: the destination, the two operands
     of the comparison, and the predicate if there is a combination.
@@ -128,7 +133,7 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p = builder.target(instruction, first, BOOL)
     q = builder.target(instruction, second, BOOL) if second is not None else -1
     compare = condition.compare
-    # The common case: NumPy compares into the register itself.
+    # The common case: one result, and a comparison that is a ufunc, whose third argument is the array for the result.
     if isinstance(compare, np.ufunc) and condition.combine is None and q < 0 and type_ != "bf16":
         return lambda regs: compare(regs[a], regs[b], regs[p])
     return _setp_of_numbers(condition, type_, a, b, p, q)
@@ -138,7 +143,7 @@ def _setp_of_numbers(condition: _Condition, type_: str, a: int, b: int, p: int, 
     """Return the closure of setp of two numbers.
 
     Args:
-        condition: The condition.
+        condition: The comparison, and, as in setp.lt.and, the operation that combines its result with a predicate.
         type_: PTX type of the operands.
         a: Slot of the first operand.
         b: Slot of the second operand.

@@ -40,7 +40,11 @@ _BETWEEN_FLOATS = (*_FLOAT_MODES, *_INTEGRAL, "ftz", "sat", "relu")
 
 @handles("cvt")
 def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cvt by its two types, first the type of the result: cvt.rn.f32.s32 converts s32 to f32."""
+    """Build the closure of cvt by its two types, first the type of the result: cvt.rn.f32.s32 converts s32 to f32.
+
+    First the forms with packed or special types: cvt.pack, pairs of 16-bit floats, tf32, pairs of 8-bit floats. Then
+    the conversions between integers and floats. Fail for modifiers that the conversion does not have.
+    """
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
     if len(instruction.modifiers) < 2 or len({*_MODES, *_INTEGRAL}.intersection(instruction.modifiers)) > 1:
@@ -101,7 +105,9 @@ def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], A
 
 
 def _clamping(dtype: np.dtype[Any], result_of_nan: Any) -> Callable[[Any], Any]:
-    """Return the function that returns integral numbers in f64 as integers, clamped to the range of their type.
+    """Return the function that converts integral numbers in f64 to integers, clamped to the range of their type.
+
+    For u8, the numbers -3.0, 7.0 and 300.0 become 0, 7 and 255.
 
     Args:
         dtype: Type of the integers.
@@ -149,7 +155,10 @@ def _store(
     """
 
     def put(regs: list[Any], value: Any) -> None:
-        """Write a value to the target register with the modifiers ftz, sat, satfinite and relu."""
+        """Write a value to the target register with the modifiers ftz, sat, satfinite and relu.
+
+        regs: the registers by slot, of which `target` is written. value: the rounded result, f32 for bf16.
+        """
         if ftz and to == "f32":
             value = flush(value)
         if sat:

@@ -185,7 +185,7 @@ def add64(x: Any, y: Any, mode: str) -> Any:
 
 
 def mul64(x: Any, y: Any, mode: str) -> Any:
-    """Multiply f64 with the rounding rn, rz, rm or rp.
+    """Multiply f64 with the rounding rn (to nearest), rz (toward zero), rm (down) or rp (up).
 
     `two_product` returns the nearest product and its error. Where it is exact, the sign of the error tells whether the
     result is the nearest product or its neighbour. Other finite factors, except 0, are multiplied one by one as
@@ -241,7 +241,7 @@ def sqrt64(x: Any, mode: str) -> Any:
 
 
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """Compute x * y + z of f64 with one rounding, in a mode of `narrow`.
+    """Compute x * y + z of f64 with one rounding: rn (to nearest), rz (toward zero), rm (down) or rp (up).
 
     There are three ways, chosen for each element:
 
@@ -286,10 +286,11 @@ def _exact_fma(lhs: float, rhs: float, c: float, mode: str) -> float:
 
 
 def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """Compute x * y + z of f32 with one rounding, in a mode of `narrow`.
+    """Compute x * y + z of f32 with one rounding: rn (to nearest), rz (toward zero), rm (down) or rp (up).
 
     The product is exact in f64. The sum is rounded to f64 first and then to f32. Where rounding twice could differ from
-    rounding once, the sum in f64 is rounded to odd, which avoids that (see `round_to_odd`).
+    rounding once, the sum in f64 is rounded to odd: an inexact sum gets a last bit of 1, so that it is never taken for
+    a tie or for an exact number.
     """
     product = x.astype(np.float64) * y  # 24 bits by 24 bits: 48 of the 53 bits of an f64
     z = z.astype(np.float64)

@@ -60,7 +60,7 @@ def step_with_modifiers(
     Args:
         builder: Builder of the function.
         instruction: The instruction.
-        compute: Returns the result from arrays of `count` operands.
+        compute: compute(*operands) returns the result, from `count` arrays with an element per thread.
         words: Its modifiers, of which "ftz" (subnormal operands and results become zeros) and "sat" (the result is
             clamped to [0, 1]) have an effect here.
         type_: PTX type of operands and result.
@@ -192,6 +192,7 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
         The only one with operands of f64 is rsqrt: rsqrt.approx.f64 returns all bits of the f64 computation, and
         rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
         """
+        # The rounding mode, which these do not have, and the other modifiers.
         _, words, type_ = float_modifiers(builder, instruction, _APPROXIMATE)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":
@@ -208,7 +209,7 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
 
 
 def min_max(x: Any, y: Any, least: bool, nan: bool) -> Any:
-    """Return the minimum or maximum, where -0 is less than +0.
+    """Return the minimum or maximum, where -0 is less than +0. Of two NaN it is a NaN.
 
     Args:
         x: Numbers of one float type.

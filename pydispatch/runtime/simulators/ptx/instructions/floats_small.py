@@ -50,6 +50,8 @@ def _operation_on_f32(
 ) -> tuple[int, Callable[..., Any]]:
     """Return (number of sources, function of so many f32 arrays that returns the result as f32) for an instruction.
 
+    For fma.rn.f16 it is (3, function(x, y, z)), whose arguments are the operands of all threads as f32.
+
     words: its modifiers without the type. is_bf16: whether the type is bf16 or bf16x2, else f16 or f16x2.
     """
     opcode = instruction.opcode

@@ -42,10 +42,12 @@ def _plain(ufunc: Any) -> Any:
     """Return the handler of an instruction that one NumPy function of two arrays computes."""
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
-        """Build the closure of a binary operation.
+        """Build the closure of the binary operation that `ufunc` computes, such as add.s32 d, a, b by np.add.
 
-        add and sub may saturate (.sat); min and max may replace negative results by 0 (.relu).
+        add and sub may saturate (.sat); min and max may replace negative results by 0 (.relu). `regs` of the closures
+        has an array per operand, with an element per thread.
         """
+        # The only modifier that the instruction may have beside its type, which is the last one.
         modifier = "sat" if ufunc in (np.add, np.subtract) else "relu"
         type_ = integer_type(builder, instruction, allowed=(modifier,))
         if instruction.modifiers[0] == "sat":
@@ -89,6 +91,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     opcode = instruction.opcode.removesuffix("c")
     builder.require_modifiers(instruction, ("cc", "lo", "hi") if opcode == "mad" else ("cc",), words)
     if opcode == "mad":
+        # Only a check: an instruction with none or both of .lo and .hi is refused.
         _part_of_product(builder, instruction, ("lo", "hi"))
     # The carry is uint32: NumPy would widen the sum of a narrower type and the carry, which then would not wrap.
     if SIZES[type_] < np.dtype(np.uint32).itemsize:
@@ -156,16 +159,20 @@ def _difference(left: Any, right: Any, borrow: Any) -> tuple[Any, Any]:
 
 
 def multiply_high(lhs: Any, rhs: Any) -> Any:
-    """Return the upper half of the exact product of integers of one dtype, in that dtype."""
+    """Return the upper half of the exact product of integers of one dtype, in that dtype.
+
+    For u32, 0x80000000 times 6 is 0x3_00000000, of which the upper half is 3.
+    """
     dtype = lhs.dtype
     size = dtype.itemsize
-    if size < 8:
+    if size < 8:  # the product fits a wider type of NumPy
         wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * size]
         return (lhs.astype(wide) * rhs.astype(wide) >> wide.type(8 * size)).astype(dtype)
     # Schoolbook multiplication with digits of 32 bits: x = x1 * 2^32 + x0.
     digit_mask, digit_bits = np.uint64(0xFFFFFFFF), np.uint64(32)
     x, y = lhs.view(np.uint64), rhs.view(np.uint64)
     x0, x1, y0, y1 = x & digit_mask, x >> digit_bits, y & digit_mask, y >> digit_bits
+    # Each sum fits 64 bits: a product of two digits is at most (2^32 - 1)^2, which leaves room for two more digits.
     middle = x1 * y0 + (x0 * y0 >> digit_bits)
     middle_carry = x0 * y1 + (middle & digit_mask)
     high = x1 * y1 + (middle >> digit_bits) + (middle_carry >> digit_bits)
@@ -192,6 +199,7 @@ def _product(
         return dtype, lambda x, y: np.multiply(x, y, dtype=wide), wide
     if mode == "hi":
         return dtype, multiply_high, dtype
+    # "lo": NumPy drops the high half.
     return dtype, np.multiply, dtype
 
 
@@ -224,7 +232,11 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of mad.lo, mad.hi, mad.wide and mad.hi.sat.s32."""
+    """Build the closure of mad, d = a * b + c.
+
+    .lo and .hi add the low or the high half of the product to c, .wide all of it, to a c of twice the bits.
+    mad.hi.sat.s32 clamps the sum to 32 bits.
+    """
     modes = ("lo", "hi", "wide")
     type_ = integer_type(builder, instruction, allowed=(*modes, "sat"))
     mode, saturate = _part_of_product(builder, instruction, modes), "sat" in instruction.modifiers
@@ -318,7 +330,8 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul24 and mad24: the low (.lo) or high (.hi) 32 bits of a 48-bit product.
 
-    The factors are the low 24 bits of each operand, with the sign of bit 23 for s32.
+    The factors are the low 24 bits of each operand, with the sign of bit 23 for s32. .hi is bits 16 to 47 of the
+    product; mad24 adds c.
     """
     type_ = integer_type(builder, instruction, allowed=("lo", "hi"))
     if type_ not in ("u32", "s32"):
@@ -330,6 +343,7 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def multiply_24_bits(regs: list[Any]) -> None:
         """Multiply the low 24 bits of a and b. Store the low or the high 32 bits of the product, for mad24 plus c."""
+        # Shift the other bits out at the top, and back: the right shift of a signed type repeats bit 23.
         left, right = ((regs[slot].astype(wide) << unused_bits) >> unused_bits for slot in (a, b))
         result = left * right >> high_shift if is_high else left * right
         if addend:
@@ -354,6 +368,7 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     left_dtype, right_dtype = (np.dtype(np.int32 if word == "s32" else np.uint32) for word in words)
     count, left_bits = (4, 8) if is_dp4a else (2, 16)
     first_byte = 2 if half_of_b == "hi" else 0
+    # read() of each returns the k-th number of a register, from the lowest bits on, of all threads.
     left = [_PackedInteger(a, left_dtype, left_bits, k) for k in range(count)]
     right = [_PackedInteger(b, right_dtype, 8, first_byte + k) for k in range(count)]
 

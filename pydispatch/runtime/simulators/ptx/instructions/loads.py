@@ -62,9 +62,10 @@ def _dtype(type_: str) -> np.dtype[Any]:
 
 @handles("ld", "ldu")
 def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of ld.
+    """Build the closure of ld, such as `ld.global.v2.u32 {d0, d1}, [a+8]`: load one or more consecutive elements.
 
-    A parameter that is named, such as [n+4], is copied from its slot; other memory is read by address.
+    A parameter that is named, such as [n+4], is copied from its slot, its index in the list that closures receive;
+    other memory is read by address. A signed element is extended by its sign to a wider register.
     """
     type_ = _checked_type(builder, instruction)
     destination, source = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
@@ -75,6 +76,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         direct = _parameter(builder, instruction, source, dtype, len(slots))
         if direct is not None:
             return _copy(direct, slots)
+    # Read by address: `resolve` returns an access for each allocation, with its threads and their byte offsets.
     size = dtype.itemsize
     resolve = memory_operand(builder, instruction, source, size * len(slots), write=False)
     log2_size = size.bit_length() - 1
@@ -94,7 +96,8 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _load_scalar(resolve: MemoryOperand, dtype: np.dtype[Any], slot: int) -> Step:
     """Return the closure that loads one element for each thread, the most frequent access.
 
-    resolve: returns the accesses. slot: of the register, which may be wider than the element.
+    resolve: returns an access for each allocation, with its threads and their byte offsets. slot: of the register,
+    which may be wider than the element.
     """
     log2_size = dtype.itemsize.bit_length() - 1
 
@@ -232,7 +235,8 @@ def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of memory ordering and hints, which does nothing, because threads here run in order.
 
-    Only race detection observes fences, and of these only such as order accesses of different blocks.
+    Only race detection observes fences, and of these only fences that order accesses of different blocks: .gl, .gpu and
+    .sys, but not .cta.
     """
     is_wider_than_block = any(m in ("gl", "sys", "gpu") for m in instruction.modifiers)
     if instruction.opcode not in ("membar", "fence") or not is_wider_than_block:

@@ -123,7 +123,11 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("stmatrix")
 def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of stmatrix, which stores matrices from a warp's registers, distributed as by ldmatrix."""
+    """Build the closure of stmatrix, which stores 8x8 matrices of 16-bit elements from a warp's registers.
+
+    Register k holds matrix k. Of each matrix, lane t holds one word: the elements 2 (t mod 4) and 2 (t mod 4) + 1 of
+    row t / 4; with .trans, those of column t / 4. Each lane passes the address of one row.
+    """
     count, trans = _count_and_trans(builder, instruction)
     address, value = builder.operands(instruction, 2)
     slots = [builder.source(instruction, register, "u32") for register in items(value)]
@@ -135,10 +139,12 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
         positions = warps_of(instruction, regs[FRAME_SLOT])
         n = regs[FRAME_SLOT].n
+        # The words of a matrix, one from each lane in order, are its rows: [warps, matrices, 32] words of two elements.
         words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
         matrices = np.ascontiguousarray(words).view(np.uint16).reshape(-1, count, _ROWS, _ROWS)
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
+        # One line per matrix row, in the order of the accesses' rows: matrix by matrix, warp by warp.
         data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, _ROW_BYTES)
         for access in row_addresses.resolve(regs, positions):  # one for each allocation, with the rows in it
             access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)] = access.select_threads(data)

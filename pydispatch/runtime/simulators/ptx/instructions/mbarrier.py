@@ -72,7 +72,8 @@ def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: A
 def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of an mbarrier instruction: init, inval, arrive, arrive_drop, test_wait or try_wait.
 
-    A barrier is a word of shared memory with the number of its phase, and of expected and pending arrivals.
+    A barrier is a word of shared memory with the number of its phase, and of expected and pending arrivals. When none
+    is pending, the next phase begins, in which the expected ones are pending.
     """
     kind, qualifiers = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
     if kind not in _MODIFIERS:

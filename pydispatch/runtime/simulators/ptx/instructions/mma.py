@@ -122,13 +122,14 @@ def left_matrices(words: Any, type_: str, rows: int, depth: int) -> Any:
         rows: Rows of A.
         depth: Columns of A: the inner dimension of the product.
     """
-    values = elements(words, type_)
+    values = elements(words, type_)  # [warps, 32, registers, elements of a register]
     per_register = values.shape[-1]
     result = np.zeros((words.shape[0], rows, depth), values.dtype)
     row_blocks = rows // _ROWS_OF_BLOCK
     for register in range(words.shape[2]):
         for element in range(per_register):
             first_column = (register // row_blocks) * _LANES_OF_ROW * per_register
+            # Arrays with an item per lane: its row and column of this element, at which all warps are assigned at once.
             row = _ROW_OF_LANE + _ROWS_OF_BLOCK * (register % row_blocks)
             column = first_column + _LANE_IN_ROW * per_register + element
             result[:, row, column] = values[:, :, register, element]
@@ -305,6 +306,8 @@ def _check_register_counts(
 ) -> None:
     """Refuse an mma whose tiles have other numbers of registers than their elements need.
 
+    The 32 lanes share the elements of a matrix equally: of a 16x16 matrix A of f16, each has 8, in 4 registers.
+
     Args:
         builder: Builder of the function.
         instruction: The instruction.
@@ -314,7 +317,7 @@ def _check_register_counts(
         types: Types of the matrices.
     """
     elements_of_c = rows * _COLUMNS // WARP_LANES  # of one lane
-    per_register = _PER_REGISTER[types.a]  # b has as many elements in a register
+    per_register = _PER_REGISTER[types.a]  # elements of A in a register, and of B, whose types have one size
     expected_counts = (
         elements_of_c // _packed(types.d),
         rows * depth // WARP_LANES // per_register,

@@ -39,7 +39,11 @@ def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None, name: str) -> Step:
-    """Build the closure of a move from a special register, such as %tid.x or %clock."""
+    """Build the closure of a move from a special register, such as %tid.x or %clock.
+
+    A clock is read each time that the instruction runs; other values are constant for a frame, the threads that run
+    together, and have a slot in `regs` that is computed once.
+    """
     if not is_special(name):
         builder.fail(instruction, f"reads {name}, which is not declared")
     size = builder.register_size(operand) or 4  # 4: for the operand `_`, which drops the value
@@ -137,7 +141,8 @@ _BASES = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
 def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build a conversion between addresses of a state space and generic addresses.
 
-    Addresses of the global, const and param spaces are already generic.
+    Shared and local addresses are offsets; their generic addresses are in a window that begins at a base: cvta.shared
+    of 8 is SHARED + 8. Addresses of the global, const and param spaces are already generic.
     """
     words = [m for m in instruction.modifiers[:-1] if m != "to"]
     if len(words) != 1 or words[0] not in (*_BASES, "global", "const", "param", "param::entry"):

@@ -44,7 +44,12 @@ def from_bf16(bits: Any) -> Any:
 
 
 def to_bf16(x: Any, mode: str = "rn") -> Any:
-    """Round f32 to the bits of bf16: to nearest even, to zero (rz), down (rm), up (rp) or half away (rna)."""
+    """Round f32 to the bits of bf16: to nearest even (rn), half away from zero (rna), to zero (rz), down (rm) or up
+    (rp).
+
+    A bf16 is the upper half of an f32, sign and magnitude: 1 is added to it where the number is rounded away from
+    zero, which may carry into the exponent, up to infinity. NaN becomes the canonical one.
+    """
     x = np.asarray(x, np.float32)
     bits = x.view(np.uint32)
     dropped = bits & np.uint32(0xFFFF)
@@ -57,6 +62,7 @@ def to_bf16(x: Any, mode: str = "rn") -> Any:
     elif mode == "rz":
         rounds_up = np.zeros(x.shape, bool)
     else:
+        # Away from zero is down for negative numbers, and up for others.
         rounds_up = (dropped != 0) & (negative if mode == "rm" else ~negative)
     result = (high + rounds_up).astype(np.uint16)
     nan = np.isnan(x)

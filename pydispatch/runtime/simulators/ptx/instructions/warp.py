@@ -140,7 +140,12 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     source_of = _SHUFFLES[words[0]]
 
     def read_lanes(regs: list[Any]) -> None:
-        """Store the value of another lane for each thread, and whether that lane is in range."""
+        """Store the value of another lane for each thread, and whether that lane is in range.
+
+        regs: the operands by slot, arrays with an element per thread of the frame, or scalars for all. `source_of` is
+        the function of the mode (up, down, bfly, idx): from the own lane, the third operand, and the two fields of
+        `clamp` it returns the lane to read, and whether that is in range.
+        """
         frame = regs[FRAME_SLOT]
         lane_indices = frame.batch.lane_numbers()[frame.threads]  # warp * 32 + lane, numbered through the batch
         lane = lane_indices & LANE_MASK  # in the warp, 0 to 31
@@ -184,6 +189,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
         frame = regs[FRAME_SLOT]
         if sync:
             _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
+        # Masks of lanes: those in the mask whose predicate is true, and all in the mask that run the instruction.
         lanes_that_hold, lanes_present = _ballot(frame, regs[a], regs[mask])
         if mode == "ballot":
             regs[d][...] = lanes_that_hold
@@ -243,7 +249,11 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_all = instruction.modifiers[0] == "all"
 
     def match_values(regs: list[Any]) -> None:
-        """Store the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
+        """Store the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0.
+
+        `a`, `mask`, `target` and `p` are the slots of the value, the member mask, the result, and the predicate of
+        match.all (-1 for none).
+        """
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _require_in_mask(instruction, frame, regs[mask], lane)
@@ -252,6 +262,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
         # An index of a value is less than frame.n, so different pairs have different sums.
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
+        # The mask of the lanes whose threads have the same number.
         lanes_with_value = _lanes_of_class(group_and_value, lane)
         if is_all:
             agree = lanes_with_value == _lanes_of_class(groups, lane)
@@ -273,7 +284,10 @@ _REDUX: dict[str, Callable[..., Any]] = {
 
 @handles("redux")
 def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of redux: a reduction over the threads of a member mask."""
+    """Build the closure of redux, such as `redux.sync.add.s32 d, a, mask`: a reduction of a over the lanes of a mask.
+
+    Each lane gets the result for its own mask.
+    """
     words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in _REDUX or words[1] not in ("u32", "s32", "b32"):
         builder.fail(instruction)

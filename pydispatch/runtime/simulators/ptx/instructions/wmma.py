@@ -59,7 +59,8 @@ def _shape_and_types(
     """Return the shape (m, n, k) and the types of a wmma instruction.
 
     For load and store there is one type, that of the matrix. For mma there are the types of D, A, B and C or, for f16,
-    of D and C only.
+    of D and C only. ("row", "col", "m16n16k16", "f32", "f16") without the layouts in `others` gives ((16, 16, 16),
+    ["f32", "f16"]).
 
     Args:
         builder: Builder of the function that contains the instruction.
@@ -119,7 +120,18 @@ class _MatrixInMemory:
         stride: Operand | None,
         write: bool,
     ) -> None:
-        """Compile the operands of the instruction. For the parameters, see the class."""
+        """Compile the operands of wmma.load or wmma.store. Each lane accesses a fragment: `count` elements of the
+        matrix.
+
+        Args:
+            builder: Builder of the function that contains the instruction.
+            instruction: The instruction, whose modifiers state which matrix it is, its layout, the shape and the
+                type.
+            address: Operand with the address of the first element.
+            stride: Operand with the distance of two rows (of two columns of a column-major matrix) in elements; None
+                if they are adjacent.
+            write: Whether the instruction is a store.
+        """
         # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16, and what follows it.
         matrix, modifiers = instruction.modifiers[1], instruction.modifiers[2:]
         layouts = [m for m in modifiers if m in _LAYOUTS]
@@ -133,6 +145,7 @@ class _MatrixInMemory:
         self._is_row_major = layouts == ["row"]
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
+        # Slots of the base address, which may have 32 bits, and of the stride.
         size = builder.register_size(address.base) or ADDRESS_BYTES
         self._base, self._offset = builder.source(instruction, address.base, f"u{8 * size}"), address.offset
         packed_stride = self.columns if self._is_row_major else self.rows
@@ -211,7 +224,8 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `wmma.store.d [address], {a0, a1, ...}, stride`: each lane stores its elements of a matrix.
 
-    The registers hold the elements of the lane's fragment as in `_load`.
+    These are its fragment, `count` elements that are neighbours in row-major order: of the 256 elements of a 16x16
+    matrix, lane l stores the elements 8 l to 8 l + 7. They fill the registers in order, lowest bits first.
     """
     operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
@@ -291,6 +305,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     if (types.d, types.c) not in accumulator_types(types.a):
         builder.fail(instruction, f"has no accumulators of {types.d} and {types.c} for {types.a}")
+    # The registers: each lane has an equal share of the elements of each matrix.
     register = UNSIGNED[8 if types.a == "f64" else 4]
     registers = [items(operand) for operand in builder.operands(instruction, 4)]
     expected_counts = tuple(
@@ -303,6 +318,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, f"has {counts} registers, expected {expected_counts}")
     d_registers, *source_registers = registers
     per_register = register.itemsize // _BYTES[types.a]
+    # The slots of A, B and C, which are read, and of D, which is written.
     a, b, c = (builder.sources(instruction, register, registers) for registers in source_registers)
     # Fragments in f16 may have more registers than their elements need: those after the first copy repeat it.
     a = a[: m * k // WARP_LANES // per_register]
