@@ -182,10 +182,13 @@ def emit_grid(
     branch_count = 0  # one less than the number of cases
 
     def branch(call: GridCall) -> list[Size | int]:
-        """Return the number of workgroups along each axis for the results of comparisons in `call.decided`.
+        """Return the number of workgroups along each axis if the first comparisons of the grid function have the
+        results `call.decided`.
 
-        The grid function is run with these. Where it needs one more comparison of sizes, both results are tried, and a
-        branch on the comparison is emitted with the numbers of each.
+        The grid function is called with symbolic sizes; a comparison of two takes its result from `call.decided`, in
+        order. If the function makes one more comparison, both of its results are tried, each by a call of `branch`, and
+        an scf.if on the comparison is emitted with the numbers of each. Raise InvalidArgumentError if there are then
+        more than `MAX_CASES` cases: `branch_count`, that of the scf.ifs so far, plus 1.
         """
         nonlocal branch_count
         try:

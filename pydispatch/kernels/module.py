@@ -90,7 +90,8 @@ class Lowered:
 
         Args:
             function: Name of the function.
-            with_stamps: Whether the function also returns the race stamps of the views in `complete`.
+            with_stamps: Whether the function also returns the race stamps of the views in `complete`, those of which a
+                checked kernel must write each element. They record which invocation has accessed each element.
             marks_lines: Whether the kernel is marked with `pyd.lines`, so that its code states the source line of each
                 instruction.
         """

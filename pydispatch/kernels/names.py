@@ -64,6 +64,7 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
             done |= after_body & after_orelse
         elif isinstance(node, ast.For):
             names |= read_in([node.iter]) - done
+            # The loop variable is assigned in the body; after it only if there was an iteration.
             names |= read_before_assigned(node.body, done | set(targets_of(node)))
         elif isinstance(node, ast.While):
             names |= read_in([node.test]) - done

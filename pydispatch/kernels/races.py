@@ -68,7 +68,7 @@ class RaceInstrumentation(WorkgroupMemory):
         Invocations are numbered workgroup by workgroup: with 64 invocations each, the workgroup number 2 has the
         %race_first 2 * 64 + 1 = 129.
         """
-        if self.watched is None:
+        if self.watched is None:  # no race checks
             return
         # SSA name of the number of the workgroup, row-major with axis 0 innermost: (id2 * count1 + id1) * count0 + id0.
         group = "%zero"
@@ -94,7 +94,7 @@ class RaceInstrumentation(WorkgroupMemory):
         workgroup has passed in the lower PHASE_BITS ones. Invocation 5, whose workgroup has passed 2 barriers, has the
         stamp (5 + 1) << 20 | 2.
         """
-        if self.watched is None:
+        if self.watched is None:  # no race checks
             return
         assert self.local is not None
         # %race_first, which has the plus 1, and the index in the workgroup, axis 0 changing fastest.
@@ -130,7 +130,7 @@ class RaceInstrumentation(WorkgroupMemory):
               }
             }
         """
-        if self.watched is None:
+        if self.watched is None:  # no race checks
             return
         # All sizes of workgroup memory are literals.
         shape = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]

@@ -93,8 +93,9 @@ class Statements(Assignments):
         self.environment[RESULT] = value
 
     def _if_with_exits(self, node: ast.If, following: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
-        """Lower an `if` that contains exits, together with the statements after it (`following`).
+        """Lower an `if` that contains exits (return, break, continue), together with the statements after it.
 
+        `following` are the statements after it in its block.
         If one branch always exits, the statements after the `if` move into the other branch and need no exit flag:
 
             if c:                    if c:
@@ -115,6 +116,7 @@ class Statements(Assignments):
 
         exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after `following`.
         """
+        # One branch always exits: the statements move into the other one, if that does not exit as well.
         then, other = list(node.body), list(node.orelse)
         if _ends(then) or _ends(other):
             if not _ends(then):
@@ -123,6 +125,7 @@ class Statements(Assignments):
                 other += following
             self._branches(node, then, other, exits_without_flag)
             return
+        # Otherwise: flags, and a guard.
         self._branches(node, then, other, exits_without_flag=frozenset())
         self._guard_by_exits(exits_of(node), following, exits_without_flag)
 

@@ -61,6 +61,8 @@ class Subscripts(Numbers):
     def indices(self, node: ast.expr, memory: MemoryRef, evaluated: Entity | None = None) -> str:
         """Return the indices of an element as MLIR text, such as `%i, %j`: one index for each dimension of the memory.
 
+        Raise CompileError for slices, for another number of indices, and for an index that is no integer.
+
         node: the index, or a tuple of indices. evaluated: its value, if it has been evaluated already.
         """
         nodes = node.elts if isinstance(node, ast.Tuple) else [node]
@@ -90,6 +92,8 @@ class Subscripts(Numbers):
 
     def index(self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int) -> Scalar:
         """Return the index along one dimension as a value of type index, and emit its check if `checks` is set.
+
+        Raise CompileError for an index that is no integer, or is known at compile time to be out of bounds.
 
         Args:
             node: All indices, for errors.

@@ -102,7 +102,11 @@ class WorkgroupMemory(Loops):
         self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.location()}")
 
     def _shared(self, node: ast.stmt) -> None:
-        """Emit `name = pydispatch.shared(shape, dtype)`; the shape must be known at compile time."""
+        """Emit the allocation of `name = pydispatch.shared(shape, dtype)`, and bind the name to the memory.
+
+        Raise CompileError for another target than one name, for a name that is workgroup memory already, and for a
+        shape that is not known at compile time.
+        """
         value = getattr(node, "value", None)
         is_single_name = (
             isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)

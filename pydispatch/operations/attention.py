@@ -52,6 +52,7 @@ def attend(
         The attention [..., l, v] and the scores [..., l, s], both in the type of the query. A query whose scores are
         all -inf gives 0.
     """
+    # The scores: scaled products, softcap and masks. Heads of keys and values are repeated to those of the query.
     key, value = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
     factor = usual_scale(builder, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
@@ -68,6 +69,7 @@ def attend(
         return e
 
     with_masks = formula(builder, masked, capped, *masks) if masks else capped
+    # The softmax over the keys, in the type `exact`, and its product with the values.
     exact = precision if precision is not None and precision.bits > inner.bits else inner
     weights = normalization.softmax(builder, ew.convert(builder, with_masks, exact), axis=-1, masked_rows_are_zero=True)
     result = products.matmul(builder, ew.convert(builder, weights, value.dtype), value, inner)
@@ -84,6 +86,7 @@ def attention_gradients(
     query, key, value, masks and scale are the arguments of `attend`. log_sums [..., l] is, for each query, the
     logarithm of the sum of the exponentials of its scores; -inf for a query without keys.
     """
+    # The weights, which are the softmax of the scores, from the scores and `log_sums`.
     inner = normalization.wide(query.dtype)
     keys, values = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
     factor = usual_scale(builder, query) if scale is None else scale

@@ -86,7 +86,9 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
     """Return the new state of a generator, and random bits as integers or floats of type `dtype`.
 
     `algorithm` is "threefry" or "philox". `state` is u64[2], the key and the counter; for Philox also u64[3], the key
-    and the lower and upper half of the counter. Both also take a state of four 32-bit integers, as IREE does.
+    and the lower and upper half of the counter. Both also take a state of four 32-bit integers, as IREE does. The new
+    state has the same key, and the counter plus the number of counters that were used. Raise CompileError for another
+    state, for complex numbers and bools, and for dynamic shapes.
     """
     if state.dtype.is_integer and state.dtype.bits == 32 and state.shape == (4,):
         return _bits_of_words(builder, algorithm, state, shape, dtype)
@@ -323,7 +325,7 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         own_key = key if seed is None else key.const(seed)
         return _joined(*threefry(own_key, call * _SITES + site))
 
-    return formula(
+    return formula(  # `fold` of the two numbers in the state: the seed, and the number of the call
         builder,
         fold,
         *(reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()) for n in range(2)),

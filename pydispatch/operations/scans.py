@@ -36,12 +36,14 @@ def cumulative(
     """
     if x.dtype.is_complex:
         raise builder.fail(f"running results of complex numbers are not supported: {x}")
+    # The body: the running value before and an element give the running value after it.
     x = reverse(builder, x, [axis]) if backwards else x
     block = Block(arg_types=[x.dtype.element, x.dtype.element])
     running, element = scalars_of([x.dtype, x.dtype], block.args)
     s = Scalars(block)
     after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
     block.add_op(YieldOp.create(operands=[after.value]))
+    # The scan, whose results are the running values, and the last one of each line along the axis (not used).
     carried_shape = tuple(n for d, n in enumerate(x.shape) if d != axis)
     # The initial value; an inclusive scan does not read it.
     carried = builder.splat(builder.scalar_constant(1 if combine == "mul" else 0, x.dtype), carried_shape)

@@ -103,6 +103,7 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
         unlike = any(d != axis and differ(m, n) for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))
         if other.rank != first.rank or other.dtype != first.dtype or unlike:
             raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
+    # Small constants are joined at compile time; of the others, those that are empty along the axis are left out.
     total: Any = sum((t.shape[axis] for t in tensors), 0)
     shape = tuple(total if d == axis else n for d, n in enumerate(first.shape))
     if all(is_small(t) for t in tensors):

@@ -93,8 +93,9 @@ def _padded(
 ) -> list[Tensor]:  # fmt: skip
     """Return the tensors, each padded with its value, so that `out` windows of the size `kernel` fit exactly.
 
-    If `out` is None, the padding is that of `window`. `interior` is the number of padding elements between neighbours
-    along each axis.
+    If `out` is None, the padding is that of `window`. Otherwise the padding after each axis follows from `out`: for a
+    size of 5, windows of 2 with the stride 2, and out 3, it is 1. `interior` is the number of padding elements between
+    neighbours along each axis.
     """
     if out is None:
         return [

@@ -80,6 +80,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
                 raise self.fail(
                     "a view that is no slice is assigned to", "assign to the array that it shows, or to x.copy()"
                 )
+            # Assign to the owner by `owner[index] = new`. This view then shows its current elements.
             value = Array(self.program_trace, new)
             view.owner.tensor = self.FUNCTIONS["<set>"](self.program_trace, view.owner, view.index, value).tensor
             view.mark_current()

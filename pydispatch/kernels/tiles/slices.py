@@ -320,7 +320,7 @@ class Slices(Scans):
             other: Value of elements outside of the view; None for 0.
         """
         memory = part.memory
-        if memory.parameter:
+        if memory.parameter:  # a view, rather than workgroup memory
             self.read.add(memory.parameter)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
@@ -406,8 +406,9 @@ class Slices(Scans):
             message = f"a tile of {tile.shape_text} is stored into {sizes} elements"
             raise self.error(node, message, "store a tile of the same shape")
         self.check_type(node, tile, memory.dtype, f"{what} is {memory.dtype}")
-        # A tile that reads other elements of the memory than it is stored to is computed before the first store. Equal
-        # origins and shapes: each element reads only the element of the memory that it is stored to.
+        # A tile that reads other elements of the memory than it is stored to is computed before the first store. The
+        # origin of a slice is the start of each range. Equal origins and shapes: each element reads only the element of
+        # the memory that it is stored to.
         read_origin = tile.reads.get(memory.name, part.origin)
         if read_origin != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
             return self.materialized(node, tile, is_temporary=True)

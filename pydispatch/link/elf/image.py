@@ -200,6 +200,7 @@ def file_bytes(
             have their offsets; those of the others are assigned here.
         end: File offset at which the loaded segments end; sections that are not loaded follow.
     """
+    # The names of the sections, and the offsets of the sections that are not loaded.
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
     all_sections = [*sections, names]
     name_offsets = _fill_names(names, all_sections)
@@ -207,6 +208,7 @@ def file_bytes(
         if not section.flags & reader.SHF_ALLOC:
             section.offset = end = _aligned(end, section.alignment)
             end += section.size
+    # The headers at the start, then for each section its content and its section header.
     table = _aligned(end, 8)  # file offset of the section headers, of which the first is null
     file = bytearray(table + _SECTION_HEADER_BYTES * (len(all_sections) + 1))
     file[:_HEADER_BYTES] = _file_header(machine, flags, table, len(headers), len(all_sections) + 1)

@@ -53,7 +53,7 @@ class _Writer:
         the output that `copy` binds it to.
         """
         copier, out, parts = self.copier, self.copier.out, self.copier.parts
-        # Position of a buffer parameter → variable of the output.
+        # The ids of the output. arguments: position of a buffer parameter → variable of the output.
         arguments = dict(self.copy.arguments)
         body = [inst for inst in self.function.body if not self._is_debug(inst)]
         globals_ = {id for inst in body for id in inst.uses() if id in parts.globals}

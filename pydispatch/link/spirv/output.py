@@ -93,9 +93,10 @@ class SpirvOutput:
     def __init__(self, kernel: SpirvParts) -> None:
         """Copy the globals of the kernels' module, and index them so that libraries share equal ones.
 
-        The output has no functions yet. For the attributes, see the class.
+        Globals are types, constants and variables. The output has no functions yet.
         """
-        # Header and declarations of the kernels' module, to which those of libraries are added.
+        # Header and declarations of the kernels' module, to which those of libraries are added. bound: the next unused
+        # id. sets: name of an instruction set such as GLSL.std.450 → id of its import.
         self.kernel = kernel
         self.bound = kernel.tables.bound
         self.version = kernel.tables.version
@@ -109,7 +110,7 @@ class SpirvOutput:
         self.member_decorations = {id: list(decorations) for id, decorations in kernel.member_decorations.items()}
         self.names = dict(kernel.tables.names)
         self.member_names = dict(kernel.member_names)
-        # Finished functions, and what they use.
+        # Finished functions by id, and what they use. size: words of all globals and functions.
         self.functions: dict[int, list[list[int]]] = {}
         self.calls: dict[int, set[int]] = {}
         self.used_variables: dict[int, set[int]] = {}

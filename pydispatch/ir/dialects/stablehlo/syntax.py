@@ -206,7 +206,7 @@ class RegularOp(IRDLOperation):
         return operands
 
     def print(self, printer: Printer) -> None:
-        """Print operands, the clauses that are stated, attributes and types.
+        """Print operands, the clauses (`word = value`) whose properties are set, attributes and types.
 
         For example `%a, %b, precision = [DEFAULT, HIGHEST] {key = 1 : i64} : (T, U) -> V` with one clause, `precision`.
         """
@@ -223,7 +223,7 @@ class RegularOp(IRDLOperation):
         printer.print_list(items, print_item)
         if self.PARENS:
             printer.print_string(")")
-        # Clauses have printed their properties; an optional clause that is not stated has none to print.
+        # The attribute dictionary leaves out the properties of clauses: these have printed theirs, or have none.
         print_attributes(printer, self, {name for clause in self.CLAUSES for name in clause.properties})
         if self.operands or self.results:
             printer.print_string(" : ")

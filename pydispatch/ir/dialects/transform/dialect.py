@@ -49,7 +49,11 @@ class NamedSequenceOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> NamedSequenceOp:
-        """Parse `private @name(%arg: type {attributes}) -> types {body}`."""
+        """Parse `private @name(%arg: type {attributes}, ...) -> types {body}`.
+
+        The visibility, the attributes of an argument and the results may be absent. `arg_attrs` has a dictionary for
+        each argument; it is absent if all are empty.
+        """
         visibility = parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name()
         arguments: list[Parser.Argument] = []
