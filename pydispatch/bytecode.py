@@ -42,7 +42,8 @@ def cached() -> Iterator[None]:
 
     The module `dataclasses` passes the text of generated methods to `exec`. The first block that begins replaces that
     name by `_exec`; the last one that ends restores it, and adds bytecode to the file that the file lacks. Blocks may
-    overlap, in one thread or in several.
+    overlap, in one thread or in several: `_users` counts those that run. `_in_file` is the bytecode in the file and
+    `_used` that which this process has executed, by the digests of the texts.
     """
     global _users
     with _lock:
@@ -96,7 +97,9 @@ def _read() -> dict[bytes, CodeType]:
 def _write() -> None:
     """Add the bytecode that this process has executed to the cache file, which is replaced atomically.
 
-    Errors of the file system are ignored. Nothing is written if Python's own bytecode is not (`dont_write_bytecode`).
+    A file with more than _MOST_TEXTS methods is replaced by one with those of this process alone, without those of
+    package versions that are no longer installed. Errors of the file system are ignored. Nothing is written if Python's
+    own bytecode is not (`dont_write_bytecode`).
     """
     everything = _in_file | _used
     _in_file.update(_used)

@@ -121,7 +121,8 @@ def _run(words: Sequence[str]) -> int:
     Args:
         words: Arguments after the name of the program, such as ["run", "f.pdx", "--input=3"].
     """
-    # Only the module of the named subcommand is imported. An unknown name is refused here, with a suggestion.
+    # Only the module of the named subcommand is imported. An unknown name is refused here, with a suggestion. Installed
+    # packages may register subcommands, too: each is a part of the kind "subcommand".
     command = words[0] if words and not words[0].startswith("-") else None
     parser = _parser(command)
     names = [part.name for part in extensions.parts("subcommand")] if command is not None else []

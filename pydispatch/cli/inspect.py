@@ -80,7 +80,11 @@ def _run_model(args: argparse.Namespace, model: dict[str, Any]) -> int:
 
 
 def _run_artifact(args: argparse.Namespace) -> int:
-    """Print an artifact, or the parts of it that the options select."""
+    """Print an artifact, or the parts of it that the options select; --verify also checks the checksums.
+
+    --program prints the instructions of the host program, --dispatches the operations of each dispatch and which
+    dispatches run tile by tile, --code the kernels that are text. --json prints a JSON object instead.
+    """
     artifact = Artifact.from_file(args.file)
     if args.verify:
         artifact.verify()
@@ -245,6 +249,8 @@ def table(heads: Row, rows: Sequence[Row], *, right_aligned: Sequence[int] = (),
 
 def _executable_lines(artifact: Artifact) -> list[str]:
     """Return the lines about the executables of an artifact, each with a table of its variants.
+
+    In the column "imports", a `?` marks an optional import. "this CPU takes" names the variant that would be loaded.
 
     Example:
           first

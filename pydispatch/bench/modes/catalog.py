@@ -36,8 +36,9 @@ class Mode:
 def modes() -> list[Mode]:
     """Return all modes in the order of the tables: ways to run one elementwise multiplication of f32 tensors.
 
-    The first nine run on the CPU and differ in where the code of the multiplication comes from. The next four are other
-    devices with generated code. The "direct" ones call a function without pydispatch, as baselines.
+    A Mode is a name with a function `make`, which returns the device and the function to call. The first nine run on
+    the CPU and differ in where the code of the multiplication comes from. The next four are other devices with
+    generated code. The "direct" ones call a function without pydispatch, as baselines.
 
     Calling `make` of a mode raises DeviceUnavailableError if its device or package is missing.
     """

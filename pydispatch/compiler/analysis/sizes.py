@@ -72,6 +72,8 @@ def size_of(value: SSAValue, axis: int) -> Term:
     - `arith.addf %a, %b : tensor<?xf32>`: `Dim(%a, 0)`, followed from the result to the operand
     - `tensor.empty(%n) : tensor<?xf32>`: the index value %n
     - `tensor.concat dim(0) %a, %b`: `Sum((Dim(%a, 0), Dim(%b, 0)))`
+
+    Within a `size_cache` block, terms are cached by (tensor, axis).
     """
     known: Known = getattr(_CACHE, "known", {})
     passed: list[tuple[SSAValue, int]] = []  # dimensions on the way, which all have the size that is found

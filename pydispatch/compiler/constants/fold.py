@@ -67,6 +67,7 @@ def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | No
     except Unknown:
         return None
     assert isinstance(value.type, TensorType)
+    # The elements in row-major order, as the attribute stores them: transpositions and splats of NumPy are views.
     array = np.ascontiguousarray(np.broadcast_to(known[value], shape_of(value)))
     return arith.ConstantOp(DenseIntOrFPElementsAttr(value.type, BytesAttr(array.tobytes())))
 

@@ -69,6 +69,7 @@ class KnownConstants:
             return
         if not op.name.startswith(EVALUABLE_PREFIXES) or not all(_is_speculatable(i) for i in nested):
             return
+        # The constants are those that the producers depend on. The cost per element is the highest one on the way.
         producers = [v.op for v in captured if isinstance(v, OpResult)]
         self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in producers))
         cost_alone = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP

@@ -390,7 +390,7 @@ def _rematerialized(value: OpResult, functions: DerivedFunctions) -> tuple[list[
 
     The operations of a derived constant are cloned instead of the constant itself, so that it need not be stored.
     """
-    if value.op.operands:
+    if value.op.operands:  # a view, such as a reshape: a constant has no operands
         (operand,) = value.op.operands
         assert isinstance(operand, OpResult)
         ops, source = _rematerialized(operand, functions)
@@ -404,5 +404,5 @@ def _rematerialized(value: OpResult, functions: DerivedFunctions) -> tuple[list[
         if len(last.operands) == 1:  # the function derives this constant alone
             copies = [op.clone(mapping) for op in inner]
             return copies, mapping[last.operands[0]]
-    copy = value.op.clone()
+    copy = value.op.clone()  # a constant of the program, or one of several that a function derives together
     return [copy], copy.results[0]

@@ -166,7 +166,10 @@ def _round(
 def _read_rounded(
     new: Operation, operand: int, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type
 ) -> None:
-    """Let a product read a rounded constant, and widen each element in its body (see `_round`).
+    """Let a product read a rounded constant, and widen each element in its body.
+
+    With bf16, the argument `%w: f32` of the body becomes `%narrow: bf16`, and its uses read
+    `arith.extf %narrow : bf16 to f32`.
 
     Args:
         new: The product, which is changed.

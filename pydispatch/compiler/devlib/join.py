@@ -26,6 +26,8 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    # The bitcode without attributes that name a machine is compiled for this one. RISC-V's code model "small" would need
+    # the data below 2 GiB; with "medium" it is addressed relative to the code.
     text = _portable_text(module)
     base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()  # RV64GC, which LLVM does not imply
     generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
@@ -33,6 +35,7 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
         cpu=generic[arch] if cpu == "generic" else cpu, features=",".join((*base, *features)), opt=3, reloc="pic",
         codemodel="medium" if arch == "riscv64" else "small",
     )  # fmt: skip
+    # `define ... @f(...) {` becomes `define ... @f(...) section ".text.f" {`.
     sections = _DEFINED.sub(r'\1 section ".text.\g<name>"\g<end>', text)
     return bytes(machine.emit_object(llvm.parse_assembly(sections)))
 

@@ -138,7 +138,20 @@ def _build_one(
     features: Sequence[str],
     opt: str,
 ) -> bytes:
-    """Return the plugin for one architecture. The parameters are those of `build_standalone`."""
+    """Return the plugin for one architecture.
+
+    Args:
+        sources: Files of C, objects (.o) and archives (.a).
+        arch: Architecture, such as "x86_64".
+        exports: Functions to generate a query function for; without them the sources define it.
+        name: Name of the plugin, in the generated query function.
+        description: Description of the plugin there.
+        include_dirs: Folders that the compiler searches for includes.
+        defines: Macros, `NAME=VALUE`.
+        cpu: CPU that code is generated for.
+        features: CPU features with signs, such as "+avx2".
+        opt: Optimization level of the compiler.
+    """
     if arch not in ARCHES:
         raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
     query = query_source(name, description, exports) if exports else b""
@@ -150,12 +163,14 @@ def _build_one(
             source, arch=arch, cpu=cpu, features=features, include_dirs=include_dirs, defines=defines, opt=opt
         )
 
+    # Compile the C sources, and check the objects.
     checked: list[objects.Checked] = []  # the symbols of each source
     files: list[bytes] = []  # objects and archives to link
     for source in sources:
         data = read(source) if source.suffix in (".o", ".a") else compile_one(source)
         checked.append(_check_object(source.name, data, arch))
         files.append(data)
+    # Generate the query function, or find it in the sources.
     defined = frozenset[str]().union(*(file.defined for file in checked))
     if exports:
         _check_exports(exports, defined)
@@ -166,6 +181,7 @@ def _build_one(
             note='end a source with PYD_PLUGIN("name", "description", PYD_PLUGIN_FN("symbol", function), ...) of '
             '"pydispatch/plugin.h", or name the functions with --export',
         )
+    # Link all files with the device library: mathematical functions and the few C functions that compilers call.
     _check_undefined(checked, defined)
     linked = toolchain.link_shared(files, arch=arch, exports=[QUERY], archives=devlib.objects(arch, cpu, features))
     objects.check_constructors(linked, checked)

@@ -234,7 +234,7 @@ def _append_comparisons(
         default: (block, arguments) to branch to in no case.
         like: Operation whose location the new ones have.
     """
-    if not cases:
+    if not cases:  # the loop below has no iteration
         append(block, cf.BranchOp(default[0], *default[1]), like)
     for index, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
         wanted = append_value(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
@@ -348,7 +348,8 @@ def _drop_unreachable(region: Region) -> None:
 
 def _merge(region: Region) -> None:
     """Merge each block whose only predecessor branches to it unconditionally into that predecessor."""
-    # Number of branches to each block. Merging leaves these numbers unchanged.
+    # Number of branches to each block. Merging leaves those of the other blocks unchanged: the terminator of the merged
+    # block moves, and the branch to that block is removed with it.
     jumps = Counter(s for block in region.blocks for s in successors(block))
     block = region.blocks.first
     while block is not None:

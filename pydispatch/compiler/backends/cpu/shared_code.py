@@ -105,7 +105,8 @@ def shared_module(instances: Sequence[Instance]) -> str:
     body = start + "".join(operand + text for operand, text in zip(operands, texts_after_holes, strict=True))
     shared = f'@{instances[0].symbol[:-1]}.shared"'  # the symbol ends with a quote
     parameters = ", ".join([template.parameters, *(f"i64 {argument}" for argument in arguments.values())])
-    # Without "noinline" LLVM would compile a copy of the code for each export.
+    # "#0" is the attribute group of the exports, which the text after the body defines. Without "noinline" LLVM would
+    # compile a copy of the code for each export.
     functions = [f"define internal i32 {shared}({parameters}) #0 noinline {{{body}"]
     # All parameters of an export are pointers; a call repeats them without their attributes.
     pointers = [f"ptr {name}" for name in re.findall(r"%\w+", template.parameters)]

@@ -63,7 +63,8 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     key = cache.digest("nvJitLink", _version(), options, [(kind, data) for _, kind, data in files])
     if (cached_code := cache.load(key)) is not None:
         return cached_code
-    # The input of _PROGRAM: a line of JSON with the size of each file, then their contents.
+    # nvJitLink runs in a process of its own, since it may end the process over an input. The input of the Python
+    # program _PROGRAM is a line of JSON with the size of each file, then their contents; its output is the cubin.
     header = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
     stdin = json.dumps(header).encode() + b"\n" + b"".join(data for _, _, data in files)
     task = f"linking {', '.join(file.name for file, _ in inputs)}"

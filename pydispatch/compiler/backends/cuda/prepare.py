@@ -79,7 +79,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
         module.close()
         return result
 
-    return _in_context(linked)
+    return _in_context(linked)  # called with llvmlite and a new LLVM context; errors of LLVM become CompileError
 
 
 def serial_functions(data: bytes) -> frozenset[str]:

@@ -65,11 +65,12 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for Vulkan without locating its errors; `dump` receives the modules."""
+    """Compile a variant for Vulkan; `dump` receives the modules. The caller adds missing locations to errors."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".spv", requires=(), alignment=ALIGNMENT, notes={"dynamic": True})
+    # Generate one module of the kernels, or read the user's modules, and check the entry point of each export.
     start = time.perf_counter()
     generated: GeneratedSpirv | None = None
     if variant.module is not None:
@@ -83,10 +84,11 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     entries = [_entry(export, modules, variant) for export in variant.exports]  # (index in modules, EntryPoint)
     for export, (module, entry) in zip(variant.exports, entries, strict=True):
         _check_export(export, modules[module], entry, generated)
+    # The facts that the runtime reads from the manifest. Only generated shaders have further buffers.
     spirv: dict[str, object] = {
         "modules": _offsets(modules),
         "entries": [[module, entry.name] for module, entry in entries],
-        "specialization": _specialization(variant, modules),
+        "specialization": _specialization(variant, modules),  # per word of the executable constants, its SpecIds
         # Per export: whether its constants are passed in a further, read-only buffer.
         "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
         # Per export: whether it has a further binding, into which shaders report failed checks.

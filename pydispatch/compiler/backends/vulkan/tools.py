@@ -71,6 +71,8 @@ def _compiled(file: ObjectFile, command: list[str]) -> bytes:
         if done.returncode or not output.is_file():
             said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
             raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
+        # The dependency file is a rule of make: "shader.spv: shader.comp a.h \" and further lines. Another process has
+        # read these files, so that they are recorded here, for the cache of artifacts.
         if depends.is_file():
             listed = depends.read_text(errors="replace").partition(":")[2].replace("\\\n", " ").split()
             files.record_accesses(entry for entry in listed if entry != str(source))

@@ -38,16 +38,16 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for WebGPU without locating its errors; `dump` receives the WGSL.
+    """Compile a variant for WebGPU; `dump` receives the WGSL. The caller adds missing locations to errors.
 
     In `Binary.notes`, "overrides" has the names of the executable constants, which are overridable constants of the
     WGSL. `Binary.imports` has the symbols to resolve at load, and the note "imports" their prototypes.
     """
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for WebGPU", note=f"known is: {FORMAT}")
-    if variant.module is None and not variant.objects:
+    if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return _declared_binary(variant)
-    if variant.module is None:
+    if variant.module is None:  # only kernels of the user
         return compile_objects(variant, dump)
     start = time.perf_counter()
     libraries = libraries_of(variant.objects)

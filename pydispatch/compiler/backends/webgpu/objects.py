@@ -41,6 +41,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
 
     Its objects are parsed, adapted to the binding points of the runtime, checked against the exports, and concatenated.
     """
+    # Parse the objects, adapt them, and check the entry point of each export.
     start = time.perf_counter()
     objects = [_user_module(file) for file in variant.objects]
     # For each export: (index in `objects`, name of the entry point).
@@ -52,6 +53,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     entries: list[WgslEntryPoint] = []
     for export, (index, name) in zip(variant.exports, entry_points, strict=True):
         entries.append(_checked_entry(export, objects[index].wgsl, name, variant.constants))
+    # Concatenate the modules. The notes say where each is, and which entry point each export has.
     modules, data = [], b""  # [offset, size] of each module in `data`
     for index, module in enumerate(objects):
         modules.append([len(data), len(module.data)])

@@ -93,6 +93,7 @@ def emit_module(
             notes.extend(lines)
         return FunctionEmitter(writer, platform, function, exported).run()
 
+    # Emission of a call adds the called helper to `writer.needed`.
     text = [emitted(_export(writer, name), exported=True) for name in exports]
     for name in writer.needed:  # grows during the loop: a helper that is emitted may call others
         text.append(emitted(writer.functions[name], exported=False))

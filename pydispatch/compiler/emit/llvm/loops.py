@@ -242,6 +242,7 @@ def loop_metadata(
         parts.append(emitter.once("not scalable", lambda: str(emitter.module.metadata(not_scalable))))
     if not parts:
         return None
+    # A distinct node whose first operand is the node itself, as LLVM identifies loops: !9 = distinct !{!9, !7, !8}.
     node = emitter.module.metadata()
     emitter.module.set_metadata(node, f"distinct !{{!{', !'.join((str(node), *parts))}}}")
     return node

@@ -166,6 +166,7 @@ def _loop(
         emitter.body.new_label("exchanged"),
         emitter.body.label,
     )
+    # The loop. Its phi `seen` is the word that was read last, by the first load or by the compare-exchange that failed.
     scope = emitter.platform.atomic_scope
     emitter.body.br(loop_label)
     emitter.body.start(loop_label)

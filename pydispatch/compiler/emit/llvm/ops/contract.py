@@ -382,6 +382,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         values: Names of the vectors.
     """
     lanes = piece.lanes
+    # LLVM's own reduction of one vector of integers, whose sum does not depend on the order.
     if len(values) == 1 and not is_float(piece.element):
         name = f"llvm.vector.reduce.add.v{lanes}i{bit_width(piece.element)}"
         return [emitter.intrinsic(name, scalar(piece.element), (piece.type, values[0]))]

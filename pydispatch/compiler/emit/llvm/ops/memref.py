@@ -76,7 +76,7 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min
     The address is known to be a multiple of `min_alignment` bytes. Elements of less than 8 bits are loaded as bytes.
     """
     element = memref.element
-    if packed(element):
+    if packed(element):  # it shares its byte with neighbours, and begins `shift` bits above the lowest one
         pointer, shift = _packed_address(emitter, memref, indices)
         if emitter.platform.concurrent and not memref.read_only and memref.root != "stack":
             # Other invocations may write their elements of the byte at the same time.
