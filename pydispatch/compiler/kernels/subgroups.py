@@ -142,9 +142,10 @@ class _Reduction:
     ) -> SSAValue:
         """Emit the combination of up to `count` elements of a row from `first` on, neighbours first, and return it.
 
-        A sum of 4 elements is (e0 + e1) + (e2 + e3); if the row ends after e2, it is (e0 + e1) + e2. A ballot combines
-        the bits of its elements: with `bits_per_element` of 8, element k has 8 bits, which become the bits 8 * k to
-        8 * k + 7 of the result.
+        A row is an array in workgroup memory: the values of all invocations, or partial results of them. A sum of 4
+        elements is (e0 + e1) + (e2 + e3); if the row ends after e2, it is (e0 + e1) + e2. A ballot combines the bits of
+        its elements: with `bits_per_element` of 8, element k has 8 bits, which become the bits 8 * k to 8 * k + 7 of
+        the result.
 
         Args:
             build: Receives the code.

@@ -83,6 +83,7 @@ def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
         return False
     if info_of(value.op).grouping is Grouping.FIXED:  # its results depend on the order: no sum or maximum
         return False
+    # It must be reduced along a loop, and nothing else may read the accumulator or the combined value.
     generic = structured(op)
     accumulator = generic.block.args[len(generic.inputs) + result]
     dims_of_result = dims_in(generic.output_maps[result])
@@ -113,7 +114,7 @@ def _widen_result(op: GenericOp, index: int) -> None:
 def _widen_accumulator(body: Block, index: int, argument_index: int) -> None:
     """Replace an accumulator of a reduction's body by an f32 one, and the operation that updates it by one on f32.
 
-    A product that is added is also computed in f32, see `_extended_value`. The body
+    A product that is added is also computed in f32, from factors that are extended to f32. The body
 
         ^bb0(%x: f16, %w: f16, %accumulator: f16):
           %product = arith.mulf %x, %w : f16

@@ -85,7 +85,8 @@ class Rewrites:
             module: The program, which is changed in place.
 
         Raises:
-            CompileError: See `apply_one`; or a pattern has no match, although `require_match` is set.
+            CompileError: A spec is invalid; the rewritten program does not verify; or a pattern has no match, although
+                `require_match` is set.
         """
         hints = module.attributes.pop(KERNEL_HINTS, None)  # from the frontend: kernel -> why no operation uses it
         if isinstance(hints, DictionaryAttr):
@@ -94,6 +95,7 @@ class Rewrites:
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
             apply_one(rewrite, module, self.report, self.targets(), self.decide)
+        # This phase had rewrites, and none has any in a later phase: the report is complete.
         order = tuple(dict.fromkeys(PHASES.values()))  # the phases of the pipeline as they follow each other
         are_all_applied = all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites)
         if due and are_all_applied and not self.quiet:
@@ -133,7 +135,7 @@ def apply_one(
         module: The program, which is changed in place.
         report: Receives what matched, and what nearly did.
         targets: Names of the formats that the program is compiled for; Python patterns choose kernels for these.
-        decide: See `Rewrites.decide`.
+        decide: Selects the matches of Python patterns to replace; None for all.
 
     Raises:
         CompileError: The spec is invalid, or the rewritten program does not verify; located in the spec or the program.
@@ -186,6 +188,8 @@ def rewrites_of(
     """
     rewrites = Rewrites(require_match=require_match)
     folders: list[str] = []
+    # Specs attach to the phase that a dict states. Others run before the input is converted if they name operations of
+    # an input dialect, else in preprocessing.
     for kind, spec in (("transform", transform_spec), ("pdl", pdl_spec)):
         for stated, source in _attached(spec):
             module, paths = load(source, f"{kind}_spec")

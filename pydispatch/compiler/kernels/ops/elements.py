@@ -366,6 +366,9 @@ class Elements:
 
         For `loops/analysis.py`, which inspects a trial emission, the element is recorded in `computed_elements`, and
         in `reduced_elements` if the operation emitted a reduction.
+
+        Raises:
+            CompileError: The value is an argument of the dispatch function that no buffer stores.
         """
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
@@ -376,6 +379,7 @@ class Elements:
         outer_source, build.source = build.source, value.op  # the code gets the location of the operation
         element = self.rules.element(self, build, value, indices)
         build.source = outer_source
+        # Reductions of the operation itself, not those of the operands that its rule has computed.
         has_emitted_reduction = any(op is value.op for op, _ in self.emitted_reductions[reduction_count:])
         if has_emitted_reduction:
             self.reduced_elements.append(emitted)

@@ -39,7 +39,12 @@ def cannot_lower(generic: Structured) -> str:
 
 
 def _problem(generic: Structured) -> str:
-    """Return why a generic cannot be lowered to loops; "" if it can. `cannot_lower` caches the result."""
+    """Return why a generic cannot be lowered to loops; "" if it can. `cannot_lower` caches the result.
+
+    Each dimension of a result must be one loop, except for dimensions of size 1, whose index may be 0: (d0, d1, d2) ->
+    (d1, d0) is such a map, (d0, d1) -> (d0 + d1) is not. Maps must have no symbols. The results of a reduction must
+    depend on the same loops.
+    """
     for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {index}, {map}, is no projected permutation"
@@ -51,6 +56,7 @@ def _problem(generic: Structured) -> str:
             return f"the map of result {index}, {map}, has index 0 alone for a {dimension}"
     if any(m.num_symbols for m in generic.maps):
         return "its maps have symbols"
+    # The loops that each result depends on.
     sets = [dims_in(m) for m in generic.output_maps]
     first = sets[0] if sets else set()
     reduces = any(i not in first for i, kind in enumerate(generic.iterators) if kind != "parallel")
@@ -136,7 +142,7 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """Emit the body at one point of the iteration space, and return the values that it yields.
+    """Emit the body at one point of the iteration space, and return the values that it yields, one for each result.
 
     Args:
         elements: Tensors of the kernel.
@@ -145,6 +151,7 @@ def body_at(
         point: Index of each loop.
         carried: For a step of a reduction, the accumulator of each result; None to read the output operands at `point`.
     """
+    # The value of each argument that the body reads: an accumulator, or an element of an operand.
     mapping: dict[SSAValue, SSAValue] = {}
     for index, argument in enumerate(generic.block.args):
         if not argument.uses:
@@ -244,15 +251,18 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
 
         %sum = scf.for %k = 0 to 100 iter_args(%s = out[%i]) { yield %s + x[%i, %k] }
 
-    The loops run in order; long sums are computed in blocks, see `sums.py`. If the two innermost loops are merged, one
-    counter runs over both. A companion (`LoopCompanion`) is a second reduction, which the same loops compute: its
-    carried values follow those of this one.
+    The loops run in order. Long sums of floats are computed in blocks of up to 4096 elements, whose sums are then added
+    up, for a smaller rounding error. If the two innermost loops are merged, one counter runs over both. A companion
+    (`LoopCompanion`) is a second reduction, which the same loops compute: its carried values follow those of this one.
 
     Args:
         elements: Tensors of the kernel.
         build: Receives the loops.
         generic: The reduction.
         point: Index of each loop of the generic; None for reduced ones.
+
+    Raises:
+        CompileError: A loop that no result has is parallel, and has several iterations.
     """
     # `distribute`, which kernels for GPUs set, may emit the reduction instead of the loops below.
     elements.emitted_reductions.append((generic.op, build))

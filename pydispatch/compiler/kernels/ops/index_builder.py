@@ -73,7 +73,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         """Return lhs / rhs, rounded down, of indices that are not negative.
 
         No division is emitted if `linear` built lhs as high * size + low and one of `size` and `rhs` divides the other.
-        For high * 8 + low, the quotient by 8 is high, by 16 it is high / 2, and by 4 it is high * 2 + low / 4.
+        For high * 8 + low, the quotient by 8 is high, by 16 it is high / 2, and by 4 it is high * 2 + low / 4. Nor is
+        one emitted for integers, for a divisor of 1, and if lhs is known to be below rhs: the quotient is 0 then.
 
         A divisor that is 0 at run time gives an unspecified number and no trap.
         """
@@ -99,7 +100,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
 
         No division by `rhs` is emitted if `linear` built lhs as high * size + low and one of `size` and `rhs` divides
         the other. For high * 8 + low, the remainder by 8 is low, by 16 it is (high % 2) * 8 + low, and by 4 it is
-        low % 4.
+        low % 4. Nor is one emitted for integers, for a divisor of 1, and if lhs is known to be below rhs: the remainder
+        is lhs then.
 
         A divisor that is 0 at run time gives an unspecified number and no trap.
         """

@@ -29,8 +29,9 @@ class KnownIndices:
     def __init__(self, parent: KnownIndices | None, is_branch: bool = False) -> None:
         """Share the tables of `parent`; without one, for the outermost builder, begin with empty tables.
 
-        `is_branch` is whether the code of this builder runs under a condition: its tables then extend those of
-        `parent`, which do not receive what this builder records.
+        The tables have known properties of index values, by which divisions and comparisons fold. `is_branch` is
+        whether the code of this builder runs under a condition: its tables then extend those of `parent`, which do not
+        receive what this builder records.
         """
 
         def table(inherited: MutableMapping[_Key, _Value] | None) -> MutableMapping[_Key, _Value]:

@@ -44,9 +44,10 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
 
 
 def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Emit the maximum or minimum of all values, and return it; the operation `name` is one of KINDS.
+    """Emit the maximum or minimum of all values, and return it.
 
-    The result is NaN if a value is NaN. The maximum of -0 and +0 is +0, their minimum -0.
+    The result is NaN if a value is NaN. The maximum of -0 and +0 is +0, their minimum -0. One comparison and selection
+    is emitted for each value, and NaN and zeros are handled once at the end.
 
     Args:
         build: Receives the code.

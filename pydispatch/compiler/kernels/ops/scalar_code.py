@@ -18,8 +18,9 @@ from pydispatch.ir.structured import Structured
 def loops_read(generic: Structured, value: SSAValue) -> set[int] | None:
     """Return the loops that a scalar in the body of a generic depends on, by their positions among all loops.
 
-    Inputs count with the loops of their maps. Return None if the loops are not known: if the scalar is computed by an
-    operation with regions, or from an output, whose value depends on earlier steps.
+    An input counts with the loops of its map: for a[d0] * b[d2] the result is {0, 2}. Return None if the loops are not
+    known: if the scalar is computed by an operation with regions, or from an output, whose value depends on earlier
+    steps.
     """
     loops: set[int] = set()
     pending, seen = [value], set[SSAValue]()
@@ -37,7 +38,7 @@ def loops_read(generic: Structured, value: SSAValue) -> set[int] | None:
         elif isinstance(scalar, OpResult) and scalar.op.parent_block() is generic.block:
             if scalar.op.regions:
                 return None
-            if scalar.op.name == "linalg.index":
+            if scalar.op.name == "linalg.index":  # the index of a loop
                 loops.add(index_loop(scalar.op))
             pending += [v for v in scalar.op.operands if not isinstance(v.type, TensorType)]
     return loops
@@ -70,6 +71,7 @@ def scalar_at(
         """
         if scalar in mapping or isinstance(scalar.type, TensorType):
             return
+        # An argument of the body, an operation of the body, or a scalar of the dispatch function.
         if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:
             operand, map_ = generic.operands[scalar.index], generic.maps[scalar.index]
             is_tensor = isinstance(operand.type, TensorType)

@@ -80,12 +80,14 @@ class LoopLevel:
 def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     """Return the loop levels of a sum over dimensions of `sizes`, outermost first.
 
-    An accumulator is a loop-carried sum. A loop that has more iterations than one accumulator may take becomes two:
-    over blocks, and within a block. Only the outermost loop is cut more than once, into blocks of blocks. Dynamic sizes
-    count as too long for an accumulator.
+    An accumulator is a loop-carried sum, which takes at most `MAX_STEPS` (4096) additions of elements, or `MAX_BLOCKS`
+    (256) of other accumulators, since its rounding error grows with them. A loop that has more iterations than one
+    accumulator may take becomes two: over blocks, and within a block. Only the outermost loop is cut more than once,
+    into blocks of blocks. Dynamic sizes count as too long for an accumulator.
 
     Example:
-        The levels as (loop, step, fresh), for these sizes:
+        The levels as (loop, step, fresh), where `fresh` is whether each iteration starts an accumulator, for these
+        sizes:
 
         - [1000000]: (0, 4096, True), (0, 1, False). Each block of 4096 elements has an accumulator of its own.
         - [1000, 7]: (0, 585, True), (0, 1, False), (1, 1, False). 7 steps are too few for an accumulator: it also takes
@@ -140,7 +142,8 @@ def nest(
         build: Builder of the block that the outermost loop is added to.
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: For each carried value, whether it is a float sum, see `with_fresh_accumulators`.
+        sums: For each carried value, whether it is a float sum: only these have accumulators for blocks. May be shorter
+            than `carried`, whose further values are no sums.
         carried: The initial carried values.
         body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
             values; returns the next carried values.
@@ -194,7 +197,16 @@ class _SumNest:
     def _iteration(
         self, depth: int, indices: dict[int, Index], ranges: Ranges, build: Builder, index: Index, carried: Carried
     ) -> Carried:
-        """Emit one iteration of `levels[depth]`, at `index` of its dimension; parameters are those of `loops`."""
+        """Emit one iteration of `levels[depth]`, at `index` of its dimension, and return the carried values after it.
+
+        Args:
+            depth: Position in `levels`.
+            indices: Dimension -> index, for each dimension that an enclosing loop visits index by index.
+            ranges: The range of each dimension: all of it or, inside a loop over its blocks, the current block.
+            build: Builder of the body of the loop.
+            index: Index of the iteration: of the dimension, or the first one of a block.
+            carried: The carried values before the iteration.
+        """
         level = self.levels[depth]
         dim, size = level.loop, self.sizes[level.loop]
         if level.step == 1:  # every index of the dimension, or of the current block

@@ -74,7 +74,7 @@ def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dim
         return False
     # Each of the other indices is the counter of a loop, and no two have the same loop (as [%j, %j], a diagonal).
     inner = indices[len(row) :]
-    counted = [i for i in inner if isinstance(i, SSAValue)]
+    counted = [i for i in inner if isinstance(i, SSAValue)]  # others are constants, for dimensions of size 1
     return len(set(counted)) == len(counted) and all(
         builder.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
     )

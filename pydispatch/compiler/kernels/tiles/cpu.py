@@ -108,8 +108,8 @@ def _copy_part(build: Builder, part: TileView, tile: SSAValue) -> None:
 def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit the copy of a part that is completely inside its view into `tile`.
 
-    Transposed parts of the same type are copied in square blocks, each by a `pyd.transpose`, if rows of the view are
-    contiguous.
+    A view is the memref that a program reads tiles from, a part the rows and columns of it for one tile. Transposed
+    parts of the same type are copied in square blocks, each by a `pyd.transpose`, if rows of the view are contiguous.
     """
     rows, columns = shape_of(tile)
     is_strided = part.layout.strides[1] != 1
@@ -171,12 +171,17 @@ def _for_each_element(
 def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
     """Lower a `pyd.matmul` (C += A·B) to register blocks.
 
+    A factor is a tile, which a `pyd.read_tile` has filled from a part of a view, or that part itself if the read was
+    left out. At an edge, the part may reach beyond the view, where a tile has zeros.
+
     Args:
         build: Receives the code.
         op: The product.
         level: The CPU, which decides the sizes of blocks.
-        reads: The reads of A and B to do in place, as `reads_for_products` returns them.
+        reads: The reads of A and B that were left out, so that the product reads the views; None for a factor whose
+            tile is filled.
     """
+    # The parts of views, and the end of their steps of K that are inside; None for a tile, or if all are.
     all_steps = shape_of(op.a)[1]
     parts = [None if source is None else part_of(source) for source in reads]
     ends = [_end_of_steps(build, part, index, all_steps) for index, part in enumerate(parts)]
@@ -233,12 +238,14 @@ def _in_place_or_copied(
         needs_all_steps: Whether all steps of K must be inside the view, too. Otherwise `multiply` ends the steps at the
             view's end.
     """
+    # A copy, since a register block cannot read the elements where they are.
     memory = _factor_memory(op, tile, index)
     is_b_transposed = part.transposed and index == 1
     is_strided = part.layout.strides[1] != 1
     if element_of(part.value) != element_of(memory) or is_b_transposed or is_strided:
         _copy_part(build, part, memory)  # converts elements, and pads only where the part is not completely inside
         return TileView(op, memory)
+    # The part itself if it is inside of the view.
     shape = shape_of(tile)
     exists = part.is_inside(build, index, shape[index])  # the rows of A, the columns of B
     if needs_all_steps:
@@ -266,6 +273,7 @@ def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     while not isinstance(function, FuncOp):
         assert function is not None
         function = function.parent_op()
+    # The buffer of an earlier product, or a new one.
     shape = shape_of(tile)
     entry = function.body.block
     wanted = MemRefType(type_, list(shape), NoneAttr(), IntegerAttr(WORKGROUP, 64))

@@ -69,6 +69,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
             pairs = [(x, y) for x in factors_a for y in factors_b]
             return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 
+        # The loop over K, and the stores of its final sums.
         for total, (row, column) in zip(builder.loop(0, steps, initial, step), positions, strict=True):
             put(builder, total, op.c, row, column)
 

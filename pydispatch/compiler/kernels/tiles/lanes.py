@@ -26,8 +26,9 @@ FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
 def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
     """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations; return whether it could be.
 
-    Tensor cores need f16 or bf16 and a recent enough GPU; fused multiply-adds need equal types of A and C. Tiles must
-    be allocations, with rows that are multiples of 16 bytes.
+    Products of f16 or bf16 need tensor cores, which a recent enough GPU has, and steps in multiples of 16. Other types
+    are multiplied by fused multiply-adds, and need equal types of A and C. Tiles must be allocations, with rows that
+    are multiples of 16 bytes, and C must divide into blocks.
 
     Args:
         build: Receives the code; nothing is emitted if False is returned.
@@ -53,6 +54,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     allocations = [_allocation(tile) for tile in (op.a, op.b, op.c)]
     if groups is None or None in allocations:
         return False
+    # The product can be lowered: the tiles must be aligned for loads of `ACCESS_BYTES`.
     for allocation in allocations:
         assert allocation is not None
         allocation.properties["alignment"] = IntegerAttr(max(ACCESS_BYTES, _alignment(allocation)), i64)
@@ -122,10 +124,12 @@ class _ProductEmitter:
 
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
         """Choose the layout of the lanes' sums, which depends on `form`, and allocate the sums at the beginning of the
-        function. See the class for the arguments.
+        function.
 
-        For a C of 64 x 64, 128 invocations and groups of (2, 2), blocks have 32 x 32 elements. Each of the 32
-        invocations (lanes) of a block has the sums of 32 of them in private memory; `self.layout` states of which.
+        `form` is "tensor" for tensor cores or "fma" for fused multiply-adds, and `groups` has the rows and columns of
+        the grid of blocks, each of which 32 invocations (lanes) compute. For a C of 64 x 64, 128 invocations and groups
+        of (2, 2), blocks have 32 x 32 elements. Each of the 32 invocations (lanes) of a block has the sums of 32 of
+        them in private memory; `self.layout` states of which.
         """
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
         self.op, self.form, self.invocations = op, form, invocations
@@ -158,6 +162,7 @@ class _ProductEmitter:
             self._emit_per_invocation(build, self._multiply)
             self._emit_per_invocation(build, self._store_sums)
             return
+        # The product is emitted in the loop, where `op` is.
         around = loop.parent
         assert around is not None
         self._emit_per_invocation(build, self._multiply)

@@ -24,6 +24,10 @@ INVOCATIONS = 64
 def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
     """Rewrite the operations on tiles of every function of a module for a target, in place.
 
+    A tile is a matrix in workgroup memory. `pyd.read_tile` fills it from a part of a view, a memref, and `pyd.matmul`
+    adds the product of two tiles to a third one, C. Stages are iterations whose tiles are copied ahead, if the user
+    requests them for a loop. A block is part of C.
+
     | target | `pyd.read_tile` | `pyd.matmul` |
     |---|---|---|
     | CPU with `pyd.contract` | a copy into the tile; none if the product reads the view itself | register blocks |

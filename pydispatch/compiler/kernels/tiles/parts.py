@@ -124,7 +124,8 @@ class TileView:
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: TileView) -> TileView:
         """Emit a branch that selects this matrix if `condition` holds, else its copy, and return the selected matrix.
 
-        The branch is an `scf.if` with a memref as its result. For a matrix of 16 x 32 elements of f32:
+        The matrix is a part of a view, a memref, from which a tile would be read. The branch is an `scf.if` with a
+        memref as its result. For a matrix of 16 x 32 elements of f32:
 
             %chosen = scf.if %condition -> memref<16x32xf32, strided<[?, 1], offset: ?>> {
               yield a view of this matrix

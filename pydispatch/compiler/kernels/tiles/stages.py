@@ -126,7 +126,8 @@ def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
 def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
     """Insert, at the first read of an iteration, copies for the iteration stages - 1 later, and the wait for its own.
 
-    Uses of a tile then read the memory of the iteration, one of the `stages` slots of its read.
+    The copies of all reads of one iteration are a group, for which an invocation can wait. Uses of a tile then read the
+    memory of the iteration, one of the `stages` slots of its read.
 
     With three stages, iteration 5 uses slot 5 mod 3 = 2. It begins to copy the tile of iteration 7 into slot
     7 mod 3 = 1, which iteration 4 was the last to use. It waits for all groups of copies but the last two, which are
@@ -268,7 +269,14 @@ def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: I
     """Emit the start of the copies of the tile that `read` reads in one iteration into its slot of `read.tiles`.
 
     One parallel loop has an iteration for each run, the elements that one copy moves. A tile of 16 x 32 elements with
-    runs of 4 has 128 runs, which the invocations share. The other parameters are those of `_begin_copies`.
+    runs of 4 has 128 runs, which the invocations share.
+
+    Args:
+        build: Receives the code.
+        loop: The loop.
+        read: The read.
+        variable: Value of the loop's variable in the iteration. If it is beyond the loop's end, nothing is copied.
+        slot: Index of the iteration's tile in `read.tiles`, which has one for each stage.
     """
     op, run, (rows, columns) = read.op, read.run, shape_of(read.op.tile)
     # Row and column of the tile in the view, as the loop computes them in that iteration.

@@ -54,13 +54,17 @@ class Inserter:
     def cast(
         self, value: SSAValue, wanted: Attribute, error_of: Callable[[str], Exception], converts_sizes: bool
     ) -> SSAValue:
-        """Return the value, with a `tensor.cast` inserted if its type is not `wanted`.
+        """Return the value, or the result of a `tensor.cast` of it that is inserted if its type is not `wanted`.
 
         Args:
             value: The value.
             wanted: The type; it may differ from the value's in sizes that one of the two does not state.
             error_of: Builds the exception to raise if the types are incompatible, from the reason.
-            converts_sizes: Whether types may differ in sizes; otherwise they must be equal.
+            converts_sizes: Whether types may differ in sizes, such as tensor<4xf32> and tensor<?xf32>; otherwise they
+                must be equal.
+
+        Raises:
+            Exception: The result of `error_of`, if the types are incompatible.
         """
         if value.type == wanted:
             return value
@@ -143,6 +147,7 @@ def call_in_place(
     Raises:
         CompileError: The signature does not fit the values, or a use precedes the call.
     """
+    # The signature must have as many parameters and results as there are values.
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
     parameter_types = type.inputs.data

@@ -81,7 +81,7 @@ def import_symbol(
             return known[name]
         if not force:
             raise _taken(name, at)
-        erase_op(known[name], safe_erase=False)
+        erase_op(known[name], safe_erase=False)  # unsafe: references by name stay, and then mean the copy
     # The copy, and those of the symbols that it references.
     copy = clone(source[name])
     _insert_first(program, copy)
@@ -90,6 +90,7 @@ def import_symbol(
         if other not in source or other == name:
             continue
         own = table_of(program).get(other)
+        # The program's own symbol stands for the copy if it is one, if `if_undefined`, or if it is equal.
         if own is None:
             import_symbol(other, source, program, imported, at, if_undefined)
         elif own is not imported.get((program, other)) and not if_undefined and not are_equal(own, source[other]):

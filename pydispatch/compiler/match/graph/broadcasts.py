@@ -56,6 +56,8 @@ def map_of_unit_axes(op: Operation) -> AffineMap | None:
         if len(long_axes) > 1:
             return None
         kept.append((long_axes or axes)[0])
+    # An expansion reads each axis of its narrow operand at an axis of the result; a collapse the axes that it removes
+    # at index 0.
     if is_expansion:
         exprs = [AffineExpr.dimension(axis) for axis in kept]
     else:

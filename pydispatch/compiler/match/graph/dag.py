@@ -55,10 +55,11 @@ class DagPattern:
     def _inputs_and_path(self) -> tuple[set[SSAValue], list[ValueNumber | None]]:
         """Return the inputs that the root depends on, and the pattern's `path`.
 
-        The path has the keys of the nodes from the root's first result on in pre-order, each before those of its
-        operands, and at most `_PATH_KEYS` of them. The key of an input, and of a node of which only the operation's
-        name is compared, is None: any node matches it. For `addf(mulf(%x, 2.0), exp(%y))` the path is
-        [key of addf, key of mulf, None, key of 2.0, key of exp, None].
+        A pattern is a graph of operations from a root to inputs; a node is one of its operations. Patterns that an
+        operation may match are looked up by their paths. The path has the keys of the nodes from the root's first
+        result on in pre-order, each before those of its operands, and at most `_PATH_KEYS` of them. The key of an
+        input, and of a node of which only the operation's name is compared, is None: any node matches it. For
+        `addf(mulf(%x, 2.0), exp(%y))` the path is [key of addf, key of mulf, None, key of 2.0, key of exp, None].
         """
         used: set[SSAValue] = set()
         path: list[ValueNumber | None] = []
@@ -66,6 +67,7 @@ class DagPattern:
         pending: list[SSAValue | Node] = [self.nodes[0]] if self.nodes else []
         while pending:
             child = pending.pop()
+            # An input, or an operation of which only the name is compared.
             if self.leaf(child) is not None or self.name_only(child) is not None:
                 if not isinstance(child, Node):
                     used.add(source_of(child))
@@ -123,7 +125,8 @@ class DagPattern:
         """Compare the pattern with `root` and its producers; return the match or the deepest mismatch.
 
         Operands of commutative operations may match in several orders. The first way that matches is taken: the search
-        stops there, and keeps the values that it has bound to the pattern's inputs.
+        stops there, and keeps the values that it has bound to the pattern's inputs. The deepest mismatch is the one
+        before which the most operations had matched.
 
         Args:
             root: Operation of the program that the pattern's root is compared with.
@@ -212,7 +215,10 @@ class _Search:
     def compare(
         self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
     ) -> Iterator[None]:
-        """Yield for each way in which a node of the pattern matches one of the program, with the inputs bound.
+        """Yield None for each way in which a node of the pattern matches one of the program, with the inputs bound.
+
+        While the generator is suspended, `bound` has the value of each input for this way. A failure is recorded if it
+        is the deepest so far.
 
         Args:
             mine: The node of the pattern, or a value of it.
@@ -271,7 +277,8 @@ class _Search:
         Args:
             mine: The node of the pattern.
             theirs: The node of the program.
-            where: See `compare`.
+            where: Position of the node in the pattern, for messages, such as "operand 1 of linalg.matmul"; "" for the
+                root.
             op: Operation of the program that a mismatch names.
         """
         # The functions: the keys, and the maps of operands that are broadcast or transposed.
@@ -310,9 +317,10 @@ class _Search:
         return reads_equal_elements(mine.reads, AffineMap.identity(len(sizes)), sizes)
 
     def compare_children(self, mine: Node, theirs: Node) -> Iterator[None]:
-        """Yield for each way in which the operands of two nodes match, in both orders for a commutative operation.
+        """Yield None for each way in which the operands of two nodes match, in both orders for a commutative operation.
 
-        The bindings of an order that fails are undone.
+        The bindings of an order that fails are undone. A further way is sought only if the caller has failed because an
+        input was bound to another value (`conflicts`): it would fail for any other reason in every way.
         """
         if len(mine.children) != len(theirs.children):
             want, got = len(mine.children), len(theirs.children)
@@ -373,7 +381,8 @@ class _Search:
         Args:
             leaf: Position of the input among those of the pattern.
             theirs: The operand that the program has in place of the input.
-            where, user: See `compare`.
+            where: Position of the input in the pattern, for messages, such as "operand 1 of linalg.matmul".
+            user: The operation of the program that reads `theirs`; None for the root.
         """
         wanted = self.pattern.inputs[leaf]
         name = f"%{wanted.name_hint or leaf}"

@@ -175,9 +175,9 @@ class ScalarBody:
         return text if len(text) <= _MESSAGE_CHARACTERS else text[: _MESSAGE_CHARACTERS - 3] + "..."
 
     def key(self, value: SSAValue) -> ValueNumber:
-        """Return the value number of a value.
+        """Return the value number of a value: equal for values that the block computes by equal expressions.
 
-        Those of its operands are assigned first, without recursion, because bodies may be long chains.
+        Numbers of its operands are assigned first, without recursion, because bodies may be long chains.
         """
         pending = [value]
         while pending:
@@ -187,7 +187,7 @@ class ScalarBody:
                 continue
             operands = self._operands(top)
             missing = [v for v in operands if v not in self._numbers]
-            if missing:
+            if missing:  # they are numbered first, and then `top` is visited again
                 pending += missing
                 continue
             pending.pop()

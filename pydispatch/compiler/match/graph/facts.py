@@ -58,6 +58,7 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
     """
     if not isinstance(wanted, TensorType):
         return None if actual == wanted else f"expected {wanted}, got {actual}"
+    # A tensor: element types and ranks must be equal, and each size must fit.
     plain = TensorType(wanted.element_type, wanted.get_shape())  # without the encoding, for messages
     if not isinstance(actual, TensorType):
         return f"expected {plain}, got {actual}"
@@ -68,6 +69,7 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
         and all(map(_fits_size, actual.get_shape(), wanted.get_shape(), must_divide))
     ):
         return None
+    # The reason, with multiples as (16*n).
     if any(must_divide):
         shape = "x".join(
             "?" if s == DYNAMIC else f"({s}*n)" if d else str(s)
