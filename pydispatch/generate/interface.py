@@ -126,7 +126,7 @@ def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
                 f"{list(value.shape or ())}; the arguments are {_signature()}"
             )
         shapes[argument] = shape
-    rows = {shape[0] for shape in shapes.values()}
+    rows = {shape[0] for shape in shapes.values()}  # axis 0 of every argument counts the sequences
     if len(rows) != 1:
         listed = list(shapes.values())
         raise InvalidArgumentError(f"@{name}: expected an equal number of rows in all arguments, got {listed}")

@@ -31,7 +31,7 @@ def from_jax(
         params: Pytree of arrays, the function's first argument, which `args` then lacks. The arrays become weights,
             named by their path ("dense.kernel"). With None all arguments are in `args`.
         kernels: Kernels of the user by the name of the `ffi_call` that each of them computes.
-        weights: "embed" to store the weights in the artifact; otherwise they are passed when it is loaded.
+        weights: "embed" to store the weights in the artifact, "external" to pass them when it is loaded.
         options: Targets and other options of `pydispatch.compile`.
 
     Raises:
@@ -53,7 +53,7 @@ def jax_source(
         params: Pytree of arrays, the function's first argument, which `args` then lacks. The arrays become weights,
             named by their path ("dense.kernel"). With None all arguments are in `args`.
         kernels: Kernels of the user by the name of the `ffi_call` that each of them computes.
-        weights: "embed" to store the weights in the artifact; otherwise they are passed when it is loaded.
+        weights: "embed" to store the weights in the artifact, "external" to pass them when it is loaded.
 
     Raises:
         CompileError: The function cannot be compiled. Errors of JAX's tracing are raised unchanged.

@@ -182,9 +182,11 @@ class Predictor:
         return {name: batch[column] for name, column in wanted.items()}
 
     def _arguments(self, batch: Batch) -> list[np.ndarray]:
-        """Return the arrays of a batch in the order of the function's arguments. Raise InvalidArgumentError for wrong
-        ones.
+        """Return the arrays of a batch in the order of the function's arguments.
+
+        Raise InvalidArgumentError if one is missing, has another element type, or has not a row per row of the batch.
         """
+        # Arrays of the batch by the name of the argument: from the user's function, or the columns that `inputs` names.
         arguments = self._stacking.arguments
         columns: Any = self._inputs or {argument.name: argument.name for argument in arguments}
         named = columns(batch) if callable(columns) else self._columns("inputs", columns, batch)
@@ -194,7 +196,7 @@ class Predictor:
                 f"@{self._function_name}: inputs: there is none for '{missing[0]}'; it takes "
                 f"{', '.join(argument.name for argument in arguments)}, and `inputs` gives {', '.join(named) or 'none'}"
             )
-        stacked = [_stacked(named[argument.name]) for argument in arguments]
+        stacked = [_stacked(named[argument.name]) for argument in arguments]  # an array of arrays becomes one array
         rows = len(next(iter(batch.values())))
         for argument, value in zip(arguments, stacked, strict=True):
             # An argument without a tail, the sizes after the batch dimension, is a number: it has no rows to stack.

@@ -45,8 +45,8 @@ def from_torch(
         model: `torch.nn.Module`, which is exported with example arguments, or `torch.export.ExportedProgram`.
         args: Tuple of the example arguments of a module, also of a single one.
         keywords: Example arguments of a module by name.
-        dynamic_shapes: As for `torch.export.export`.
-        options: As for `pydispatch.compile`.
+        dynamic_shapes: Axes of the arguments with dynamic sizes, in the form that `torch.export.export` takes.
+        options: Targets and other options of `pydispatch.compile`.
 
     Raises:
         CompileError: The model cannot be compiled. Errors of PyTorch's export are raised unchanged.
@@ -114,6 +114,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     from torch._decomp import core_aten_decompositions
     from torch._dynamo.backends.common import aot_autograd
 
+    # Split the options into the device, the user's kernels, and those of `compile`.
     settings = dict(options or {})
     runs_on = device(settings.pop("device", "cpu"))
     kernels = settings.pop("kernels", None)  # the user's kernels, for reading the graph and for compiling it

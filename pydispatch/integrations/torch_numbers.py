@@ -55,7 +55,8 @@ class Rank0:
     def _traced(self, torch: Any, value: Any) -> Any:
         """Return a Python number as a tensor of rank 0 while PyTorch traces, where it may be symbolic.
 
-        Raise InvalidArgumentError for a number of another kind or out of range. NumPy scalars are arrays to the tracer.
+        An array, which a NumPy scalar is to the tracer, is converted to such a tensor too; any other object is returned
+        unchanged. Raise InvalidArgumentError for a number of another kind or out of range.
         """
         if isinstance(value, bool):
             kind = NumberKind.BOOLEAN

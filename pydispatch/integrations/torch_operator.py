@@ -218,6 +218,7 @@ class TorchFunction:
         Only shapes and types of `args` are read, so they may be tensors without data, and sizes may be symbols of
         PyTorch. A size that depends on data becomes a new symbol.
         """
+        # Check the arguments, and collect what the sizes of results may depend on.
         torch, function = self._torch, self._function
         arguments = []  # shape of each tensor; value of each number, whose `dims` is None
         for i, (value, (_, kind, dims), arg) in enumerate(zip(function.inputs, function.arguments, args, strict=True)):
@@ -227,6 +228,7 @@ class TorchFunction:
                     f"{arg.dim()} axes"
                 )
             arguments.append(arg if dims is None else arg.shape)
+        # Sizes that must be equal are checked by PyTorch, which records the condition if they are symbols.
         shapes = result_shapes(function, self._target, arguments, lambda holds, text: torch._check(holds, lambda: text))
         tensors = [arg for arg, (_, _, dims) in zip(args, function.arguments, strict=True) if dims is not None]
         return [
@@ -260,7 +262,7 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     except (RuntimeError, ValueError) as cause:
         raise InvalidArgumentError(f"PyTorch refuses the operator {name}: {cause}") from cause
     torch.library.register_fake(name, lambda *args: _fake_results(name, args), lib=defined)
-    if not has_state:
+    if not has_state:  # with state the order of the calls matters, and the elements of a batch have none
         torch.library.register_vmap(name, lambda info, dims, *args: _vmap(torch, name, info, dims, args), lib=defined)
     if has_state:  # keeps each call, in program order
         effects = importlib.import_module("torch._higher_order_ops.effects")
@@ -312,12 +314,16 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
         torch: The module torch.
         name: "library::operator".
         info: `info.batch_size` is the number of elements of the batch.
-        dims: As in `TorchFunction.over_batch`.
+        dims: For each argument its axis that counts the elements of the batch; None if all elements share the argument.
         args: The arguments.
+
+    Returns:
+        The results, one tensor or a tuple; and in the same form the axis of each that counts the batch's elements.
     """
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
+    # One call for all elements, if the function has such an operator; it takes the batch along axis 0.
     over_batch = function.over_batch(dims, args)
     if over_batch is not None:
         results = over_batch(
@@ -326,6 +332,7 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
         return results, (0,) * len(results) if isinstance(results, (tuple, list)) else 0
     if info.batch_size == 0:
         return _results_of_no_elements(function, dims, args)
+    # A call for each element, whose results are stacked along a new axis 0.
     results = [
         function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
         for i in range(info.batch_size)

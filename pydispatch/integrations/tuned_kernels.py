@@ -40,7 +40,8 @@ class TunedKernel(Kernel):
         Args:
             function: The function that a kernel is created from.
             workgroup: Invocations of a workgroup along each axis, for configurations that do not set it.
-            grid: As for `pydispatch.kernel`.
+            grid: Numbers of workgroups, or a function of the kernel's parameters that returns them; None to cover the
+                first view that the kernel writes.
             configs: The configurations, at least one.
             key: Names of sizes and of arguments that are numbers; their values decide which configuration is used.
         """

@@ -26,8 +26,10 @@ def parse(text: str, filename: str = "<text>") -> ModuleOp:
         The module.
 
     Raises:
-        CompileError: With file, line and column, and a remedy if there is one.
+        CompileError: The text is malformed or an operation is invalid; with file, line and column, and a remedy if
+            there is one.
     """
+    # Imported here, as importing this package must not load the parser.
     from pydispatch.ir.core.parser import ProgramParser
     from pydispatch.ir.core.verifier import verify as check
 

@@ -85,9 +85,9 @@ class OnnxTracer:
         graph, inputs, constants = self.source.graph, self.options.inputs, self.options.constants
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
-        opsets = self._opsets(self.source.opset_import)
+        opsets = self._opsets(self.source.opset_import)  # version of the operators of each domain
         declarations.check_names(self.builder, graph, [*inputs, *constants])
-        # Inputs with elements of their own, from the file or the caller, are no arguments of the program.
+        # Declare the arguments. Inputs with elements of their own, from the file or the caller, are none.
         initial = {tensor.name for tensor in graph.initializer} | set(constants)
         arguments = [
             declarations.declare_input(self.builder, info, inputs.get(info.name))
@@ -101,6 +101,7 @@ class OnnxTracer:
         for info in graph.input:
             if info.name in constants:
                 values[info.name] = declarations.constant_input(self.builder, info, constants[info.name])
+        # Emit the nodes, and return the outputs in the types and shapes that the graph declares.
         results = self.graph(graph, values, outer=None, opsets=opsets)
         outputs: dict[str, Tensor] = {}
         for info, result in zip(graph.output, results, strict=True):

@@ -129,7 +129,7 @@ class StablehloTracer(trace.MlirTracer):
         """
         if len(arguments) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")
-        values = dict(zip(block.args, arguments, strict=True))
+        values = dict(zip(block.args, arguments, strict=True))  # of the block, so far
         for op in block.ops:
             with self.b.at(op):
                 operands = [values[v] if v in values else self._captured(v) for v in op.operands]
@@ -143,7 +143,7 @@ class StablehloTracer(trace.MlirTracer):
                     results = [scalars.const(constant.numbers.reshape(-1)[0].item(), constant.dtype)]
                 elif op.name in self._scalar_table:
                     results = [self._scalar_table[op.name](scalars, op, *operands)]
-                elif op.name in _SAME_ELEMENT:
+                elif op.name in _SAME_ELEMENT:  # reshapes: of a single element, nothing changes
                     results = operands[:1]
                 else:
                     raise self.b.fail(f"'{op.name}' is not supported on single elements, as in this region")

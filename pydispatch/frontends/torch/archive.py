@@ -153,19 +153,22 @@ def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
 def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArray:
     """Return the elements that sizes, strides and an offset (in elements) select from the bytes of a storage.
 
-    Raise ProgramFault if they exceed the storage; the message begins with the path of `where`, the weight's JSON.
+    Raise ProgramFault if they exceed the storage, are not static numbers, or repeat its elements so often that a copy
+    needs too much memory; the message begins with the path of `where`, the weight's JSON.
     """
     import numpy as np
 
+    # Check the layout. Symbolic sizes, which weights cannot have, are left out of the lists.
     sizes, strides = ([n for n in listed if isinstance(n, int)] for listed in (meta.sizes, meta.strides))
     offset = meta.offset
     if len(sizes) < len(meta.sizes) or len(strides) < len(meta.strides) or not isinstance(offset, int):
         raise where.fault("the sizes, strides and offset of a weight must be numbers")
     if meta.dtype.bits < 8 and not meta.dtype.is_bool:
         raise where.fault(f"weights of {meta.dtype} are not supported")
+    # Check that all elements are in the storage.
     item = meta.dtype.numpy.itemsize
     count, stored = math.prod(sizes), len(storage) // item
-    if count == 0:
+    if count == 0:  # no element to check, but the sizes may be too large for NumPy
         return StoredArray(meta.dtype, np.zeros(_checked_empty_sizes(sizes, where), meta.dtype.numpy))
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if last >= stored:

@@ -94,6 +94,7 @@ def bind(
         bound = signature.bind(tracer if first.annotation == "Tracer" else tracer.b, *positional, **relevant)
     except TypeError as error:
         raise ArgumentError(f"its arguments do not fit: {error}") from None
+    # Check each argument against the annotation of its parameter, such as "Tensor" or "int | None".
     for name, value in list(bound.arguments.items())[1:]:  # without the builder or tracer
         parameter = signature.parameters[name]
         annotation = str(parameter.annotation)

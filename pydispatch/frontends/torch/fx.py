@@ -80,6 +80,8 @@ class _GraphReader:
         inputs: list[Argument] = []
         outputs: Argument = ()
         nodes: list[ExportedNode] = []
+        # `_node` records the getitem nodes that select its results in `selections`, before the loop reaches them. The
+        # conversion of arguments records the tensors of the module in `constants`.
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
                 self._describe(node.name, node.meta.get("val"))

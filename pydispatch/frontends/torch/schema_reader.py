@@ -94,6 +94,7 @@ def _node(value: JsonValue, index: int) -> ExportedNode:
     index: position of the node in the graph, which names the node if neither the file nor a result does.
     """
     target = value.get("target").text()
+    # The arguments. `parameters` are the names of the positional ones. Errors get the name of the called operator.
     try:
         positional: list[Argument] = []
         parameters: list[str] = []
@@ -112,6 +113,7 @@ def _node(value: JsonValue, index: int) -> ExportedNode:
         results = tuple(read_argument(o) for o in value.get("outputs").elements())
     except ProgramFault as fault:
         raise ProgramFault(f"{fault} (a call of {target:.120})") from None
+    # The name of the node, and its module and source line, which are in the metadata.
     metadata = value.get("metadata")
     own_name = value.maybe("name")
     return ExportedNode(

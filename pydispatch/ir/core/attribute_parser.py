@@ -157,6 +157,7 @@ class ProgramAttributeParser(FastParser):
             CompileError: The text does not define the alias.
             ParseError: The value contains the alias itself, as in `#a = [#b]` and `#b = [#a]`.
         """
+        # Find the definition. The offsets of all definitions are collected at the first such use.
         resume_at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, resume_at)  # the use, the token before the current one
         if self._alias_positions is None:
@@ -168,6 +169,7 @@ class ProgramAttributeParser(FastParser):
             raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
         if alias in self._open_aliases:
             self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
+        # Parse it there, and return. `_open_aliases` has the aliases whose definitions are being parsed.
         self._open_aliases.append(alias)
         self._resume_from(self._alias_positions[alias])
         value = self.parse_attribute()
@@ -196,7 +198,8 @@ class ProgramAttributeParser(FastParser):
         """Parse an attribute or type of a dialect; an unknown one becomes an attribute that stores its text.
 
         MLIR has two forms: the pretty one, `#dialect.name<...>`, and the opaque one, `#dialect<name ...>`. The stored
-        text of `#foo.bar<[1, 2]>` is `[1, 2]`. It has all digits of long literals, since it is printed as it is.
+        text of `#foo.bar<[1, 2]>` is `[1, 2]`. The digits of long hexadecimal literals, which the parsed text lacks
+        (`"0x"`), are restored in it, since it is printed as it is.
 
         Args:
             attr_name: `dialect.name`; may be a former name.

@@ -215,7 +215,10 @@ def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
 def print_dense(
     printer: Printer, constant: DenseIntOrFPElementsAttr[Any], elide_bytes: int | None = None
 ) -> None:  # fmt: skip
-    """Print a constant, or a placeholder if it has more than `elide_bytes` bytes.
+    """Print a constant, or the placeholder `dense_resource<__elided__>` if it has more than `elide_bytes` bytes.
+
+    Equal elements are printed as one, `dense<1.0>`; more than `_LONGEST_LIST` others as their bytes, `dense<"0x...">`;
+    fewer as a list, `dense<[1, 2]>`. None prints all constants.
 
     xDSL's printer is not used: it treats 0.0 and -0.0 as equal, and compares the elements of a splat one by one.
     """

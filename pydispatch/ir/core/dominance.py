@@ -45,7 +45,11 @@ def reverse_postorder(region: Region) -> list[Block]:
 
 
 def _immediate_dominators(region: Region) -> dict[Block, Block]:
-    """Return the immediate dominator of each reachable block; the entry block is its own."""
+    """Return the immediate dominator of each reachable block, by the iterative algorithm of Cooper, Harvey and Kennedy.
+
+    A block dominates another if every path from the entry to the other passes it. The immediate dominator is the
+    nearest one; the entry block is its own.
+    """
     entry = region.blocks[0]
     order = list(_postorder(entry))
     postorder = {block: index for index, block in enumerate(order)}

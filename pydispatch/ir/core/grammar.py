@@ -88,7 +88,11 @@ class AttrDict(AttrDictDirective):
                 state.properties[name] = value
 
     def _parse_entries(self, parser: Parser) -> dict[str, Attribute]:
-        """Parse the optional dictionary `{...}`, and return its entries by name."""
+        """Parse the optional dictionary `{...}`, and return its entries by name.
+
+        `short_forms` has the properties that are enumerations, whose values may be written as keywords. MLIR's own
+        syntax is that of a dictionary without them.
+        """
         if not self.short_forms:
             return parser.parse_optional_attr_dict()
         entries: dict[str, Attribute] = {}

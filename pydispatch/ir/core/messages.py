@@ -22,6 +22,9 @@ _KNOWN = ("index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
 def explain(message: str, token: str) -> tuple[str, str | None]:
     """Translate an error message of xDSL's parser into a message and a note with the remedy, or None.
 
+    For "operand expected" at the token `x`, the message names `x`, and the note says that values begin with %. Other
+    messages are returned without their capital letter.
+
     `token` is the text of the token at which the error was raised; "" at the end of the program.
     """
     message = message.strip()

@@ -124,7 +124,7 @@ class ProgramParser(ProgramAttributeParser):
         """
         results = op.results
         if len(names) == 1 and names[0][1] == 1 and len(results) == 1:  # the usual case
-            self._register_ssa_definition(names[0][0].text[1:], results, names[0][0])
+            self._register_ssa_definition(names[0][0].text[1:], results, names[0][0])  # without the `%`
             return
         wanted = sum(size for _, size in names)
         if wanted != len(results):

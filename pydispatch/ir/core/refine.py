@@ -134,6 +134,7 @@ def refine(
         check: Further verification. With it, or with new constraints or properties, `verify_` of the xDSL class is
             not called; the constraints and the traits are verified.
     """
+    # The definition of the operation with the new constraints and properties.
     known = op.get_irdl_definition()
     wider = operands if isinstance(operands, Mapping) else dict.fromkeys((n for n, _ in known.operands), operands)
     definition = replace(
@@ -149,6 +150,7 @@ def refine(
         },
         custom_directives={directive.__name__: directive for directive in directives},
     )
+    # The syntax: functions of the caller, or those of an assembly format.
     parse, print = syntax or (None, None)
     if assembly_format is not None:
         format = AssemblyFormat(assembly_format, definition)

@@ -153,9 +153,15 @@ def parse_tied_results(
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
     """Parse one result or a list in parentheses: `T{%d}`, `%operand{%d}` or `%operand as T{%d}`.
 
-    `names` and `types` are the operands to which results may be tied, and their types; `%operand` without `as T` has
-    the operand's type. Sizes `{%d}` are part of the syntax if `with_dims`. Returns `result_types`, `result_dims` and
-    `tied` of `ShapedSignature`.
+    `names` and `types` are the operands to which results may be tied, that is stored in their memory, and the types of
+    these operands; `%operand` without `as T` has the operand's type. Sizes `{%d}` are part of the syntax if
+    `with_dims`.
+
+    For the operands %a and %b, `(tensor<?xf32>{%n}, %b as i32)` gives [tensor<?xf32>, i32], [%n] and [-1, 1].
+
+    Returns:
+        The types of the results; the sizes of their dynamic dimensions, all in one list; for each result the index of
+        the operand that it is tied to, or -1.
     """
     result_types: list[Attribute] = []
     result_dims: list[UnresolvedOperand] = []
@@ -353,6 +359,8 @@ def print_shaped_signature(
 ) -> None:
     """Print the types of `arguments` and results in the syntax that `parse_shaped_signature` parses.
 
+    For example, print `(tensor<?xf32>{%n}, i32) -> (%a{%n}, i64)` for the arguments %a and %s and `tied` [0, -1].
+
     `argument_dims` and `result_dims` are flattened sizes, empty if they are not part of the syntax. `tied` has for each
     result the index of the argument whose memory it reuses, or -1; it is None if no result is tied.
     """
@@ -371,9 +379,9 @@ def print_shaped_signature(
 
 
 def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:
-    """Print `(%a: T) -> (R) {...}` for a region whose entry arguments are named before it.
+    """Print `(%a: T) -> (R) {...}`: the arguments of a region's entry block, types, and the region without a label.
 
-    `results` are the types R; None omits `-> (R)`.
+    `results` are the types R; None omits `-> (R)`. A single type is printed without parentheses.
     """
     block = region.blocks.first
     assert block is not None

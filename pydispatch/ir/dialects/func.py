@@ -22,12 +22,14 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
 
     A declaration has no body, and its arguments need no names.
     """
+    # The declaration. `_IN_SYNTAX` are the properties that it states, which `attributes {...}` may not repeat.
     visibility = parser.parse_optional_visibility_keyword()
     name = parser.parse_symbol_name().data
     start = parser.pos
     arguments = _parse_arguments(parser)
     results, res_attrs = _parse_results(parser)
     extra = parser.parse_optional_attr_dict_with_keyword(_IN_SYNTAX)
+    # The body, whose entry block has the arguments; an empty region for a declaration.
     arg_attrs = arguments.attrs
     body = Region()
     if parser._current_token.text == "{":
@@ -59,7 +61,11 @@ class _Arguments(NamedTuple):
 
 
 def _parse_arguments(parser: Parser) -> _Arguments:
-    """Parse `(%name: type {attributes} loc(...), ...)`, or `(type {attributes}, ...)` in a declaration."""
+    """Parse `(%name: type {attributes} loc(...), ...)`, or `(type {attributes}, ...)` in a declaration.
+
+    Return the arguments with names (none in a declaration), the types of all, and their attributes: empty dictionaries
+    for those without any.
+    """
     arguments = _Arguments([], [], [])
 
     def parse_argument() -> None:
@@ -113,7 +119,9 @@ def _none_if_all_empty(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr]
 
 
 def _print(op: func.FuncOp, printer: Printer) -> None:
-    """Print a function in the syntax that _parse() parses."""
+    """Print `visibility @name(%a: T {...}, ...) -> (T {...}, ...) attributes {...} {...}`; without a body for a
+    declaration, whose arguments have no names.
+    """
     syntax.print_visibility(printer, op.sym_visibility)
     printer.print_string(" ")
     printer.print_symbol_name(op.sym_name.data)
@@ -135,6 +143,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
         printer.print_attribute(outputs[i])
         syntax.print_attributes(printer, res_attrs[i].data, keyword=False)
 
+    # The arguments and the results.
     with printer.in_parens():
         printer.print_list(range(len(inputs)), print_argument)
     if outputs:
@@ -145,6 +154,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
         else:
             with printer.in_parens():
                 printer.print_list(range(len(outputs)), print_result)
+    # Attributes that the syntax above does not state, and the body.
     syntax.print_attributes(printer, {k: v for k, v in op.attributes.items() if k not in _IN_SYNTAX})
     if block is not None:
         printer.print_string(" ")

@@ -82,6 +82,7 @@ class UniformType(Data[Quantization], TypeAttribute):
         axis 0 and 2 indices along axis 1.
         """
         with parser.in_angle_brackets():
+            # The stored integers, such as `i8` or `i8<-127:127>`, and the type of the numbers that they stand for.
             storage = _parse_storage(parser)
             parser.parse_punctuation(":")
             expressed = parser.parse_type()

@@ -42,7 +42,7 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     grid of GridSample.
     """
     b, sizes, corners = call.b, call.sizes(size, "size")[2:], call.flag("align_corners")
-    rank = len(sizes)
+    rank = len(sizes)  # number of spatial axes
     if theta.shape[1:] != (rank, rank + 1) or any(n == 0 for n in sizes):
         raise call.fail(
             f"its matrices are {theta}, its image has the sizes {sizes}; expected [n, {rank}, {rank + 1}], no size 0"

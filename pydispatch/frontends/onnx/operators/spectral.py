@@ -184,6 +184,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
         hertz = (position.unary("exp") - 1.0) * 700.0
         return ((size.to(F64) + 1.0) * hertz / rate.to(F64)).unary("floor").to(I64)
 
+    # The count + 2 edges of all filters, then the weight of each frequency (row) in each filter (column).
     scalars = (shapes.reshape(b, t, []) for t in (lowest, highest, bins, length, rate))
     edges = formula(b, edge, shapes.iota(b, [count + 2], axis=0, dtype=I64), *scalars)
     row = shapes.iota(b, [frequencies, 1], axis=0, dtype=I64)

@@ -72,11 +72,13 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         op: The `stablehlo.while`.
         operands: Initial values of the loop variables.
     """
+    # The condition: the index of the counter among the loop variables, and the bound that it is compared with.
     cond, body = op.regions
     condition = _condition(cond)
     if condition is None:
         return None
     counter, bound_value = condition
+    # The variables that advance by a constant, with their starts and steps, and the number of iterations.
     starts = {
         n: numbers[0]
         for n, x in enumerate(operands)
@@ -183,7 +185,7 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
             to their source; empty for the body itself.
         depth: Number of calls that enclose `value`, limited because functions may call each other in a circle.
     """
-    value = _source(value, frame)
+    value = _source(value, frame)  # without copies
     if not isinstance(value, OpResult) or depth > _MAX_CALL_DEPTH:
         return None
     op = value.owner
@@ -194,6 +196,7 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
             return None
         passed: dict[SSAValue, SSAValue] = {a: _source(v, frame) for a, v in zip(inner.args, op.operands, strict=True)}
         return _added(tracer, inner.last_op.operands[value.index], argument, passed, depth + 1)
+    # A sum of the argument and a constant.
     if op.name != "stablehlo.add":
         return None
     sides = [_source(operand, frame) for operand in op.operands]

@@ -82,9 +82,10 @@ def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tens
     features: the scale, the mean and variance of the batch, and the gradient of the result of the normalization.
     """
     scale, mean, variance, result_gradient = features
-    batch = _FeatureAxis(tracer, op, x)
+    batch = _FeatureAxis(tracer, op, x)  # `spread` broadcasts a vector of features to x; `others` are its other axes
     b = tracer.b
 
+    # u, and from it the gradients of the scale and of the offset, which are vectors of features.
     centred = ew.binary(b, "sub", x, batch.spread(mean))
     deviation = formula(b, lambda v: (v + batch.epsilon).unary("sqrt"), variance)
     unit = ew.binary(b, "div", centred, batch.spread(deviation))
@@ -99,7 +100,7 @@ def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tens
         deviation. sums: the gradients of the scale and of the offset, and the number of elements that share them.
         """
         by_scale, by_offset, n = sums
-        return gain / d / n * (g * n - by_offset - u * by_scale)
+        return gain / d / n * (g * n - by_offset - u * by_scale)  # the formula above, times n / n
 
     spread = map(batch.spread, (scale, deviation, of_scale, of_offset))
     return formula(b, gradient_of_element, result_gradient, unit, *spread, count), of_scale, of_offset

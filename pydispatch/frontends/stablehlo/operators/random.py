@@ -37,12 +37,14 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     low, high: the range, without `high`; or mean and standard deviation. sizes: vector of the sizes of the result, read
     only if its type has dynamic sizes.
     """
+    # The shape, which must be static.
     shape: Sequence[Size | None] = shape_of(op.results[0].type)
     if None in shape:
         shape = sizes.known_integers() or shape
     static = [n for n in shape if isinstance(n, int)]
     if len(static) < len(shape):
         raise tracer.b.fail("the shape of random numbers must be known")
+    # Random bits, then numbers of the distribution from them.
     dtype = tracer.dtype(op)
     distribution: Any = op.properties["rng_distribution"]
     key, counter = random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)
@@ -52,7 +54,7 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     _new_state, drawn = random.bits(tracer.b, "threefry", state, static, U64 if dtype.bits == 64 else U32)
     if not dtype.is_float:
         return random.integers(tracer.b, drawn, low, high)
-    unit = random.uniform(tracer.b, drawn, F64 if dtype == F64 else F32)
+    unit = random.uniform(tracer.b, drawn, F64 if dtype == F64 else F32)  # in [0, 1)
     if distribution.data == "NORMAL":
 
         def normal(s: Any, z: Any, mean: Any, deviation: Any) -> Any:

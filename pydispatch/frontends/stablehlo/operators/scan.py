@@ -78,6 +78,7 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
     slice, and no value from outside is used. All inputs and outputs of the scan must have one shape as well, which a
     single kernel loops over.
     """
+    # The operations of the region. Its shapes must be static, and `shape` is that of a slice.
     shape = list(shape_of(block.args[0].type))
     terminator = block.last_op
     if None in shape or terminator is None:
@@ -92,6 +93,7 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
                 return False
         elif inner is not terminator and inner.name not in SCALAR_FUNCTIONS:
             return False
+    # The values that they use, and the inputs and outputs of the scan.
     inside = {*block.args, *(result for inner in block.ops for result in inner.results)}
     outputs = [list(shape_of(v.type)) for v in op.outputs]
     inputs = [list(shape_of(v.type)) for v in op.inputs]

@@ -38,7 +38,7 @@ def grouped_mm(
     Raises:
         CompileError: The operands have other ranks, `offs` is missing, or it is passed for a batched product.
     """
-    dtype = wide(self.dtype)
+    dtype = wide(self.dtype)  # in which the product is computed: at least f32
     ranks = self.rank, mat2.rank
     if not {*ranks} <= {2, 3} or (offs is None) != (ranks == (3, 3)):
         wanted = "[groups, m, k] and [groups, k, n]" if offs is None else "matrices, of which one may have a group axis"

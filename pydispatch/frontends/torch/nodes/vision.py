@@ -23,6 +23,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise builder.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
     count = dets.shape[0]
+    # The boxes in order of decreasing score.
     order = ordering.sort_with_indices(builder, scores, axis=0, descending=True)[1]
     ordered = gathers.take(builder, ew.convert(builder, dets, normalization.wide(dets.dtype)), order, axis=0)
     x0, y0, x1, y1 = (  # each [1, count]: `best_boxes` takes sets of boxes, of which there is one
@@ -34,6 +35,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     real = ordered.dtype.numpy.type
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
+    # Which of them remain, and the indices of these. The lambda states which pairs overlap too much.
     all_are_candidates = shapes.full(builder, value=True, shape=(1, count), dtype=BOOL)
     is_kept = regions.best_boxes(
         builder, [y0, x0, y1, x1], all_are_candidates,
@@ -71,8 +73,10 @@ def roi_align(
             f"roi_align with the sampling_ratio {sampling_ratio}: the number of samples depends on the boxes",
             "give the number of samples along each axis of a cell: roi_align(..., sampling_ratio=2)",
         )
+    # Split the rows into the indices of the images and the corners of the boxes.
     x, boxes = (ew.convert(builder, v, normalization.wide(v.dtype)) for v in (input, rois))
     images = ew.convert(builder, slicing.slice_axis(builder, boxes, axis=1, start=0, limit=1), I64)
+    # For each spatial axis the two taps of all samples: the neighbours of each sample's position, and their weights.
     taps = regions.box_taps(
         builder,
         x,

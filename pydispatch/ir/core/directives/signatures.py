@@ -76,7 +76,8 @@ class PlainSignature(CustomDirective):
         argument_dims: Sequence[SSAValue],
         result_dims: Sequence[SSAValue],
     ) -> None:
-        """Print the signature.
+        """Print the signature, such as `(tensor<?xf32>{%n}) -> %a as tensor<?xi32>{%n}` for a result that is tied to
+        the operand %a: it is stored in the operand's memory.
 
         Args:
             printer: The printer.

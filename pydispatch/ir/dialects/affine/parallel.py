@@ -106,6 +106,7 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     operation stores the lower bounds as the map (d0, d1) -> (0, d0, d1) with the groups [1, 2], which are the numbers
     of results for each loop. Its operands are %a, %b, %n and %m.
     """
+    # The loop variables, and for each of them a lower bound, an upper bound and a step.
     start = parser.pos
     names = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False), " in loop variables"
@@ -120,6 +121,7 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     if not len(names) == lower.count == upper.count == len(steps):
         counts = f"{lower.count} start(s), {upper.count} end(s), {len(steps)} step(s)"
         parser.raise_error(f"{len(names)} loop variable(s) have {counts}", start, parser.pos)
+    # The reductions and the body, whose arguments are the loop variables.
     reductions, types = _parse_reductions(parser)
     region = _parse_body(parser, [name.resolve(IndexType()) for name in names], has_results=bool(types))
     properties: dict[str, Attribute] = {

@@ -60,6 +60,7 @@ class ScanOp(IRDLOperation):
         the final carried values, one for each init. `(%x) inits (%c) dimension=0 {...} : (tensor<4x3xi32>,
         tensor<3xi32>) -> (tensor<4x3xi1>, tensor<3xi32>)` has one output and one carried value.
         """
+        # Operands, properties, attributes and body.
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("inits")
         inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -72,6 +73,7 @@ class ScanOp(IRDLOperation):
         properties |= {name: value for name, value in dictionary.items() if name in known}
         attributes = {name: value for name, value in dictionary.items() if name not in known}
         body = parser.parse_region()
+        # The types, which say how many of the results are outputs.
         start = parser.pos
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(inputs) + len(inits))

@@ -76,7 +76,9 @@ class KeyedRegion(CustomDirective):
     body: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `(%device: !hal.device) -> (types) as ("keys") attributes {...} {body}`."""
+        """Parse `(%device: !hal.device) -> (types) as ("keys") attributes {...} {body}`: a region that the host runs,
+        whose results have the keys as names. Raise a parse error unless there is a key for each type.
+        """
         start = parser.pos
         arguments = syntax.parse_signature_args(parser)
         parser.parse_punctuation("->", " after the arguments of a constant block")

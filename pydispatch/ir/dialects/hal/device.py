@@ -90,6 +90,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
         targets: Attribute = ArrayAttr([])
         with parser.in_angle_brackets():
             device_id = parser.parse_str_literal(" for the device id")
+            # A dictionary is the configuration, a list the targets; their kinds tell them apart.
             while parser.parse_optional_punctuation(",") is not None:
                 start = parser.pos
                 parsed = parser.parse_attribute()

@@ -89,7 +89,7 @@ class Clauses(CustomDirective):
 
         Other text after the clauses is left to the next directive.
         """
-        clauses = self._clauses()
+        clauses = self._clauses()  # word → the directive that parses the value
         seen = set()
         while True:
             has_comma = parser.parse_optional_punctuation(",") is not None

@@ -118,7 +118,9 @@ class PipelineLayoutAttr(ParametrizedAttribute):
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         """Parse `<constants = n, bindings = [...], flags = ...>` in any order; all of them may be omitted.
 
-        Older releases write `push_constants` and `sets`.
+        `constants` is the number of push constants, `bindings` the buffers, each with its type and flags. Older
+        releases write `push_constants` and, for the bindings of each descriptor set, `sets`. A key that is stated twice
+        has the last value.
         """
         constants = 0
         bindings: list[PipelineBindingAttr] = []

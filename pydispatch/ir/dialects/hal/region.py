@@ -44,6 +44,7 @@ def check_region(
         return
     if len(region.blocks) > 1:
         raise VerifyException(f"the {what} region has {len(region.blocks)} blocks, expected one; arith.select chooses")
+    # The arguments: an optional device, then index values.
     block = region.block
     types = list(block.arg_types)
     if has_device_argument and types and isinstance(types[0], DeviceType):
@@ -53,6 +54,7 @@ def check_region(
     for i, type in enumerate(types):
         if not isinstance(type, IndexType):
             raise VerifyException(f"argument {i} of the {what} region is {type}, expected index")
+    # The results.
     last = block.last_op
     if last is None or not last.name.endswith("return"):
         raise VerifyException(f"the {what} region has no return")

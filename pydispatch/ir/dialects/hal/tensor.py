@@ -210,7 +210,9 @@ class ExternObjects(CustomDirective):
     objects: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `{target ordinal(n) = [objects], ...}`, the object files of each target."""
+        """Parse `{target ordinal(n) = [objects], ...}`, the object files of each target, into three properties: the
+        lists of the targets, of the ordinals (which export of the object files is dispatched) and of the objects.
+        """
         rows: list[tuple[Attribute, Attribute, Attribute]] = []
 
         def parse_entry() -> None:

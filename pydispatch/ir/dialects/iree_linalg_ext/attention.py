@@ -138,10 +138,14 @@ class Attention(OnTensorsOp):
         return maps
 
     def loops(self) -> Loops:
-        """Return the loops by their role: rows, columns, features and values, with an example at `Loops`.
+        """Return the loops by their role: rows, columns, features and values.
 
-        The operands whose maps use a loop determine its role. Raise VerifyException if a loop has no role, if there are
-        no columns, or if the key lacks a column.
+        The operands whose maps use a loop determine its role. Rows are loops of the output and of the query or key;
+        columns, one iteration per key, are loops of the value and not of the output; features, over which scores are
+        summed, are loops of query and key only; values are the other loops of the output. For a query (d0, d1), a key
+        (d2, d1), a value (d2, d3) and an output (d0, d3), they are (0,), (2,), (1,) and (3,).
+
+        Raise VerifyException if a loop has no role, if there are no columns, or if the key lacks a column.
         """
         maps = self.maps()
         query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))  # outputs follow the inputs

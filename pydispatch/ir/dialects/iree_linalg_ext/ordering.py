@@ -88,6 +88,7 @@ class Topk(AlongOp):
         The outputs have the shape of the values, except that k, their size along `dimension`, may be smaller: [2, 3]
         for values [2, 10], dimension 1 and k = 3.
         """
+        # The inputs: values, and optionally their indices.
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), *self.OUTPUT_COUNTS)
         values, best = self.inputs[0], self.outputs[0]
@@ -95,6 +96,7 @@ class Topk(AlongOp):
         if len(self.inputs) == 2:
             check_shape("the tensor of indices", self.inputs[1], shape_of(values))
             check_integers("the tensor of indices", self.inputs[1])
+        # The shape of the outputs, with `count` elements along the dimension.
         rank = len(shape_of(values))
         count = shape_of(best)[self.along] if len(shape_of(best)) == rank else DYNAMIC  # check_shape refuses the rank
         size = shape_of(values)[self.along]

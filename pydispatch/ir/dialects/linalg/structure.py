@@ -72,6 +72,7 @@ def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: S
             results.append(expression)
         return AffineMap(len(dims), 0, tuple(results))
 
+    # A loop is parallel if it indexes the output, else a reduction.
     maps = tuple(map_of(subscript) for subscript in (*definition.inputs, definition.output))
     return Structure(maps, parallel=tuple(d in definition.output for d in dims))
 
@@ -101,6 +102,7 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
     """
     if len(maps) != len(types):
         raise VerifyException(f"{len(types)} operand(s) need as many indexing maps, got {len(maps)}")
+    # A dimension that is indexed by a loop alone, d0, states the size of the loop. All of these must agree.
     sizes: dict[int, tuple[int, str]] = {}  # loop → its static size, and the name of the operand that states it
     seen: set[int] = set()  # loops that index a dimension of an operand by themselves
     for type, map, name in zip(types, maps, names, strict=True):
@@ -118,6 +120,7 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
     missing = set(range(count)) - seen
     if missing:
         raise VerifyException(f"no operand gives the size of iteration d{min(missing)}")
+    # Other indices, such as d0 * 2 + d1, must be in range for these sizes.
     _check_windows(types, maps, {d: size for d, (size, _) in sizes.items()}, names)
 
 

@@ -142,6 +142,7 @@ def _convolution(name: str) -> Meaning:
     if "m" in kernel:  # m results per channel
         output.append("m")
     zero_points: tuple[tuple[str, ...], ...] = ((), ()) if has_zero_points else ()
+    # The body: multiply-accumulate, with the zero points subtracted first for "mac_q".
     return Meaning((image, weights, *zero_points), tuple(output), "mac_q" if has_zero_points else "mac")
 
 

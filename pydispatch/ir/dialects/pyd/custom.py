@@ -45,8 +45,9 @@ class CustomOp(IRDLOperation):
         return [n.data for n in self.shapes.data[index]]
 
     def verify_(self) -> None:
-        """Check that operands and results have names and shapes, which agree with their types, and that results are
-        tensors.
+        """Check that each operand has a name, each operand and result a shape that agrees with its type, and another
+        name (that in the model) if `other_names` is stated, and that results are tensors. Raise VerifyException
+        otherwise.
         """
         values = [*self.arguments, *self.results_]
         if len(self.operand_names) != len(self.arguments):

@@ -133,9 +133,9 @@ class MmaOp(IRDLOperation):
     def verify_(self) -> None:
         """Check element types and sizes for the form of the instruction, `fma` or `tensor`.
 
-        M, N and K of A [M, K] and B [K, N] must be multiples of the sizes that `_block` returns for the form. The
-        memref of C has M * N / 32 elements, its slots: the sums that one of the 32 invocations holds. With `fma` and
-        f32, A of 16x8 and B of 8x32 have a C of 16 elements.
+        M, N and K of A [M, K] and B [K, N] must be multiples of 16, 16 and 16 for `tensor`; of 16, 32 and 1 for `fma`
+        with f32, and of 8, 16 and 1 with f64. The memref of C has M * N / 32 elements, its slots: the sums that one of
+        the 32 invocations holds. With `fma` and f32, A of 16x8 and B of 8x32 have a C of 16 elements.
         """
         a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)

@@ -40,10 +40,11 @@ class UnpackOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check ranks, sizes and element types of the weights [groups, columns, indices of K in a group], the target
-        and the terms.
+        and the terms: for each column its zero point, its scale and optionally an offset.
 
-        Weights of type memref<3x24x8xi4> have the target memref<24x24xf32> with terms of memref<2x24xf32> or
-        memref<3x24xf32>, and memref<6x24x4xi8> without terms.
+        A group of weights is 4 bytes. With terms the weights become floats, without them bytes in groups of 4: weights
+        of type memref<3x24x8xi4> have the target memref<24x24xf32> with terms of memref<2x24xf32> or memref<3x24xf32>,
+        and memref<6x24x4xi8> without terms.
         """
         weights, target = self.weights.type, self.target.type
         assert isinstance(weights, MemRefType) and isinstance(target, MemRefType)

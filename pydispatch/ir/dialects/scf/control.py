@@ -100,6 +100,7 @@ def _parse_if(cls: type[scf.IfOp], parser: Parser) -> scf.IfOp:
 def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     """Parse `unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no
     parentheses."""
+    # The variable, its bounds and its step. Their type follows later, and is index if the text omits it.
     unsigned = parser.parse_optional_keyword("unsigned") is not None
     variable = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
@@ -107,6 +108,7 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     for keyword in ("to", "step"):
         parser.parse_keyword(keyword)
         bounds.append(parser.parse_unresolved_operand())
+    # The carried values.
     start = parser.pos
     pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []  # (argument of the body, initial value), both unresolved
     types: list[Attribute] = []
@@ -118,9 +120,10 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     arguments = [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
     type = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else IndexType()
     lower, upper, step = (parser.resolve_operand(bound, type) for bound in bounds)
+    # The body. Its terminator may be omitted if no values are carried.
     body = parser.parse_region((variable.resolve(type), *arguments))
     last = body.blocks.last
-    if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):  # the text may omit it
+    if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):
         last.add_op(scf.YieldOp())
     op = cls(lower, upper, step, carried, body)
     op.attributes |= parser.parse_optional_attr_dict()

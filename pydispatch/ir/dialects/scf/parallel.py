@@ -61,6 +61,7 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
     start = parser.pos
     types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
     init = parser.resolve_operands(names, types, start)
+    # The body, which ends with an scf.reduce: it has an operand and a region for each reduced value.
     body = parser.parse_region(arguments)
     block = body.block
     if not isinstance(block.last_op, scf.ReduceOp):  # the text may omit an empty one
@@ -104,6 +105,7 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
     The operation ends the body of an `scf.parallel`; without reductions it is `scf.reduce`, without operands and
     regions. A region takes two values of its type, and ends with `scf.reduce.return`.
     """
+    # The reduced values and their types.
     names: list[UnresolvedOperand] = []
     types: list[Attribute] = []
     start = parser.pos
@@ -200,7 +202,12 @@ class ForallOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ForallOp:
         """Parse `(%i, ...) in (upper) shared_outs(%o = %init) -> types {body}`, or, instead of `in (upper)`, `= (lower)
-        to (upper) step (step)`."""
+        to (upper) step (step)`.
+
+        The arguments of the body are the loop variables, then one for each of the `shared_outs`, the tensors that the
+        iterations write into. A bound is an integer or a value: (8, %n) is stored as the integers [8, DYNAMIC] and the
+        values [%n].
+        """
         arguments = _parse_index_arguments(parser)
         lower, upper, step = _parse_loop_bounds(parser, len(arguments))
         outs: Sequence[SSAValue] = []
@@ -230,6 +237,7 @@ class ForallOp(IRDLOperation):
 
         Instead of `in (upper)`, print `= (lower) to (upper) step (step)` unless all loops go from 0 in steps of 1.
         """
+        # The loop variables and their bounds.
         rank = len(self.static_upper)
         args = self.body.block.args
         printer.print_string(" ")
@@ -241,6 +249,7 @@ class ForallOp(IRDLOperation):
             for keyword, which in ((" = ", "lower"), (" to ", "upper"), (" step ", "step")):
                 printer.print_string(keyword)
                 self._print_bounds(printer, which)
+        # The outputs, each with the argument of the body that stands for it.
         if self.outputs:
             printer.print_string(" shared_outs(")
             pairs = list(zip(args[rank:], self.outputs, strict=True))

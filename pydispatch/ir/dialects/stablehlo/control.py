@@ -85,7 +85,11 @@ class WhileOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> WhileOp:
-        """Parse `(%arg = %init, ...) : types cond {...} do {...}`."""
+        """Parse `(%arg = %init, ...) : types cond {...} do {...}`.
+
+        Both regions take the loop variables %arg, which the text declares once. The types are those of the initial
+        values, of the variables and of the results.
+        """
         names, operands = [], []
 
         def parse_binding() -> None:
@@ -103,6 +107,7 @@ class WhileOp(IRDLOperation):
         attributes = {}
         if parser.parse_optional_keyword("attributes") is not None:
             attributes = parser.parse_optional_attr_dict()
+        # The condition and the body, with arguments of the same names.
         arguments = [Parser.Argument(name.span, type) for name, type in zip(names, types, strict=True)]
         parser.parse_keyword("cond")
         cond = parser.parse_region(arguments)

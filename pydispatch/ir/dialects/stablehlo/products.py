@@ -159,6 +159,7 @@ class Convolution(IRDLOperation):
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" dim_numbers = ")
         print_convolution(printer, self.dimension_numbers.data)
+        # The window: an entry for each property that is present. `WINDOW` maps the words of the text to properties.
         present = [word for word, name in self.WINDOW.items() if name in self.properties]
 
         def print_entry(word: str) -> None:

@@ -53,8 +53,9 @@ class ReduceOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReduceOp:
-        """Parse `(%x init: %initial), ... applies op across dimensions = [...] : signature`, or a region `reducer`
-        instead of `applies`."""
+        """Parse `(%x init: %initial), ... applies op across dimensions = [...] : signature`; or, instead of `applies`,
+        a region after the signature: `reducer(%a: tensor<f32>, %b: tensor<f32>) {...}`, with a pair for each input.
+        """
         inputs: list[UnresolvedOperand] = []
         initial: list[UnresolvedOperand] = []
         while not inputs or parser.parse_optional_punctuation(",") is not None:
@@ -70,7 +71,8 @@ class ReduceOp(IRDLOperation):
         properties: Properties = {"dimensions": DenseArrayBase.from_list(i64, parse_integers(parser))}
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
-        types = FUNCTIONAL.parse(parser, 2 * len(inputs))
+        types = FUNCTIONAL.parse(parser, 2 * len(inputs))  # of the inputs, then of the initial values
+        # The body: the region in the text, or one with the single operation that `applies` names.
         body = _parse_reducer(parser) if combiner is None else _combiner_region(parser, combiner, types)
         return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])
 
