@@ -39,7 +39,7 @@ def version(name: str) -> str | None:
             for line in _head_of_metadata(folder).splitlines():
                 if line.startswith(_VERSION):
                     return line.removeprefix(_VERSION).strip()
-    if _folders_are_complete():
+    if _folders_are_complete():  # no package is listed anywhere else
         return None
     from importlib import metadata  # slow to import: only for packages in archives, eggs and import hooks
 

@@ -106,7 +106,10 @@ SUBCOMMANDS = (
 
 
 def register(extensions: Extensions) -> None:
-    """Register all parts of this package, by the names of their modules."""
+    """Register all parts of this package, by the names of their modules.
+
+    A part is named as "module" or "module:attribute", so that it is imported only when it is used.
+    """
     for name, place in DIALECTS.items():
         extensions.dialect(name, f"pydispatch.ir.dialects.{place}")
     for name, place in LIBRARY_DIALECTS.items():

@@ -67,6 +67,8 @@ def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], objec
     """Yield the packages that register extensions, in order of name.
 
     Each is a pair: the name for messages, and a function that imports and returns the package's registration function.
+    There are none if the environment variable PYDISPATCH_EXTENSIONS is 0. Raises SystemError if the metadata of the
+    installed packages cannot be read.
     """
     if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
         return

@@ -277,6 +277,7 @@ class _RegionBuilder:
         assert end is not None
         # The stores have become insertions, of which `current_result` has the last one into each result.
         _replace(end, flow.ReturnOp(operands=[[self.current_result[a] for a in self.result_arguments]]))
+        # The arguments: those of scalars are replaced by their operands. No operation uses the others any more.
         for argument, operand in zip(list(body.args), op.arguments, strict=False):  # those of results follow
             if not isinstance(argument.type, iree_tensor_ext.DispatchTensorType):
                 argument.replace_all_uses_with(operand)
@@ -303,6 +304,7 @@ class _RegionBuilder:
         `%2 = flow.dispatch.tie_shape %1`, is one of its argument. Of an alias of a scalar, the uses are replaced. The
         caller erases `inner`. Raises CompileError for a store to an argument that is no result.
         """
+        # `base_of` returns the argument that an alias stands for.
         if inner.name in STORES:
             target = base_of(inner.operands[1])
             if target not in self.current_result:

@@ -220,6 +220,7 @@ class _Contract:
             dynamic_count = value if dynamic_count is None else self._value(arith.MuliOp(dynamic_count, value))
         if static_count == 0:  # no byte is accessed, wherever the view begins
             return self._number(0)
+        # The bytes of all elements, to which `_offset` adds the offset of the view.
         bits = dtype_bits(dtype_of(type_.element_type, location_of(op)))
         return self._offset(op, mapping, self._byte_count(static_count, dynamic_count, bits))
 

@@ -62,7 +62,8 @@ def structural_key(op: Operation) -> Hashable:
         regions = tuple(tuple(key_of_block(b) for b in region.blocks) for region in op.regions)
         results = tuple((number_of(r), r.type) for r in op.results)
         pairs = (*op.properties.items(), *op.attributes.items())
-        # All attributes except the operation's own name, which dispatch formation makes unique.
+        # All attributes except the operation's own name, which dispatch formation makes unique. Of large constants, a
+        # part of the bytes is hashed; all are compared.
         stated = frozenset((k, _hashed_by_sample(v)) for k, v in pairs if k != "sym_name")
         return op.name, operands, tuple(number_of(b) for b in op.successors), results, stated, regions
 

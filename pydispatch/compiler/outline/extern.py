@@ -71,7 +71,11 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
-    """Return the executable `name` of an external dispatch, with a variant for each of its targets."""
+    """Return the executable `name` of an external dispatch, with a variant for each of its targets.
+
+    A variant is named after the format of its target, such as @embedded_elf_x86_64; a number is appended if an earlier
+    one has this name. Its export has the name of the dispatch's kernel, and its objects are those of the target.
+    """
     variants: list[Operation] = []
     names: list[str] = []
     targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]

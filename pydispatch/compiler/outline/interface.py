@@ -64,7 +64,10 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
 
 
 def _load_scalars(function: func.FuncOp) -> int:
-    """Replace the uses of scalar arguments by loads of push constants; return the number of 32-bit words of these."""
+    """Replace the uses of scalar arguments by loads of push constants; return the number of 32-bit words of these.
+
+    A load states the index of its first word: the arguments (i32, i64, f32) have the words 0, 1 and 2, and 3.
+    """
     block, constants = function.body.block, 0
     first = block.first_op
     for argument in block.args:
@@ -120,6 +123,9 @@ def _replace(op: Operation, new: Operation) -> None:
 
 def _subspan(op: stream.BindingSubspanOp, ordinals: dict[object, int], layout: Layout) -> None:
     """Replace the view of a binding that is a function argument by a view of a binding of the interface.
+
+    `stream.binding.subspan %arg1[%c64]` becomes `hal.interface.binding.subspan binding(1) offset(%c64)`. Raises
+    CompileError if the binding is no argument.
 
     Args:
         op: The view.

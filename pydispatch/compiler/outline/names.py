@@ -47,6 +47,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
         group: The operations of the dispatch, in order.
         outputs: Its results.
     """
+    # The operations that compute tensors, without fills and views; and a word for the whole group, if there is one.
     named = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     word = {op: op_word(op) for op in named}
     whole = _idiom(named, outputs)
@@ -56,7 +57,8 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
         return f"{name}_copy_{shape_text(outputs[0].type)}"
     if all(info_of(op).elementwise or _is_pointwise(op) for op in named) and len(set(word.values())) > 1:
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
-    main = max(named, key=_weight)  # the first of the most expensive operations
+    # Otherwise the most expensive operation, the first of several; and each other word after it, once.
+    main = max(named, key=_weight)
     words = [word[op] for op in named[named.index(main) + 1 :] if word[op] != word[main]]
     tail = list(dict.fromkeys(words))[:MOST_WORDS]
     return "_".join([name, word[main], loops_text(main), *tail])

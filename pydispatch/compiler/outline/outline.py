@@ -74,7 +74,8 @@ class Outline:
         """
         self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
         self.last = self.group[-1]
-        # The values from outside, and those that are used outside.
+        # The values from outside, and those that are used outside. Operations in regions (`nested`) and arguments of
+        # blocks in regions (`blocks`) are inside, too.
         inside = set(self.group)
         nested = {inner for op in self.group for region in op.regions for inner in walk(region)}
         blocks = {b for op in self.group for inner in walk(op) for r in inner.regions for b in r.blocks}

@@ -169,7 +169,7 @@ class OutlinedKernel(KernelBody):
         for op in grid.ops:
             self.source = op
             for value in op.operands:
-                if value not in mapping:
+                if value not in mapping:  # a value of the host: a constant is copied, any other joins the workload
                     mapping[value] = self._host_value_in_grid(value, self.block)
             if op.next_op is None:
                 self.add(stream.ReturnOp(operands=[[mapping[v] for v in op.operands]]))

@@ -293,7 +293,11 @@ class WorkgroupsKernel(OutlinedKernel):
         return False
 
     def build(self) -> flow.DispatchOp:
-        """Translate the body into the kernel, and return a dispatch of it. `outline` adds workload and entry points."""
+        """Translate the body into the kernel, and return a dispatch of it. `outline` adds workload and entry points.
+
+        Each argument of the body becomes one of the kernel: a tensor becomes a binding, and a scalar stays. Raises
+        CompileError unless the body has an argument for each operand, and for each result that is tied to no operand.
+        """
         op = cast(flow.DispatchWorkgroupsOp, self.op)
         for argument in op.body.block.args:
             is_binding = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)

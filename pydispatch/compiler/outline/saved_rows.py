@@ -226,7 +226,8 @@ def _is_read(use: Use) -> bool:
 def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
     """Move the operations that compute the positions of rows directly after a load, where the rows are to be saved.
 
-    The order load, update A, positions of B, update B becomes load, positions of B, update A, update B.
+    The order load, update A, positions of B, update B becomes load, positions of B, update A, update B. Then the rows
+    of all updates can be saved before the first one overwrites any of them.
 
     Return the operation after them. Return None, and move nothing, if they have effects, or depend on the load or on an
     update.

@@ -392,6 +392,7 @@ class KernelBody(ABC):
         callee = self.microkernels.declare(op, [a.type for a in arguments], [r.type for r in outputs])
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
+        # The call has written the outputs: the operations that store the results of `op` have nothing left to copy.
         for value in op.outputs:
             self._overwrites.record_early_store(value)
         self.microkernels.add_objects(op)

@@ -99,8 +99,8 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
 
     Args:
         text: The module as LLVM IR.
-        known: Features of the levels of the architecture, such as x86-64-v3, which all add instructions; see
-            `missing_features`.
+        known: Features of the levels of the architecture, such as x86-64-v3, which all add instructions. Other features
+            may only tune code, as "slow-3ops-lea" does.
         machine: Features of the machine, such as "avx2".
     """
     # The features of each attribute group, which functions with equal attributes share; then those of all groups.

@@ -149,7 +149,8 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
 
     The file may have been compiled for another machine. LLVM warns when it links files of another triple or data
     layout, and does not inline functions with features that the caller lacks. All three are changed in the text of the
-    file's LLVM IR. The result is cached, since modules of a program link the same files.
+    file's LLVM IR. Module flags, such as that of the PIC level, are removed: those of several files could contradict
+    each other. The result is cached, since modules of a program link the same files.
 
     Args:
         name: Name of the file in messages.
@@ -263,7 +264,7 @@ class LlvmModule:
             try:
                 self._module.link_in(module)
             finally:
-                if not module.closed:
+                if not module.closed:  # `link_in` takes over the module, and closes it, unless it fails
                     module.close()
         except RuntimeError as error:
             raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None

@@ -55,7 +55,8 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
     # All loops of programs count from 0 by 1, so the upper bound is the number of iterations.
     count, last = op.ub, trace.add(arith.SubiOp(op.ub, trace.index(1))).result
     targets = [*(op.iter_args[index] for index in floats), *captured]  # the values that `initial` has cotangents of
-    body = _backward_body(cotangents, op, floats, captured, initial, last)  # may replace `op`
+    # The body may need the carried values before each iteration: it replaces `op` by a loop that stores them.
+    body = _backward_body(cotangents, op, floats, captured, initial, last)
     backward = trace.add(scf.ForOp(trace.index(0), count, trace.index(1), initial, Region(body)))
     for value, result in zip(targets, backward.results, strict=True):
         like = cotangents.program_tensor(value)

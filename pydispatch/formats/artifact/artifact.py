@@ -128,6 +128,7 @@ class Artifact:
         Raises:
             ArtifactError: Two functions, executables or members have the same name.
         """
+        # The manifest, and the members of executables and constants that it names.
         members = MemberTable()
         manifest = Manifest(version or package_version(), dict(producers or {}))
         manifest.functions = [f if isinstance(f, FunctionEntry) else FunctionEntry(*f) for f in functions]
@@ -140,6 +141,7 @@ class Artifact:
                 manifest.extra[key] = value
         # Reading the manifest back rejects values that a reader of the artifact would reject.
         manifest = Manifest.from_json(manifest.to_json())
+        # The members that each artifact has are first.
         head: dict[str, Content] = {
             manifests.MEMBER: memoryview(manifest.to_bytes()), PROGRAM: memoryview(program).cast("B")
         }  # fmt: skip

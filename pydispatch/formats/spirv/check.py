@@ -178,7 +178,8 @@ class _ModuleChecker:
     def _check_declaration(self, inst: SpirvInstruction) -> None:
         """Check and record a type, constant or variable at module scope.
 
-        Debug information (OpExtInst of a debug set) is ignored; any other instruction is an error.
+        Debug information (OpExtInst of a debug set) is ignored; any other instruction is an error. The opcodes of types
+        follow each other, as do those of constants.
         """
         op, declared = inst.op, self.declared
         if op == Op.TYPE_FORWARD_POINTER:

@@ -247,7 +247,11 @@ class _Walk:
         return self.words[self.at - 1]
 
     def consume(self, kind: str) -> None:
-        """Consume one operand of the kind that a pattern letter denotes, and record the positions of ids."""
+        """Consume one operand of the kind that a pattern letter denotes, and record the positions of ids.
+
+        Letters denote a word or a string, or what has a length of its own: memory operands (M), image operands (G), the
+        control of a loop (C), cases of a switch (W), and the operation of an OpSpecConstantOp (P).
+        """
         if kind == "I":  # an id
             self.id_positions.append(self.at)
             self.word()

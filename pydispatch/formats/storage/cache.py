@@ -124,6 +124,9 @@ def _trim(newest: Path, most: int) -> None:
 def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | None:
     """Return the cache directory for values of environment variables; None if no candidate is writable.
 
+    Candidates are, in this order, `own`, the folder pydispatch in `xdg`, .cache/pydispatch in `home`, and a folder for
+    this user in the system's folder for temporary files.
+
     Args:
         own: $PYDISPATCH_CACHE_DIR; None or "" if it is not set.
         xdg: $XDG_CACHE_HOME; None or "" if it is not set.
@@ -139,7 +142,7 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
         user = os.getuid() if hasattr(os, "getuid") else None
         fallback = Path(tempfile.gettempdir(), f"pydispatch-cache-{'user' if user is None else user}")
         fallback.mkdir(mode=0o700, exist_ok=True)
-        state = fallback.lstat()
+        state = fallback.lstat()  # another user may have created it, or a link of this name
         if stat.S_ISDIR(state.st_mode) and (user is None or (state.st_uid == user and not state.st_mode & 0o022)):
             return fallback
     return None

@@ -62,6 +62,7 @@ def with_merged_buffers(module: WgslModule, entry: Declaration, most: int) -> Me
         entry: Its entry point.
         most: Largest number of storage buffers that the result may have.
     """
+    # Begin with one new buffer for each original one, and merge until `excess` buffers less remain.
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))
     groups = {binding: [binding] for binding in buffers}  # first binding of a new buffer → all that it contains
@@ -78,6 +79,7 @@ def with_merged_buffers(module: WgslModule, entry: Declaration, most: int) -> Me
         excess -= len(others)
     if excess > 0:
         return None
+    # The new bindings, and the size in bytes of an element of each.
     bindings = tuple(tuple(sorted(group)) for group in groups.values())
     elements = [layout(module, _element(buffers[group[0]])) for group in bindings]
     sizes = tuple(4 if element is None else element.size for element in elements)  # None: of unknown size, a word

@@ -261,7 +261,8 @@ class _FilePreprocessor:
                     f"macro '{word}' is nested in {MAX_MACROS} other macros; shorten the chain of definitions"
                 )
             value = self._expanded(value, hidden | {word}, empty) if value else empty
-            # One more than it has: expansions of empty macros take time as well.
+            # The budget limits the characters of all macros and includes of a module, since macros may grow
+            # exponentially. One more than the value has: expansions of empty macros take time as well.
             self.state.charge_budget(len(value) + 1, self.location, f"macro '{word}'", "use shorter macros")
             parts += [text[at : match.start()], value]
             at = match.end()

@@ -61,7 +61,8 @@ class UserKernels:
         """Return a hint for each supplied kernel that no node uses, by the user's name of the kernel.
 
         A hint lists up to three operators of the model with similar names, each with a layer that uses it. If no name
-        is similar, it lists all operators of the model.
+        is similar, it lists all operators of the model. For the kernel "com.acme::Norms" it may be "the model has no
+        operator of this name; near are com.acme::Norm of layer 'norm_0'".
         """
         hints = {}
         for name, spelling in self._names.items():

@@ -66,8 +66,8 @@ class InsertSlice(Update):
         """Return the element of the source if `indices` are inside the slice, else that of the destination.
 
         A slice with the offset 1, the size 3 and the stride 2 has the indices 1, 3 and 5. Index i is in it if it is
-        1 + n * 2 for an n of 0, 1 or 2, and n is then the index in the source. Computed offsets are clamped as in
-        `position`.
+        1 + n * 2 for an n of 0, 1 or 2, and n is then the index in the source. Computed offsets are clamped, so that
+        the slice is in bounds.
         """
         inside: SSAValue | bool = True
         indices_in_slice: list[Index] = []  # for each dimension of the destination, also those that the source lacks

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def back_edges(roots: Iterable[int], edges: Mapping[int, Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Yield the back edges (from, to) of a graph in a depth-first search from `roots`: `to` is on the path to
-    `from`."""
+    """Yield the back edges (from, to) of a graph in a depth-first search from `roots`: `to` is on the path to `from`.
+
+    The edges {1: [2], 2: [3], 3: [2]} from the root 1 give (3, 2).
+    """
     entered: set[int] = set()
     on_path: set[int] = set()
     for root in roots:

@@ -166,6 +166,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
     It is minus the logarithm for the right class times the weight of this class, by default 1; 0 for the class
     `ignore_index`. With the reduction "mean" the sum is divided by the sum of the weights of the right classes.
     """
+    # The logarithm for the right class at each position, and the weight of this class.
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]
@@ -187,6 +188,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
         )
     if ignored is not None:
         weights = formula(call.b, lambda w, t: t.is_equal(ignored).where(0.0, w), weights, target)
+    # The losses, and their reduction.
     losses = formula(call.b, lambda v, w: -(v * w), picked, weights)
     if reduction == "none":
         return losses

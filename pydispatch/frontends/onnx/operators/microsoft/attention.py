@@ -215,7 +215,7 @@ def _group_query_attention(
     """
     b = call.b
     heads, kv_heads = call.integer("num_heads"), call.integer("kv_num_heads")
-    scale, softcap = call.real("scale", 0.0), call.real("softcap", 0.0)
+    scale, softcap = call.real("scale", 0.0), call.real("softcap", 0.0)  # 0: the usual scale, and no limit of scores
     window = call.integer("local_window_size", -1)
     if call.integer("smooth_softmax", 0) == 1:
         raise call.fail("softmax with 1 added to its sums (smooth_softmax=1) is not supported")
@@ -274,7 +274,7 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
     call.ignore("is_packed_batching")
     if call.real("scale", 1.0) != 1.0:
         raise call.fail("its scale is not supported")
-    if positions.rank == 1:
+    if positions.rank == 1:  # of the first element: [n] becomes [[n, n + 1, ...]]
         length = x.shape[1] if x.rank == 3 else x.shape[2]
         positions = formula(
             b, lambda i, n: i + n, shapes.iota(b, [1, length], axis=1, dtype=positions.dtype), positions
