@@ -34,11 +34,13 @@ def declared(
         name: SSA name that the memory gets.
         space: MLIR address space of the memory.
     """
+    # The arguments: a shape and an element type, an object of Python (`Known`).
     called = ast.unparse(node.func).rpartition(".")[2]
     if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
         raise context.error(
             node, f"{called} takes a shape and a type", f"write pydispatch.{called}((16, 16), pydispatch.f32)"
         )
+    # The sizes, which are literals; one size may be passed without a tuple.
     shape = arguments[0].items if isinstance(arguments[0], TupleValue) else (arguments[0],)
     sizes: list[Literal] = []
     for extent in shape:

@@ -168,7 +168,7 @@ def bytes_of(type: str) -> int:
 
 
 def described(entity: Entity) -> str:
-    """Return a description of an entity for error messages."""
+    """Return a description of an entity for error messages: "f32", "a view of 2-dimensional f32", "'sin' of Python"."""
     match entity:
         case Scalar():
             return entity.type

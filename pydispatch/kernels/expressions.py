@@ -291,6 +291,7 @@ class Expressions(Subscripts):
                 for a, b in zip(*scalars, strict=True)
             ]
             return rebuilt(first, chosen)
+        # Each branch yields its numbers: those of a tuple are several results.
         for writer, value in zip(writers, scalars, strict=True):
             writer.line(f"scf.yield {', '.join(s.name for s in value)} : {', '.join(types)}")
         assignment, results = self.writer.results(types)

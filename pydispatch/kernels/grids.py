@@ -55,6 +55,7 @@ def workgroup_counts(
         views = _stand_ins(passed, symbols, call)
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
+    # An inferred grid, else the grid function with symbolic sizes, else stated numbers.
     call = GridCall(writer)
     counts: list[Size | int]
     if grid is None:

@@ -178,7 +178,7 @@ def _checked_workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, 
     product = 1
     is_shape = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
     for size in sizes if is_shape else ():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:  # a bool is an int in Python
             is_shape = False
             break
         product *= size

@@ -244,6 +244,7 @@ def _prologue(kernel: EmittedKernel) -> list[str]:
     workgroup = kernel.generator.workgroup
     prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(workgroup)]
     prologue += batch.PROLOGUE if kernel.batched else ()
+    # The memory of each view.
     for parameter in kernel.passed:
         if parameter.is_view and parameter.type is not None:
             name, offset = parameter.name, "%zero"
@@ -252,6 +253,7 @@ def _prologue(kernel: EmittedKernel) -> list[str]:
                 offset = f"%offset_{name}"
             type = f"memref<{shape_text(parameter)}{parameter.type.dtype}>{dynamic_sizes(parameter, symbols)}"
             prologue.append(f"%p_{name} = stream.binding.subspan %b_{name}[{offset}] : !stream.binding -> {type}")
+    # The race stamps of each watched view, which have a binding of their own.
     for parameter in _watched(kernel.passed, kernel.generator):
         name = stamps_name(f"%p_{parameter.name}")
         type = stamps_type(shape_text(parameter)) + dynamic_sizes(parameter, symbols)

@@ -29,7 +29,10 @@ class Subscripts(Numbers):
     """
 
     def _subscript(self, node: ast.Subscript) -> Entity:
-        """Emit the load of an element of memory, or return an item of a tuple. Raise CompileError for other bases."""
+        """Emit the load of an element of memory, or return an item of a tuple.
+
+        The index of a tuple must be known at compile time; -1 is its last item. Raise CompileError for other bases.
+        """
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef):
             indices = self.indices(node.slice, base)

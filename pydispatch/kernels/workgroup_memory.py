@@ -72,7 +72,7 @@ class WorkgroupMemory(Loops):
                 if isinstance(value, MemoryRef)
                 else "use one variable for each number",
             )
-        if not slot.type:
+        if not slot.type:  # the first store
             slot.type = value.type
             memref_type = self._slot_type(value.type)
             self._allocate(node, f"%kept_{name}", memref_type, count=self._invocation_count(), dtype=value.type)

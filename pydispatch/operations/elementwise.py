@@ -116,6 +116,7 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
     outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
     for output, _ in outputs:
         block.insert_arg(output.type.element_type, len(block.args))  # type: ignore[attr-defined]
+    # The operation, with a result for each real number, or part of a complex one.
     parts = [p for r in scalars for p in r.parts]
     values = iter(builder.generic_of(inputs, outputs, [True] * rank, block, parts))
     return [builder.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]

@@ -49,6 +49,7 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         pivot_row = _row_of_largest(builder, column_j, j_scalar)
         eliminated, pivot = _eliminated(builder, a, j, j_scalar, column_j, row_j, pivot_row)
 
+        # Record the pivot's row, and whether this pivot is the first zero.
         def with_pivot(before: Element, pivot_row: Element) -> Element:
             """Return the index of the pivot's row, counted from 1, for row j; other rows keep the pivot `before`."""
             is_row_j = before.position(axis=1, dtype=I64).is_equal(before.element_of(j_scalar))
@@ -175,6 +176,7 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         """
         a, factors = tensors
         reduced, vector, factor = _column_reduced(builder, a, j, row=j + 1)
+        # From the right: a (1 - factor v adjoint(v)) is a - factor (a v) adjoint(v), where `products` is a v.
         row = reshape(builder, vector, (batch, 1, n))
         products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), axes=[2], keep=True)
         similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
@@ -202,6 +204,7 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
         """Apply the reflection whose vector is in column count - 1 - index."""
         j = count - 1 - index
         j_scalar = _scalar_of(builder, j)
+        # The vector has its elements below row j in the column, a leading 1 in row j, and 0 above it.
         column = slice_axis(builder, a, axis=2, start=j, limit=j + 1)
         vector = formula(builder, lambda v: _with_leading_one(j_scalar, v), column)
         return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, axis=2, start=j, limit=j + 1))]

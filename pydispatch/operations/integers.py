@@ -104,12 +104,14 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Join the elements along the last axis, lowest bits first, to one element of a larger type `dtype`.
 
-    u8 [0x34, 0x12] becomes u16 0x1234. For bool each element is a bit.
+    u8 [0x34, 0x12] becomes u16 0x1234. For bool each element is a bit. Raise CompileError unless the last axis has as
+    many elements as `dtype` needs.
     """
     wide = DTYPES[f"u{dtype.bits}"]
     narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits
     _check_joined(builder, x, dtype)
+    # A tensor for each position along the last axis; they are combined as unsigned integers, without extended signs.
     slices = (slice_axis(builder, x, axis=x.rank - 1, start=n, limit=n + 1) for n in range(count))
     columns = [reshape(builder, column, x.shape[:-1]) for column in slices]
 

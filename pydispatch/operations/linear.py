@@ -124,7 +124,7 @@ def _solve_lower(builder: Builder, matrix: Tensor, sides: Tensor, has_unit_diago
 
             `factor` is the element of the matrix in column j, `in_row_j` that of row j of x in the same column.
             """
-            solved = in_row_j if has_unit_diagonal else in_row_j / on_diagonal
+            solved = in_row_j if has_unit_diagonal else in_row_j / on_diagonal  # element of row j of the solution
             row_of_element, row_number = value.position(axis=1, dtype=I64), value.element_of(step_number)
             unsolved = (row_of_element > row_number).where(value - factor * solved, value)
             return row_of_element.is_equal(row_number).where(solved, unsolved)

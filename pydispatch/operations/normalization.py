@@ -184,6 +184,7 @@ def group_norm(
     channels = x.shape[1]
     if groups < 1 or not isinstance(channels, int) or channels % groups:
         raise builder.fail(f"{channels} channels of {x} cannot be normalized in {groups} group(s)")
+    # A layer norm over the axes after the groups: [n, groups, channels of a group, ...].
     grouped = shapes.reshape(builder, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
     vectors = [
         shapes.reshape(builder, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None

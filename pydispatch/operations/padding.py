@@ -20,6 +20,7 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     The mode "edge" repeats the border element, "reflect" mirrors at it, and "wrap" continues at the opposite border,
     repeatedly if necessary.
     """
+    # The new shape. An axis without elements can be padded only if the result has no elements either.
     shape = tuple(n + below + above for n, below, above in zip(x.shape, low, high, strict=True))
     is_padded = [not (below == 0 and above == 0) for below, above in zip(low, high, strict=True)]
     for d in (d for d, changes in enumerate(is_padded) if changes):

@@ -109,6 +109,7 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
     """
     if y.rank == 2:
         return dot_general(builder, x, y, batch=[], contracted=[(x.rank - 1, 0)], dtype=dtype)
+    # The loops are the axes of the result, [*batch axes, rows, columns], and the sum.
     lead = ew.broadcast_shape(builder, x.shape[:-2], y.shape[:-2])
     shape = (*lead, x.shape[-2], y.shape[-1])
     k_loop = len(shape)  # the loop of the sum, after those of the result's axes
@@ -202,6 +203,7 @@ def _diagonal(builder: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, 
                 f"{x.shape[first]} and {x.shape[axis]}",
                 "a diagonal needs axes of one size: slice the longer one",
             )
+    # An axis for each letter; all axes of x with this letter are read at the index along it.
     shape = tuple(x.shape[letters.index(c)] for c in distinct)
     source = AffineMap(len(shape), 0, tuple(AffineExpr.dimension(distinct.index(c)) for c in letters))
     return rearranged(builder, x, shape, source), distinct
@@ -232,6 +234,7 @@ def _product(
             x, xs = squeeze(builder, x, [xs.index(c)]), [n for n in xs if n != c]
         else:
             y, ys = squeeze(builder, y, [ys.index(c)]), [n for n in ys if n != c]
+    # The other common letters are batch or contracted axes; the result has the batch axes first.
     both = [c for c in both if c not in ones]
     batch = [c for c in both if c in later]
     contracted = [c for c in both if c not in later]

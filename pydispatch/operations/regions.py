@@ -72,6 +72,7 @@ def best_boxes(
         )
         return [kept, formula(builder, lambda n, t: n + t.to(I64), kept_count, is_kept)]
 
+    # At first no box is kept, and each set has 0.
     none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)
     return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], visit)[0]
 
@@ -162,6 +163,7 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
         """Return the weight of the element after the position, or 0 outside."""
         return inside(value, n).where(fraction(value, n), 0.0)
 
+    # The tap of the element before each position, then that of the element after it.
     return [
         Tap(
             formula(builder, lambda v, n: low(v, n).to(I64), positions, length),

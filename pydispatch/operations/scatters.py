@@ -274,6 +274,7 @@ def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: i
     scalars = scalars_of([*dtypes, *dtypes], block.args)
     results = combine(Scalars(block), scalars[len(dtypes) :], scalars[: len(dtypes)])
     value = [part for result in results for part in result.parts][index]
+    # Remove the operations that the part does not need, and the arguments if it needs none of the others.
     needed = _dependencies(value, block)
     for op in reversed(list(block.ops)):
         if not needed.intersection(op.results):
@@ -330,6 +331,7 @@ def _slice_by_slice(
 
     def step(index: Size, running: list[Tensor]) -> list[Tensor]:
         """Combine slice `index` with the tensors, and return them."""
+        # The coordinates of the slice, each as a tensor of rank 0, and its elements in each tensor of slices.
         following: Any = index + 1
         starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
         own_slices = [

@@ -177,5 +177,6 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
     positions = shapes.iota(builder, [size], axis=0, dtype=I64)
     starts = formula(builder, begins, positions, *(t for pair in zip(columns, previous, strict=True) for t in pair))
+    # The index of a run is the number of rows up to its first one that begin a run, minus 1.
     run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), axis=0)
     return starts, formula(builder, lambda n: n - 1, run_index)

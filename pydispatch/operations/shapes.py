@@ -66,6 +66,7 @@ def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
     total = product(x.shape)
     if sum(n == -1 for n in shape) > 1:
         raise builder.fail(f"a shape has more than one -1: {list(shape)}")
+    # The shape, in which the number of elements divided by the other sizes replaces -1.
     if -1 not in shape:
         result = tuple(shape)
     else:
@@ -73,6 +74,7 @@ def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
         if not isinstance(total, Expr) and not isinstance(stated, Expr) and (stated == 0 or total % stated):
             raise builder.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {stated}")
         result = tuple(total // stated if n == -1 else n for n in shape)
+    # Checks of static numbers.
     new = product(result)
     if not isinstance(total, Expr) and not isinstance(new, Expr) and total != new:
         raise builder.fail(f"{x} cannot have the shape {list(result)}: it has {total} elements, not {new}")

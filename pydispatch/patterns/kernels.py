@@ -145,6 +145,7 @@ class WholeKernel:
             )
         for format, source in self.files.items():
             _check_source(f"WholeKernel: files['{format}']", source)
+        # The other fields; lists in them become tuples.
         _check_name("WholeKernel: entry", self.entry)
         _check_list("constants", self.constants, lambda name: isinstance(name, str), "names of sizes")
         _check_list(

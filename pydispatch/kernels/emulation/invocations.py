@@ -200,11 +200,12 @@ def _updated(memory: ArrayView, index: Any, value: Any, combine: Callable[[Any, 
         raise KernelError(f"an atomic operation on {memory!r}: give a view, then the index, then the value")
     indices = index if isinstance(index, tuple) else (index,)
     tiles = [operand for operand in (*indices, value) if isinstance(operand, np.ndarray) and operand.ndim]
-    if not tiles:
+    if not tiles:  # one element
         element = memory.element(indices)
         old = memory.array[element]
         memory.array[element] = combine(old, value)
         return old
+    # An element for each index of the tiles. If indices are equal, each update sees the ones before it.
     shape = np.broadcast_shapes(*(operand.shape for operand in tiles))
     flat_indices = [np.broadcast_to(index, shape).ravel() for index in indices]
     for *position, new in zip(*flat_indices, np.broadcast_to(value, shape).ravel(), strict=True):

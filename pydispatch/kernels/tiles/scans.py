@@ -80,11 +80,13 @@ class Scans(Reductions):
                     for a, b in pairs
                 ]
 
+            # The loop begins at index 1, with the element at index 0 as the extreme so far.
             first = [self.element(tile, at(ZERO)), cast(self.writer, Literal(0), "i32")]
             for result, value in zip(results, self._loop_along(tile.shape[axis], first, step), strict=True):
                 self.store(result, at(ZERO), value)
 
         self._over_lines(tile, axis, line)
+        # Both results have the axis with size 1, which is removed without keepdims.
         if keepdims:
             return TupleValue(tuple(results))
         if len(shape) == 1:

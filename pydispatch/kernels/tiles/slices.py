@@ -131,6 +131,7 @@ class Slices(Scans):
                 f"{len(nodes)} {'index' if len(nodes) == 1 else 'indices'} of {described(memory)}",
                 f"give an index or a slice for each dimension: [{names}]",
             )
+        # One entry per dimension of the view; a tile of indices gives axes to the slice, a single index gives none.
         ranges = tuple(
             self._range(index, size, dimension) if isinstance(index, ast.Slice)
             else self._index_of_dimension(node, index, size, dimension)
@@ -184,6 +185,7 @@ class Slices(Scans):
         """
         if node.step is not None:
             raise self.error(node.step, "a slice with a step is not a part of kernels", EXAMPLE)
+        # The size is a number, the start a literal or a value of the program.
         size = self._size(node, extent)
         start: Scalar | Literal = Literal(0) if node.lower is None else self.number(node.lower)
         if isinstance(start, Literal):
@@ -214,6 +216,7 @@ class Slices(Scans):
             high = {"": int(extent.value)}
         else:
             raise self.error(node, f"the size of the slice '{ast.unparse(node)}' is known in calls only", EXAMPLE)
+        # The end minus the start: only the number, under "", may be other than 0.
         distance = {name: high.get(name, 0) - low.get(name, 0) for name in low.keys() | high.keys()}
         size = distance.pop("", 0)
         if any(distance.values()):

@@ -37,6 +37,7 @@ def _arguments(
         names: All parameters of the function, in order.
         min_count: Number of the parameters that have no default.
     """
+    # Positional arguments belong to the first parameters; too many are reported at the end.
     named = dict(zip(names, zip(node.args, arguments, strict=True), strict=False))
     for keyword in node.keywords:
         if keyword.arg not in names or keyword.arg in named:

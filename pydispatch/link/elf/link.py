@@ -219,6 +219,7 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
         """Return the virtual address of the output section `name`."""
         return by_name[name].address
 
+    # Symbols are bound when the library is loaded, not at their first use.
     pairs = [(reader.DT_FLAGS, _NOW), (reader.DT_FLAGS_1, _NOW_1)]
     if plan.relative_relocation_count:
         count = plan.relative_relocation_count

@@ -177,6 +177,7 @@ class Binding:
         parts, out, variable = self.copier.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
         assert pointee is not None
+        # The block types, the kernel's as an id of the output and the library's as one of the library; their elements.
         kernel_block, library_block = out.block_type(variable), pointee.type
         kernel_element, library_element = _element(self.kernel, kernel_block), _element(parts, library_block)
         if (

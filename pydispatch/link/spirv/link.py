@@ -217,6 +217,7 @@ class _SpirvLinker:
                     inst.at, f"the call of '{text}' passes a buffer that is no variable of the module"
                 )
             buffers.append(argument)
+        # The linked function for these buffers, which the first call with them adds to the output.
         key = callee, tuple(buffers)
         if key not in self.bound:
             self.bound[key] = self._bind(function, text, tuple(buffers), library_of)

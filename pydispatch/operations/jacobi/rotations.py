@@ -111,6 +111,7 @@ def sweep_until_converged(
         if reset_index is not None:  # a tensor that accumulates over one sweep, such as its largest residual
             now[reset_index] = shapes.full(builder, 0.0, now[reset_index].shape, dtype)
         now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
+        # Another sweep follows if a matrix has not converged, up to MOST_SWEEPS.
         exceeds = formula(builder, has_not_converged, residual(now), order)
         has_residual = reductions.reduce(builder, "or", exceeds)
         following_count = formula(builder, lambda v: v + 1, sweeps)

@@ -105,6 +105,7 @@ def _verify_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAVa
             f"expected {len(shape)} of each"
         )
     _verify_same_element(op, whole, part)
+    # The bounds along each dimension, and the shape of `part`.
     for axis, (offset, size, stride, n) in enumerate(zip(offsets, sizes, strides, shape, strict=True)):
         if size is not None and size < 0:
             raise VerifyException(f"the size {size} of dimension {axis} is negative")

@@ -89,6 +89,7 @@ class Call(CustomDirective):
         `%function`, a handle of the function, may be written instead of `@function`, and `after` instead of `before`.
         The inputs, the outputs, and the region of type conversions may be absent.
         """
+        # The function: a handle, else a symbol.
         function = parser.parse_optional_unresolved_operand()
         self.function.set(state, () if function is None else (function,))
         if function is None:
@@ -97,6 +98,7 @@ class Call(CustomDirective):
             if not isinstance(symbol, SymbolRefAttr):
                 parser.raise_error("expected @function or a handle of one", start, parser.pos)
             self.function_name.set(state, symbol)
+        # Inputs, outputs, the operation before or after which the call is inserted, and conversions.
         one = parser.parse_unresolved_operand
         operands = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, one, " in inputs")
         self.inputs.set(state, operands or ())

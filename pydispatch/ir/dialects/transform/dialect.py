@@ -80,7 +80,7 @@ class NamedSequenceOp(IRDLOperation):
         )  # fmt: skip
 
     def print(self, printer: Printer) -> None:
-        """Print `private @name(%arg: type {attributes}) -> types {body}`."""
+        """Print `private @name(%arg: type {attributes}, ...) -> (types) {body}`; without results there is no arrow."""
         syntax.print_visibility(printer, self.sym_visibility)
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)

@@ -123,6 +123,7 @@ class FuncLikeOp(IRDLOperation):
 
         printer.print_list(range(len(inputs)), print_argument)
         printer.print_string(")")
+        # Results, attributes and body, which may all be absent.
         if self.function_type.outputs.data:
             printer.print_string(" -> ")
             self._print_results(printer, tied, names)
