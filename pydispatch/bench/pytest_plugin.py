@@ -74,7 +74,15 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         return marked.get(name, request.config.getoption(f"benchmark_{name}"))
 
     def run(function: Any, *arguments: Any, device: Any = None, items: float = 1, **named: Any) -> Any:
-        """Measure a call and return its results as arrays. `dispatch_benchmark` describes the arguments."""
+        """Measure a call and return its results as arrays: the array itself if there is one, else a tuple.
+
+        Args:
+            function: The function to measure; a program's function gets fixed shapes in advance.
+            *arguments: Its positional arguments.
+            device: Device of the program, or its name; it is synchronized if calls return before they are complete.
+            items: Number of items that one call computes, for the rate in `extra_info`.
+            **named: Its arguments by name.
+        """
         from pydispatch.bench.program import machine, work_of
 
         if isinstance(device, str):

@@ -272,8 +272,11 @@ class _Child:
         self.timeout_message, self.done = f"it was ended after {timeout:g} s (--timeout)", True
 
     def result(self) -> list[Outcome]:
-        """Return the outcomes of a child that is done, or a failure with the end of its error output; close its
-        streams."""
+        """Close the streams of a child that is done, and return the outcomes that it sent.
+
+        A child that sent none has crashed, or was ended at the time limit: return one failure with the last 8 lines of
+        its error output. The error output of other children is printed.
+        """
         self.pipe.close()
         self.errors.seek(0)
         error_output = self.errors.read().decode(errors="replace").strip()
@@ -403,6 +406,7 @@ def _write_junit(path: Path, outcomes: Sequence[Outcome], *, names_device: bool)
         properties = ElementTree.SubElement(case, "properties")
         ElementTree.SubElement(properties, "property", name="device", value=outcome.device)
         if outcome.failure:
+            # All characters but those of XML 1.0: tab, line breaks, and Unicode without surrogates and U+FFFE, U+FFFF.
             text = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", outcome.failure)
             ElementTree.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
     write("--junit", path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

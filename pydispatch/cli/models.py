@@ -35,6 +35,7 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
         return None
     from pydispatch.patterns.kernels import CustomOperation
 
+    # Without kernels (None): only the stated result types matter for a description.
     stated = {name: CustomOperation(None, list(types)) for name, types in results.items()}
     module = frontend.read(path, ReadOptions(kernels=stated, assumes_types=True))
     functions, weights = _declared(module)

@@ -78,7 +78,8 @@ def interface_of(function: Operation) -> FunctionEntry:
         ValueEntry(name, *names.type_and_shape(value.type, value, None))
         for name, value in zip(argument_names(function), arguments, strict=True)
     ]
-    # Sizes of results follow those of arguments, whose names they use.
+    # Sizes of results follow those of arguments, whose names they use. `returned_values` are None if the function has
+    # several returns: the sizes of its results then get names of their own.
     returned_values = names.returned_values(len(type.outputs))
     result_attributes = _attributes(function, "res_attrs", len(type.outputs))
     outputs = [

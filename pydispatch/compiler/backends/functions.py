@@ -72,6 +72,7 @@ def imports_at_load(
         variant: The variant, whose exports may call the symbols.
         language: The language of the prototypes.
     """
+    # `wanted`: the imports that exports reach, directly or through other functions, and that linking left undefined.
     names = [export.name for export in variant.exports]
     wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
     calls: list[dict[str, object]] = [

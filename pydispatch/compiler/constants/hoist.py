@@ -150,8 +150,8 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     The value is stored in any of these cases, where its sources are the constants that it depends on:
     - A pass has marked its operation by ONCE.
     - Divisions or functions compute it, and it has at most TABLE_BYTES: a table of sines.
-    - It has LEAST_BYTES or more and is no larger than its sources together: transposed weights.
     - It has from LEAST_BYTES to TABLE_BYTES, and at most PADDED times the bytes of its sources: padded weights.
+    - It has LEAST_BYTES or more and is no larger than its sources together: transposed weights.
     - Its sources have LEAST_BYTES or more, and at least REDUCED times its bytes: sums of the rows of weights.
 
     Views and fills are never stored.

@@ -184,7 +184,8 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
     panels = code.put(arith.DivUIOp(rounded_up, code.number(width)))
     if rounded_up is not size:
         code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
-    # Copy the matrix into the panels, and return to static sizes.
+    # Copy the matrix into the panels: for axis 1, element [p, k, c] is that of row k and column p * width + c. Then
+    # return to static sizes.
     sizes = [panels, code.dims[1 - axis]]
     code.copy(sizes=sizes, static_shape=[-1, -1, width], reads=layout.unpacked_map(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))

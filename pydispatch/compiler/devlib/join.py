@@ -26,8 +26,8 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    # The bitcode without attributes that name a machine is compiled for this one. RISC-V's code model "small" would need
-    # the data below 2 GiB; with "medium" it is addressed relative to the code.
+    # The bitcode without attributes that name a machine is compiled for this one. RISC-V's code model "small" would
+    # need the data below 2 GiB; with "medium" it is addressed relative to the code.
     text = _portable_text(module)
     base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()  # RV64GC, which LLVM does not imply
     generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}

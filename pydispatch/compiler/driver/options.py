@@ -50,7 +50,7 @@ class Options:
 
 
 def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
-    """Check the options, load the program and its specs, and return the program and the checked options.
+    """Check the options, load the program and the specs of rewrites, and return the program and the checked options.
 
     Raises:
         InvalidArgumentError: An option has a wrong type or value.
@@ -74,6 +74,7 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
     # `precision` is bf16 or None, so that another `weight_type` is f16.
     if checked.precision is not None and checked.weight_type not in (None, checked.precision):
         raise InvalidArgumentError("precision='bf16' rounds weights to bf16, too; leave out weight_type='f16'")
+    # The folders of the files that were read are searched for object files and specs.
     module, paths = load_source(source, options=checked.reading)
     checked = replace(checked, source_folders=tuple(dict.fromkeys(str(path.parent) for path in paths)))
     return module, _with_rewrites(checked, stated)

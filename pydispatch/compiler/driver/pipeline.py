@@ -210,9 +210,11 @@ class Pipeline:
 
     def _form(self) -> None:
         """Rewrite the host functions for the targets, derive constants, and form dispatches."""
+        # Rewrites that do not depend on the targets.
         for function in host_functions(self.module):
             store_early(function)  # moves stores of globals next to the operation that computes the value
             save_updated_rows(function)  # saves updated rows of globals, so that not all rows are copied
+        # Precision, layout of images, and values that depend on constants alone, which become functions of the module.
         functions = DerivedFunctions(self.module)
         self.notes += lower_precision(self.module, self.options, self._cpu_levels)
         for function in host_functions(self.module):

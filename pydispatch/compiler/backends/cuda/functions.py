@@ -204,7 +204,7 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
         elif kind in (CU, PTX):
             data = tools.compile_cu(file, arch, relocatable=True) if kind == CU else file.data
             inputs.libraries.append(_library(data, file))
-        elif kind in MACHINE:
+        elif kind in MACHINE:  # NVIDIA's linker has a name for each kind: ".cubin" is "CUBIN"
             inputs.machine.append((file, MACHINE[kind]))
         else:
             raise CompileError(

@@ -200,6 +200,7 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")
+    # For each kernel: name, location, bytes of its parameters, required and maximum block size, the parsed function.
     kernels = tuple(
         CudaKernel(
             entry.name, f"{name}:{entry.line}", tuple(interface.parameter_sizes(entry)),

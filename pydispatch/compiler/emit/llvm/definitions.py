@@ -56,6 +56,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
+    # The definition for the float types that the target has instructions for.
     function = definition(op, native_floats(emitter.platform), exponent).function
     # The parameters of the definition are the operands of the operation.
     emitter.values.update(

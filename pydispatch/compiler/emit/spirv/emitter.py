@@ -58,8 +58,8 @@ def emit_module(
         module: A module of kernel IR, which is lowered to invocations in place.
         exports: The exports, each with a function in the module.
         constants: Keys of the executable constants, one for each 32-bit word, in order.
-        reports_cut_loops: Whether an entry point whose loops may be longer than some device runs takes one more buffer,
-            in which it reports loops that the device cut short; see watch.py.
+        reports_cut_loops: Whether an entry point takes one more buffer if its loops may have more iterations than some
+            device runs. It writes 1 there if the device has cut a loop short.
 
     Raises:
         CompileError: An operation has no lowering.

@@ -193,7 +193,18 @@ class FunctionEmitter(BlockArithmetic):
             for (k = 0; k < max(end, 0) - 3; k += 4) { body(k) body(k + 1) body(k + 2) body(k + 3) }
             for (; k < end; k += 1) { body(k) }
 
-        Other parameters, and the result, are those of `loop`. Counters are compared with their sign.
+        Counters are compared with their sign.
+
+        Args:
+            bounds: First counter, end (exclusive) and step, which is known while compiling.
+            carried: (type, value before the loop) of each carried value.
+            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
+            width: Bits of the counter.
+            copies: Number of iterations at a time.
+            most_iterations: Upper bound of the iteration count of the whole loop; None if unknown.
+
+        Returns:
+            The carried values after both loops.
         """
         lower, upper, step = bounds
         kind = self.m.int(width)

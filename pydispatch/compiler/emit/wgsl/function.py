@@ -230,7 +230,17 @@ class FunctionEmitter(StatementEmitter):
             for (k = 0; k < max(end, 0) - 3; k += 4) { body(k) body(k + 1) body(k + 2) body(k + 3) }
             for (; k < end; k += 1) { body(k) }
 
-        The counter is an i32. Other parameters, and the result, are those of `loop`.
+        The counter is an i32.
+
+        Args:
+            bounds: First counter, end (exclusive), and step, which is known while compiling.
+            carried: (WGSL type, initial value) of each carried value.
+            body: Emits an iteration from the counter and the carried values; returns the next carried values.
+            copies: Number of iterations at a time.
+            most_iterations: At most so many iterations of the whole loop; None if unknown.
+
+        Returns:
+            The carried values after both loops.
         """
         lower, upper, step = bounds
         assert isinstance(step, int)

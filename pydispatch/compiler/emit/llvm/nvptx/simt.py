@@ -36,7 +36,8 @@ def _join_words(emitter: FunctionEmitter, words: Sequence[str], type_: str) -> s
 def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower a shuffle, which reads a value of another lane, to shuffles of its 32-bit words.
 
-    A value whose bits do not fill its last word is extended with zeros, and the result is truncated.
+    A value whose bits do not fill its last word is extended with zeros, and the result is truncated: an f16 is moved as
+    the low half of one word, an f64 as two words.
     """
     type_ = op.results[0].type
     llvm_type, width, let = scalar(type_), bit_width(type_), emitter.body.let

@@ -38,7 +38,11 @@ _UPDATES = {
 def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
     """Return the variable that declares a binding as an array of `unit` for this function; it is declared on first use.
 
-    root: the binding, as the storage of a memref.
+    Args:
+        emitter: The function's emitter.
+        root: The binding, as the storage of a memref.
+        unit: Element type of the array, of 8 to 64 bits. A function that accesses a binding both as i8 and as f32
+            declares it twice, as two variables with the same binding number.
     """
     module = emitter.m
 

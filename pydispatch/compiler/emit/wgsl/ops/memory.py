@@ -168,6 +168,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         emitter.do("loop {")
         with emitter.scope():
             emitter.do(f"{seen} = i32(atomicLoad(&{address}));")
+            # Both words in the type that the buffer is declared with, i32 or u32.
             old, stored = (_as_word(value, buffer.word) for value in (seen, new(seen)))
             emitter.do(f"if atomicCompareExchangeWeak(&{address}, {old}, {stored}).exchanged {{ break; }}")
         emitter.do("}")
