@@ -106,9 +106,10 @@ class ProgramSource:
         """Trace the program and return its module.
 
         Args:
-            weights: As for `pydispatch.compile`.
-            state_names: Name of each state (`pydispatch.state`) in the module. States of this program without a name
-                get one; programs that share states pass the same mapping.
+            weights: "embed" stores large constants in the artifact, "external" does not.
+            state_names: Name of each state (`pydispatch.state`, an array that keeps its value between calls) in the
+                module. States of this program without a name get one, by which this mapping is changed; programs that
+                share states pass the same mapping.
 
         Raises:
             CompileError: The function uses something that programs lack; the error has the line.

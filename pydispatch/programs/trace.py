@@ -263,6 +263,7 @@ class Trace(Builder):
             return self.constant(value, dtype if dtype is not None and dtype.is_integer else DTYPES["i64"])
         if isinstance(value, (bool, int, float, complex, np.generic)):
             return self.constant(value, dtype or dtype_of_numpy(np.asarray(value)))
+        # Anything else that NumPy takes, such as lists of numbers or of sizes.
         try:
             array = np.asarray(value)
         except CompileError:

@@ -99,7 +99,14 @@ class Buffer:
         self.memory.write(memoryview(cast(Any, data)).cast("B"))
 
     def download(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Copy the content into `out` or a new array. Raise InvalidArgumentError if `out` does not fit."""
+        """Copy the content into `out` or a new array, and return it.
+
+        Elements of 2 or 4 bits, which are packed in the buffer, get a byte each in the array.
+
+        Raises:
+            InvalidArgumentError: `out` is no NumPy array, or is masked, read-only, not contiguous, or of another shape
+                or type.
+        """
         if out is not None and (not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray)):
             raise InvalidArgumentError(f"download: out: expected a NumPy array, got {type(out).__name__}")
         if out is not None and not out.flags.writeable:

@@ -183,6 +183,8 @@ class _Clock:
 def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
     """Return the tracks of the trace that has ended, and the number of events that are on no track.
 
+    A track is the events of one thread or device queue, in the order of time.
+
     Args:
         events: Number of events that are retained for each thread.
         clock: Converts the recorded times to nanoseconds since the start of the trace.

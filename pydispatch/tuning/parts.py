@@ -70,7 +70,7 @@ def _add_copy(body: Block, op: Operation, mapping: dict[SSAValue, SSAValue]) -> 
 
 
 def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Map an operand to a value of the new body, unless `mapping` has it.
+    """Map an operand of a copied operation to a value of the new body, unless `mapping` has it.
 
     The result of a constant, an empty or a filled tensor (`FILLS`) is mapped to the result of a copy of its operation,
     whose operands are mapped in the same way. Any other value is mapped to a new argument of the body.

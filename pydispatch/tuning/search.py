@@ -196,7 +196,8 @@ class Search:
             state.tried.add(entry.chosen)
 
     def _improve(self, state: SearchState, end: float) -> None:
-        """Search the neighbours of the best configuration until none is faster or `end`, a time of `clock`, is reached.
+        """Search the neighbours of the best configuration, which are similar ones, until none is
+        faster or `end`, a time of `clock`, is reached.
 
         This is hill climbing. In each round the untried neighbours of the best configuration are measured, `BATCH` at
         once. If one of them is faster, it becomes the best, and the next round tries its neighbours. Else the search

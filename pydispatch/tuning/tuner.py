@@ -86,6 +86,8 @@ class Tuner:
     ) -> None:
         """Measure tunables within `seconds`, apply the best configurations, and add them to `choices`.
 
+        A tunable is a computation of the program with several configurations, such as sizes of tiles.
+
         The time that this takes, without the measurement of the defaults, is subtracted from the time left.
 
         Args:

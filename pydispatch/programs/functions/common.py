@@ -33,7 +33,10 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one type, by NumPy's rules.
 
     A bare number (one of Python, or a size) has no type of its own: it takes that of the arrays, unless it has a wider
-    kind, such as a float beside integers.
+    kind, such as a float beside integers. An array of f32 and 1.5 give f32, an array of i32 and 1.5 give f64, arrays of
+    i32 and i64 give i64, and the numbers 1 and 2 alone i64.
+
+    Raise CompileError for a string.
     """
     for operand in operands:
         if isinstance(operand, (str, bytes)):

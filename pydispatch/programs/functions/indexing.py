@@ -155,6 +155,8 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     The index consists of numbers, slices and arrays of integers. With arrays it is a scatter, otherwise an update of
     one slice: for a [5, 6], the value of a[1, 2:4] broadcasts to [2] and replaces the slice [1, 2] that begins at
     (1, 2).
+
+    Raise CompileError if None, a new axis, is in the index.
     """
     x, keys = a.tensor, _keys(trace, a, index)
     if None in [key for key in keys if not _is_array(key)]:
@@ -166,6 +168,7 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
             for axis, key in enumerate(keys)
         ]
         return Array(trace, assignment.put(trace, x, indices, update))
+    # Without arrays: the range of each axis that is replaced.
     ranges = []
     for key, size in zip(keys, x.shape, strict=True):
         if isinstance(key, slice):

@@ -57,7 +57,7 @@ class CommandExecutor:
         the plan of the device commands between two of them.
 
         Args:
-            record: The plan.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
@@ -81,7 +81,7 @@ class CommandExecutor:
         until it returns.
 
         Args:
-            record: The plan.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.

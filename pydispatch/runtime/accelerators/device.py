@@ -106,7 +106,20 @@ class AcceleratorDevice(MakesBuffers, Device):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """Load a program; see `Device.load`."""
+        """Load a program: choose the variant of each executable for this device, and link its code.
+
+        Args:
+            source: The path of a `.pdx` file, its bytes, or an Artifact.
+            parameters: Values of parameters (weights) that the artifact does not contain, by their scope, "" for those
+                without one. A value is the path of a `.safetensors`, `.npz` or `.npy` file, a mapping from names to
+                arrays, or a list of these.
+
+        Raises:
+            ArtifactError: The artifact is damaged.
+            DeviceUnavailableError: No variant in the artifact runs on this device, or the device is closed or lost.
+            InvalidArgumentError: A parameter is missing, or has another shape or dtype.
+            MissingImportError: No library provides a function that the program calls.
+        """
         self._context.require_usable()
         source = with_plain_path(source)
         file = open_artifact(source)

@@ -213,8 +213,15 @@ class Executor(ABC):
     def _run_once(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run a plan, with its transients (intermediate buffers) in memory that is acquired for this run.
 
-        If this thread has an observer, the commands are timed, and it is called with the times. Arguments are those of
-        `run`; the block of the arena is set in `blocks`.
+        If this thread has an observer, a function that profiles its calls, the commands are timed, and it is called
+        with the times. Otherwise the commands are run, if there are any.
+
+        Args:
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            blocks: Device memory of each buffer; None for unused buffers. That of the arena, the buffer that contains
+                all transients, is set here.
+            constants: Push constants of this call, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:

@@ -127,6 +127,8 @@ class AcceleratorFunction(Submitted, Callee):
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
         try:
+            # `buffer_index` counts the buffers of the plan, `index` the results, constants or arguments of the
+            # function.
             for buffer_index, index, size in record.results:
                 buffer = outputs[index] if outputs is not None else None
                 if buffer is None:
@@ -158,7 +160,16 @@ class AcceleratorFunction(Submitted, Callee):
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
         """Run a plan with `out=`, and return the value of the call.
 
-        Results are written directly to outputs on this device that share no memory with an argument; others are copied.
+        Results are written directly to outputs on this device that share no memory with an argument or an earlier
+        output; others are copied after the run. The value consists of the objects in `out`, and of new buffers for
+        results without one.
+
+        Args:
+            plan: The plan in the C core.
+            record: The plan for the device.
+            inputs: One item per argument: an array or buffer; None for a number.
+            scalars: Bytes of the scalar arguments.
+            out: The output, or a tuple with an output or None for each result.
         """
         # `buffers` has `outs` as buffers or arrays. Both have None for a number, and for a result without an output.
         outs, buffers = self._checked_outputs(record, out)
@@ -191,6 +202,7 @@ class AcceleratorFunction(Submitted, Callee):
         if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
         buffers: list[Any] = outs
+        # Objects of other libraries, such as a tensor of PyTorch on this device, become buffers over their memory.
         if self._context.convert is not None:
             buffers = [
                 o if o is None or isinstance(o, NATIVE_TYPES) else self._context.convert(o, is_out=True) for o in outs
@@ -198,6 +210,7 @@ class AcceleratorFunction(Submitted, Callee):
         for i, (output, (element, rank)) in enumerate(zip(buffers, self._results, strict=True)):
             expected = record.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
+            # A rank of None is a number, which has no output.
             check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
         check_apart(self.name, buffers)
         return outs, buffers
@@ -249,7 +262,7 @@ class AcceleratorFunction(Submitted, Callee):
         """Return the block of an argument: the block of a buffer on this device, a borrowed array, or a copy.
 
         A borrowed block is over the memory of the array itself, which kernels read without a copy. Few devices can do
-        this, and not for every array: see `Context.borrow`.
+        this, and not for every array: `_borrow` is None, or returns None.
 
         Args:
             argument: Buffer of any device, or array.
@@ -290,11 +303,12 @@ class AcceleratorFunction(Submitted, Callee):
         """Return the memory of each buffer of a plan for runs whose results are not used.
 
         Args:
-            record: The plan.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
             inputs: Arguments of the call.
             staged: Receives the blocks that the caller releases after the runs, also if this method raises.
         """
         blocks: Blocks = [None] * record.count
+        # `buffer_index` counts the buffers of the plan, `index` the constants or arguments of the function.
         for buffer_index, _, size in record.results:
             staged.append(block := self._acquire(size))
             blocks[buffer_index] = block
@@ -308,9 +322,10 @@ class AcceleratorFunction(Submitted, Callee):
         return blocks
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """Run a call one command at a time, and return the device time of each command.
+        """Run a call one command at a time, and return the device time of each command. Its results are discarded.
 
-        runs: number of runs, of which the median is reported.
+        args, named: the arguments, as for a call. runs: number of runs, of which the median is reported. Raise
+        InvalidArgumentError unless it is 1 or more.
         """
         if type(runs) is not int or runs < 1:
             raise InvalidArgumentError(f"profile: runs: expected a number of 1 or more, got {runs!r}")

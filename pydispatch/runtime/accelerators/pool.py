@@ -55,14 +55,15 @@ class BlockPool(ABC, Generic[BlockT]):
         """Return the memory of all free blocks to the driver."""
 
     def acquire(self, size: int) -> BlockT:
-        """Return a block of `size` bytes, rounded up to whole granules, with undefined content.
+        """Return a block of `size` bytes, rounded up to a multiple of `granule` bytes, with undefined content.
 
-        A free block of exactly the rounded size is reused. OutOfMemoryError names the bytes.
+        A free block of exactly the rounded size is reused, the one that was released last; else the device allocates
+        one. Raise OutOfMemoryError, which names the bytes, if it does not have them.
         """
         size = -(-max(size, 1) // self.granule) * self.granule  # at least one granule: drivers allocate no 0 bytes
         with self.lock:
             if self.released:
-                self._take_back_released()
+                self._take_back_released()  # `release` only queues blocks: they become free here
             blocks = self.free.get(size)
             if blocks:
                 block = blocks.pop()

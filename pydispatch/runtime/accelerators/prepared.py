@@ -228,11 +228,13 @@ class Run:
     def _blocks_of(self, inputs: list[Any]) -> Blocks:
         """Return the block of device memory of each buffer of the plan.
 
-        An argument that the device cannot use in place gets memory here, and is added to `copies`.
+        An argument that the device cannot use in place gets memory here, and is added to `copies`, which each run
+        copies first.
         """
         record = self.record
         self.copies = []
         blocks: Blocks = [None] * record.count
+        # `buffer_index` counts the buffers of the plan, `index` the constants, arguments or results of the function.
         for buffer_index, index in record.constants:
             blocks[buffer_index] = self.executor.constant(index)
         for buffer_index, index, size in record.arguments:

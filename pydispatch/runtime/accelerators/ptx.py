@@ -21,6 +21,9 @@ FORMAT = "cuda-nvptx-fb"
 def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> DeviceProperties:
     """Return the properties for variant selection on a device of a compute capability.
 
+    A variant is the code of an executable for one kind of device; it lists the features that it requires. `why_not`
+    explains a missing feature in the message that no variant fits, and `remedy` ends that message.
+
     Args:
         name: Name of the device, such as "cuda:0".
         capability: Compute capability, (major, minor).

@@ -182,6 +182,7 @@ class Submitted:
             raise InvalidArgumentError(f"submit: priority: expected 'high', 'normal' or 'low', got {priority!r}")
         check_workers(self.name, workers)
         if any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values())):
+            # Submit again when these are done, with their results. `workers` was checked, and has no effect.
             return deferred(partial(self.submit, priority=priority), args, named)
         if self._keeps_order:  # with equal priorities, the order of submission holds
             rank = PRIORITIES["normal"]
@@ -193,8 +194,8 @@ class Submitted:
         """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
 
         Args:
-            items: An iterable; an item may hold futures, as arguments of `submit`.
-            priority: "high", "normal" or "low", as for `submit`.
+            items: An iterable; the result of a future in an item is the argument, once it is done.
+            priority: "high", "normal" or "low", among calls of the program that wait for its thread.
             workers: A number from 1 to 1024, which changes nothing on this device.
             on_error: "raise": when calls fail, the future raises the first error after all have ended; its `outcomes`
                 is the list of all results and errors. "return": the list has errors where calls have no result.

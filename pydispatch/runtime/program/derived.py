@@ -47,6 +47,8 @@ class Sharing:
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[tuple[int, ...]]) -> Shared:
         """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones.
 
+        A derived constant is a value that depends on constants alone and is computed once, such as packed weights.
+
         Args:
             module: The program.
             file: Its artifact.

@@ -191,7 +191,10 @@ class Registry:
         Args:
             source: Path or bytes of a plugin, or a plugin that is loaded already.
             priority: Providers with a higher one are searched first; of equal ones, the one added last is.
-            params: Texts that the plugin receives when it is loaded.
+            params: Values that the plugin receives as texts when it is loaded.
+
+        Returns:
+            The registration, by which the plugin is removed again.
         """
         from pydispatch._core.plugin import Plugin
 
@@ -357,7 +360,9 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
-    """Return the imports of all executables with their providers.
+    """Return the imports of all executables with their providers: plugins or functions that the device was given.
+
+    An import without a provider, which must be optional, has None; `searched` lists the providers that were queried.
 
     Args:
         resolution: Resolution of the imports; None if nothing was resolved.

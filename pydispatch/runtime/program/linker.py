@@ -95,7 +95,8 @@ class CpuLinker:
             ArtifactError: The code of an executable is invalid.
             MissingImportError: An import is unresolved, or code of a declared executable was not supplied.
         """
-        # How dispatches that depend on each other tile by tile will run.
+        # Dispatches that depend on each other tile by tile run tile by tile, if they have at least `least_tiles` tiles;
+        # the tiles fill at most `cache_bytes` of a worker's cache.
         module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
         # For each executable the pair (ELF, supplied code): (ELF, None) for code of the artifact, (ELF, code) or, for a
         # library of the system's loader, (None, code) for an executable that the program only declares.
@@ -124,6 +125,7 @@ class CpuLinker:
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
         """Link an executable whose code, the ELF file `elf`, is in the artifact and mapped by `map_executables`.
 
+        An export is a kernel. `_importing` lists the executables with imports in the order in which they are resolved.
         Raise MissingImportError for unresolved imports, and ArtifactError if the code has too few exports.
         """
         resolution = None

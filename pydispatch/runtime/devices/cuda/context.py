@@ -107,7 +107,7 @@ class Context(Closing, base.Context):
         self.current = Current(driver, self.handle, self.raise_failure)
         self.unload_module = driver.cuModuleUnload
         self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # `modules.Modules` of all loaded programs
-        self.garbage: deque[tuple[Any, Any]] = deque()
+        self.garbage: deque[tuple[Any, Any]] = deque()  # (function that destroys it, handle) of unused objects
         # (event, borrowed blocks that work before the event uses): released once the event is complete. Borrowed blocks
         # are over memory of other libraries, such as a tensor of PyTorch that a call uses: see release_unused().
         self._borrowed_until: deque[tuple[Any, list[Block]]] = deque()

@@ -172,8 +172,8 @@ class CudaExecutor(Executor):
         It is a cached one, a new one, or, if MAX_GRAPHS are cached, the least recently used one, which is updated.
 
         Args:
-            record: The plan.
-            state: Its state.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            state: Data that this device caches for the plan: its graphs.
             addresses: Device address of each buffer; 0 for unused ones.
             constants: Push constants, words of 32 bits.
             fill_patterns: Fill pattern of each command.
@@ -237,7 +237,7 @@ class CudaExecutor(Executor):
         The steps are launched on the stream and not as a graph, so that an event can be recorded after each command.
 
         Args:
-            record: The plan.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
             blocks: Device memory of each buffer; None for unused ones.
             constants: Push constants, words of 32 bits.
             fill_patterns: Fill pattern of each command.

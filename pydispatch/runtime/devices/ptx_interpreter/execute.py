@@ -248,7 +248,8 @@ class Executor(execute.Executor):
         A transient, a buffer for intermediate values, gets a block of its own for the time of the run.
 
         Args:
-            record: The plan, as `keep` has converted it.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use, as `keep` has
+                converted it.
             blocks: Memory of each buffer of the plan; None for transients and unused buffers.
             constants: Push constants of all dispatches, 32-bit words.
             fill_patterns: Fill pattern of each command; 0 for other commands.

@@ -62,8 +62,15 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the plan as one command buffer, and wait until it is complete.
 
-        Recordings are cached by the blocks that they refer to (`key_of`). A recording is taken out of the cache while
-        it runs, so that no other thread submits it.
+        A recording is a finished command buffer, which contains addresses of blocks. Recordings are cached by the
+        numbers of these blocks, and by constants and fill patterns if they differ between calls. A recording is taken
+        out of the cache while it runs, so that no other thread submits it.
+
+        Args:
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            blocks: Device memory of each buffer; None for unused buffers.
+            constants: Push constants of this call, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         context = self.context
         key = self.key_of(record, blocks, constants, fill_patterns)
@@ -88,7 +95,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         """Record the commands of a plan into a command buffer; the caller holds the context's lock.
 
         Args:
-            record: The plan.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
@@ -156,7 +163,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         """Run a plan with a timestamp after each command, and return the device time of each command.
 
         Args:
-            record: The plan.
+            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.

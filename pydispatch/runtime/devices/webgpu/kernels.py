@@ -274,6 +274,7 @@ class Kernels:
         """Return the shader module of a kernel, created on first use.
 
         Args:
+            kernel: The kernel.
             keeps_access: Whether buffers keep their declared access; else all are read_write, for a dispatch that
                 binds one buffer both read-only and writable.
             is_folded: Whether the module computes workgroup ids from a folded grid: one of another shape, because an

@@ -250,7 +250,8 @@ class Batch(ThreadBatch):
 
         A thread may run it if all living lanes that its mask names are in the group. If that holds for all threads, the
         result is True, and the caller runs the block. If not, this function runs the block for these threads and parks
-        the others until their missing lanes come or exit. The caller must not use the group after the result False.
+        the others: they are stored in `_parked` until their missing lanes come or exit. The caller must not use the
+            group after the result False.
 
         Say that the group has all lanes of warp 0 and lanes 0 to 15 of warp 1, with masks of all lanes. Then warp 0
         runs the block now, and the 16 lanes of warp 1 are parked.

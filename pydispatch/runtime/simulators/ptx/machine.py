@@ -33,6 +33,8 @@ class Machine:
     def load(self, source: str | bytes | PtxModule, name: str = "module.ptx") -> Loaded:
         """Load a PTX text or a parsed module.
 
+        The result has the addresses of its variables, and its functions as closures, by which kernels are launched.
+
         Raise ArtifactError for code that is not supported, and for a newer target than the machine simulates.
         """
         if not isinstance(source, PtxModule):

@@ -80,6 +80,9 @@ class RegisterStores:
     def _assign_shared_stores(self) -> None:
         """Assign stores to the registers that are local to a block, so that registers share a store where they can.
 
+        A register is local to a block of code if only that block accesses it, and writes it before reading it.
+        `store_of` receives the index of each register's store.
+
         A store is the array of a register over the threads. Registers of one kind (dtype and size) can share a store if
         their values are not needed at once: they are in different blocks, or the last access to one of them is in an
         earlier instruction than the first access to the other one.

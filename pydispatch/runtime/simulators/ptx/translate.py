@@ -46,7 +46,8 @@ class Translator:
             local_size: Bytes of local memory that the function's variables take for each thread.
 
         Raises:
-            ArtifactError: An instruction, or one of its operands, is not supported. Names line and instruction.
+            ArtifactError: An instruction, or one of its operands, is not supported. The message names line and
+                instruction.
         """
         builder = self._builder
         # Declare parameters, results and the variables for arguments of calls. A kernel has no results, and its

@@ -73,7 +73,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     It copies `size` bytes (4, 8 or 16) from global to shared memory; those beyond `source_size` become zeros.
     """
     qualifiers = [m for m in instruction.modifiers[1:] if m not in _HINTS and not m.startswith("L2::")]
-    operands = builder.operands(instruction, 3, most=5)  # the fifth is a cache policy, without effect
+    operands = builder.operands(instruction, 3, most=5)  # the fifth, a cache policy, has no effect
     destination, source, size = operands[:3]
     is_to_shared = qualifiers in (["shared"], ["shared::cta"])
     if not is_to_shared or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
@@ -85,6 +85,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, "has no [address] to copy from")
     read_whole = memory_operand(builder, _access_of(instruction, "global"), source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else None
+    # Used only where a thread's source size is less: the bytes beyond it may be outside of any allocation.
     read_partially = _PartialRead.of(builder, instruction, source)
 
     def begin_copy(regs: list[Any]) -> None:

@@ -171,6 +171,8 @@ def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc,
 def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources: Sequence[int], target: int) -> Step:
     """Return the closure in which each thread updates one element, one thread after the other in their order.
 
+    A slot is the index of an operand in `regs`, the list that the closure receives: arrays with an element per thread.
+
     Args:
         resolve: Resolves the address of each thread. It returns an access for each allocation, with its threads and
             their byte offsets.
@@ -220,6 +222,7 @@ def _vector(
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             elements, first_index = access.memory.views[dtype], access.offsets >> log2_size
+            # Element k of all threads, before element k + 1 of any.
             for k, source in enumerate(sources):
                 own_values = access.select_threads(np.broadcast_to(regs[source], n))
                 old = in_order(elements, first_index + k, [own_values], operation)

@@ -202,6 +202,7 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_packed = type_ in _PACKED_TYPES
     a, b = builder.sources(instruction, "u32" if is_packed else type_, instruction.operands[1:3])
     target = builder.target(instruction, instruction.operands[0], "u32" if is_packed else result_type)
+    # The function that computes the result from the operands and the predicate, if there is one.
     if is_packed:
         if result_type not in _TRUE_HALVES:
             builder.fail(instruction)

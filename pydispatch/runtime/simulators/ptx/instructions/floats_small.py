@@ -95,6 +95,7 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
     source_count, compute = _operation_on_f32(builder, instruction, words, is_bf16)
     dtype = UNSIGNED[SIZES[type_]]
+    # Slots, indices in `regs`, of the result and the operands.
     target, *sources = builder.bind(instruction, dtype, *source_count * [dtype])
     # neg and abs change only the sign bit, also of NaN. Rounding from f32 would replace NaN by the canonical one.
     if instruction.opcode in _SIGN_OPERATIONS and "ftz" not in words:
