@@ -91,10 +91,12 @@ def _initializers_to_functions(module: ModuleOp) -> list[str]:
         if not isinstance(op, util.InitializerOp):
             continue
         initializer: Operation = op
+        # A name that no function of the module has: further underscores precede it if necessary.
         name = f"initializer_{len(names)}"
         while name in taken:
             name = f"_{name}"
         names.append(name)
+        # The function takes over the body, and is added at the end; the initializer is erased.
         body = op.body
         initializer.detach()
         function = util.FuncOp(
@@ -133,6 +135,7 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
         functions: Name → function.
         roots: Names of the functions whose calls will be inlined.
     """
+    # The number of operations of each function before and after inlining; callees precede callers in `size_after`.
     calls = {name: _calls([function]) for name, function in functions.items()}
     size_before = {name: sum(1 for _ in walk(function)) for name, function in functions.items()}
     size_after: dict[str, int] = {}
@@ -225,6 +228,7 @@ def _checked_callee(call: Operation, functions: dict[str, Operation], callers: C
             f"functions: {', '.join('@' + n for n in functions) or 'none'}",
         )  # fmt: skip
     if name in callers:
+        # The cycle begins at the caller with this name: of the path @main, @f, @g that calls @f, it is @f, @g, @f.
         cycle = list(dropwhile(lambda caller: caller != name, callers))
         way = " → ".join(f"@{n}" for n in [*cycle, name])
         raise CompileError(f"'@{name}' calls itself", location_of(call), f"by way of {way}; host code has no recursion")
@@ -269,6 +273,7 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
     assert block is not None
     copies: list[Operation] = []
     mapping: dict[SSAValue, SSAValue] = dict(zip(source.args, call.operands, strict=True))
+    # Copy each operation before the call, except for the return.
     for op in source.ops:
         if op.next_op is None:  # the return
             for result, value in zip(call.results, op.operands, strict=True):

@@ -51,7 +51,7 @@ def insert_copy(
     Returns:
         The copy.
     """
-    body = Block(arg_types=[type_.element_type] * 2)
+    body = Block(arg_types=[type_.element_type] * 2)  # an element of `value`, and one of the output, not read
     body.add_op(YieldOp(body.args[0]))
     empty = insert_before(tensor.EmptyOp(dims, type_), op)
     rank = type_.get_num_dims()

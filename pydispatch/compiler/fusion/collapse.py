@@ -154,7 +154,8 @@ def consecutive(start: int, count: int) -> list[int]:
 def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int]) -> SSAValue:
     """Return a tensor with the dimensions of each group collapsed into one.
 
-    Fills and empty tensors are created in that shape; others get a reshape.
+    If the tensor is the expand_shape of a tensor of that shape, the result is its source. Fills and empty tensors are
+    created in that shape; others get a reshape.
 
     Args:
         op: The operation before which new ones are inserted.

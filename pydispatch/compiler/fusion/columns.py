@@ -69,8 +69,9 @@ class _Readers:
 def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     """Return the readers of a concatenation if all of them can compute on its parts instead; None if one cannot.
 
-    They are elementwise operations, reductions, and slices of exactly the first part. An example is a softmax over
-    scores [8][128] with one more column:
+    The parts are the operands of the concatenation: a tensor, and further single columns. Readers are elementwise
+    operations, reductions, and slices of exactly the first part. An example is a softmax over scores [8][128] with one
+    more column:
 
         %c = concat %scores, %sink : [8][129]
         %m = reduce max %c : [8]
@@ -84,6 +85,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     readers = _Readers([], [], slices=[])
     values: set[SSAValue] = {concat.results[0]}  # the concatenation, and what is computed from it elementwise
     assert concat.parent is not None
+    # Classify the readers in the block of the concatenation, in order, so that `values` has the operands of each.
     for op in concat.parent.ops:
         if values.isdisjoint(op.operands):
             continue
@@ -101,6 +103,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
             readers.elementwise.append(op)
         else:
             readers.reductions.append(op)
+    # All uses must be among them.
     known = {*readers.elementwise, *readers.reductions, *readers.slices}
     if any(use.operation not in known for value in values for use in value.uses):
         return None  # an operation inside a loop or a branch
@@ -124,7 +127,9 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     if any(inner.name == "linalg.index" for inner in walk(op.body)):  # indices in a part differ from those in the whole
         return None
     generic = structured(op)
-    sizes = [extent or 0 for extent in generic.extents]  # 0: dynamic, which does not count as a loop of size 1
+    # The index 0 along a dimension of size 1 counts as the loop of size 1, whose counter is 0. A dynamic size, None,
+    # becomes 0, which is not 1.
+    sizes = [extent or 0 for extent in generic.extents]
     for operand, map_ in zip(generic.inputs, generic.maps, strict=False):
         if operand in values:  # divided into parts: each element must be read at its own index
             is_same_for_parts = is_identity(with_unit_loops(map_, sizes))
@@ -134,6 +139,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
             return None
     if any(output in values for output in generic.outputs):  # it is read as initial values
         return None
+    # Elementwise: the result has the same indices, and does not depend on initial values.
     if generic.is_parallel:
         is_overwritten = not generic.block.args[-1].uses.get_length()  # the body does not read the initial values
         return "elementwise" if is_identity(generic.maps[-1]) and is_overwritten else None

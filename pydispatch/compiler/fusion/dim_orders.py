@@ -146,6 +146,8 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
         generic = structured(use.operation)
         if use.index >= len(generic.inputs) or generic.has_reduction_loops or not is_identity(generic.output_maps[0]):
             return None
+        # The loop that indexes each dimension of `result`, and its inverse: for each loop, which is a dimension of the
+        # reader's result, the dimension of `result`.
         map_ = generic.maps[use.index]
         if not is_permutation(map_):
             return None

@@ -46,7 +46,7 @@ def merge_equal_operations(block: Block, op_by_key: dict[object, Operation]) -> 
             op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
             tuple(op.attributes.items()),
         )  # fmt: skip
-        first = op_by_key.setdefault(key, op)
+        first = op_by_key.setdefault(key, op)  # the first operation with this key, perhaps `op` itself
         if first is not op:
             for old, new in zip(op.results, first.results, strict=True):
                 old.replace_all_uses_with(new)

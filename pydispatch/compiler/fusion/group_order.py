@@ -78,7 +78,10 @@ class GroupOrder:
         self._between(lhs, rhs, MOST_VISITED)
 
     def merge(self, a: int, into: int) -> None:
-        """Merge node `a` into node `into`, whose number remains. No other node may be on a path between the two."""
+        """Merge node `a` into node `into`, whose number remains. No other node may be on a path between the two.
+
+        Each node has a rank, its position in a topological order: nodes that it reads have lower ranks.
+        """
         # Both sets are nodes with ranks between the two: predecessors of the later node, successors of the earlier one.
         predecessors, successors = self._between(a, into, limit=None)
         assert not predecessors & successors, "the merged node would need itself"
@@ -119,6 +122,9 @@ class GroupOrder:
     ) -> set[int]:
         """Return the nodes reachable from `starts` along `edges` over nodes with ranks between `above` and `below`,
         both excluded.
+
+        The rank of a node is its position in a topological order, so that nodes with other ranks lead to none of
+        interest. The number of nodes is added to `visited`, which measures the cost of all searches.
 
         limit: raise TooFarError if more nodes are reached; None for no limit.
         """

@@ -54,7 +54,7 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     # Then groups that read the same tensor join, and chains of three groups of which no two may join.
     join_siblings(groups)
     join_chains(groups)
-    groups.drop_host_copies()
+    groups.drop_host_copies()  # groups of copies alone, which host code performs, are no dispatches
     complete(groups)  # copies duplicable operations, fills and scalars into the groups that read them
     edges = [
         Edge(a, b, reason)

@@ -155,7 +155,10 @@ def im2col_pays(convolution: Convolution) -> bool:
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
-    """Return a generic as a convolution, with its loops divided by their roles (see `Convolution`); None for others.
+    """Return a generic as a convolution, with its loops divided by their roles; None for other generics.
+
+    Reduction loops are steps: input channels and positions in the window. Parallel loops are rows (output channels) if
+    they index the filter, else batches or pixels.
 
     With channels first, the filter is [output channels, reduced dimensions] in memory, and the result is [batches,
     output channels, spatial dimensions]. With channels last, the filter is [reduced dimensions, output channels], and

@@ -250,6 +250,7 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     ]
     if 1 not in (*source, *shape) or is_whole_unit.count(True) != source.count(1):
         return None
+    # The slice of the source without these dimensions, and the reshape of its result.
     offsets, sizes, strides = (
         [entry for entry, is_dropped in zip(row, is_whole_unit, strict=True) if not is_dropped]
         for row in slice_.components

@@ -135,6 +135,8 @@ class FusionGroups:
         space (`uniform`), fewer checks are needed; such groups read no results of duplicable operations, so that
         nothing is copied between them.
         """
+        # The reason not to merge, if there is one. `intermediates` are duplicable operations on paths between the
+        # groups.
         intermediates: set[Operation] = set()
         uniform = self._uniform_union(group, other)
         try:
@@ -145,6 +147,7 @@ class FusionGroups:
                 reason = self._reason_not_to_merge_uniform(group, other, uniform)
         except TooFarError:  # a search of the dependence graph was stopped at its limit
             reason = reasons.TOO_FAR
+        # Record the reason, or merge.
         if reason is not None:
             self._record_rejection(group, other, intermediates, reason)
             return reason

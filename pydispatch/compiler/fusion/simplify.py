@@ -194,9 +194,11 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
 
 
 def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
-    """Fold two reshapes of static sizes to one, if a single expand_shape or collapse_shape suffices.
+    """Fold two reshapes of static sizes to one, and return its result, if a single expand_shape or collapse_shape
+    suffices.
 
-    Such a reshape changes the rank, so that the ranks before and after must differ.
+    A single reshape changes the rank: the reshapes of [2, 4, 6] to [8, 6] and then to [48] become one to [48], while
+    those to [8, 6] and then to [8, 2, 3] stay. Return None if no single reshape suffices.
     """
     inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
     if inner is None:
@@ -358,6 +360,7 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
             else insert_before(arith.IndexCastOp(extracted, IndexType()), op)
         )
 
+    # The dynamic sizes of the result are elements of `shape`; those of the source are its own.
     result_dims = [entry(axis) for axis, n in enumerate(result.get_shape()) if n < 0]
     source_dims = dynamic_sizes(source, op)
     reshape = tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result])

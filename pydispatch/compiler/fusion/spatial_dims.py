@@ -58,6 +58,7 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
         return None
     # The loop that indexes each dimension of the result; -1 for another expression.
     out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in generic.maps[-1].results]
+    # The first run of loops that index adjacent dimensions of the result, and of the factor that they index.
     run: list[int] = []
     for first, second in pairwise(out):
         are_dims = first >= 0 and second >= 0
@@ -125,6 +126,7 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
         AffineExpr.dimension(kept_dims.index(d)) if d in kept_dims else AffineExpr.constant(0)
         for d in range(len(generic.iterators))
     ]
+    # Collapse each operand, and index it by the remaining loops.
     operands: list[SSAValue] = []
     maps: list[AffineMap] = []
     result_groups: DimGroups = []
@@ -143,6 +145,7 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
             value = collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
         operands.append(value)
         result_groups = groups  # after the loop, the groups of the output, whose type is the result's
+    # The product over the remaining loops, and its result in the old shape.
     product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept_dims])
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)

@@ -112,6 +112,7 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
                 return parts
         return None
 
+    # Without a remainder any loop may be split, with one only the first.
     choices = [(loop, parts_of(loop, has_remainder=False)) for loop in splittable]
     choices += [(loop, parts_of(loop, has_remainder=True)) for loop in splittable[:1]]
     return next(((loop, parts) for loop, parts in choices if parts is not None), None)

@@ -59,6 +59,7 @@ def _rewrite(op: Operation, copy: Structured) -> None:
             narrowest, moved_count = value, len(chain)
     if not moved_count or any(size < 0 for size in shape) or not _has_channels_last(narrowest):
         return
+    # Transpose the narrowest value, and apply copies of the operations after it, the first one first.
     result = insert_copy(op, narrowest, copy.maps[0], TensorType(element_of(narrowest), shape))
     identity = AffineMap.identity(len(shape))
     for generic in reversed(chain[:moved_count]):

@@ -101,6 +101,7 @@ class _CallLowering:
             tensor = straight.new_tensor(shape, dtype)
             self._add(tensor, declared, Access.WRITE, f"result {index}")
         else:
+            # The command writes the argument: it gets no further tensor for the result.
             # Types of the result and the argument may differ, so the run-time check compares their sizes in bytes.
             target = self.tensor_of_argument[tied]
             what = f"result {index} of '@{self.name}', tied to operand {tied}: size in bytes"

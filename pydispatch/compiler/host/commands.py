@@ -167,6 +167,7 @@ class CommandList:
                 but n * i to n * (i + 1) - 1. 0 for a binding of which a workgroup may access any byte; empty if
                 unknown for all.
         """
+        # The bytes of each storage that a workgroup accesses, if all bindings of it agree.
         bytes_of_storage: dict[Storage, int] = {}  # 0: the dispatch cannot follow others tile by tile in this storage
         for (tensor, _), size in zip(bindings, slice_bytes, strict=False):
             own = 0 if tensor.is_part else size  # slices of a part of a storage are not at multiples of their size
@@ -269,12 +270,14 @@ class CommandList:
         read: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of reads so far
         ordered = -1  # the region of the last ordered command; -1 for none
         for command in self.commands:
+            # The earliest region.
             after = [ordered if command.is_ordered else -1]  # the regions of its dependencies
             for touched in (*command.reads, *command.writes):
                 after += [region for other, region in written.get(touched.storage, ()) if other.meets(touched)]
             for touched in command.writes:
                 after += [region for other, region in read.get(touched.storage, ()) if other.meets(touched)]
             command.region = max(after) + 1
+            # Record its accesses for later commands.
             if command.is_ordered:
                 ordered = command.region
             for touched in command.reads:

@@ -89,8 +89,8 @@ class Constants:
         to compute digests, only if an earlier constant has the same type, size and sampled bytes.
 
         Args:
-            array: The elements as a device stores them (see `dense_array`). The artifact stores the array as a member
-                such as "constants/0.npy".
+            array: The elements as a device stores them, such as unsigned words or packed bytes (`dense_array`). The
+                artifact stores the array as a member such as "constants/0.npy".
         """
         import numpy as np
 
@@ -214,6 +214,7 @@ def splat_word(value: Attribute, dtype: int) -> int | None:
     bits = element_bits(dtype)
     if bits > 64:
         return None
+    # Compare the elements as words.
     raw = np.frombuffer(value.data.data, dtype=np.uint8)
     element = np.dtype(f"u{max(1, bits // 8)}")
     if raw.nbytes % element.itemsize:

@@ -49,6 +49,7 @@ def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
             }
             if not stated:
                 continue
+            # The contracts of the variant by export ordinal.
             ordinals = ordinals_of(variant)
             indices: list[int | None] = [None] * len(ordinals)
             for name, op in stated.items():

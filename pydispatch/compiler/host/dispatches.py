@@ -95,6 +95,7 @@ def _arguments(
         if not isinstance(value.type, TensorType):
             words += _constant_words(straight, value, op)
             continue
+        # The tensor must have the sizes that the dispatch states: static ones, or operands in braces.
         tensor = straight.tensors[value]
         dynamic = [next(dims) for size in value.type.get_shape() if size < 0]
         declared = straight.shape(value.type, dynamic, op)
@@ -191,6 +192,7 @@ def _words_of_layout(
     """
     if len(words) == expected:
         return words
+    # Without upper words, an index must be below 2^32: check it at run time.
     low = [w for w in words if not w & HIGH_WORD]
     if len(low) == expected and all(v.type == IndexType() or words_of(v.type) == 1 for v in _scalars_of(op)):
         limit = straight.function.constant((1 << 32) - 1)

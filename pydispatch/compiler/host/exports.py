@@ -151,6 +151,7 @@ class Executables:
         """
         exports: set[tuple[str, str]] = set()
         for reference in references:
+            # @executable::@export, or @executable::@variant::@export.
             path = [reference.root_reference.data, *(n.data for n in reference.nested_references.data)]
             executable = self.ops.get(path[0])
             if executable is None:
@@ -237,6 +238,7 @@ class Executables:
         key = executable.sym_name.data, export
         if key in self._exports:
             return self._exports[key]
+        # The ordinal is that of the kernel in the code of each variant.
         ordinals = {variant.ordinals[export] for variant in self.variants[key[0]]}
         if len(ordinals) > 1:
             raise CompileError(
@@ -244,6 +246,7 @@ class Executables:
                 f"{sorted(ordinals)}",
                 location_of(executable),
             )
+        # The entry of the table.
         layout = self.layout(executable, export)
         executable_index = self.index_of_executable[key[0]]
         self._exports[key] = len(self.program.exports)
@@ -402,7 +405,7 @@ def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) 
                 f"'{op.name}' is not supported in host code", location_of(op),
                 "a workgroup count, condition or constant is computed with arith, math, affine and hal.device.query",
             )  # fmt: skip
-    return []
+    return []  # the block is empty
 
 
 def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBlockOp) -> list[int]:

@@ -96,7 +96,7 @@ class ProcedureLowering:
         self.procedure = procedure
         self.program = executables.program
         self.segmentation = Segmentation(op.regions[0])
-        self.slots: dict[SSAValue, int] = {}  # filled by `slot`
+        self.slots: dict[SSAValue, int] = {}  # value → index of its variable in the procedure; filled by `slot`
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.segmentation.blocks}
         self.next_block: Block | None = None  # set by `lower`
         # Filled by `_liveness`.

@@ -45,6 +45,7 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
     for op in functions:  # first those that compute constants at load: other functions read these constants
         if DERIVED in op.attributes:
             _derivation(op, executables, constants)
+    # Then initializers and public functions, in program order.
     for op in functions:
         name = symbol_name(op)
         visibility = op.properties.get("sym_visibility")

@@ -169,8 +169,9 @@ class Segmentation:
         it, and an input of the other segment.
         """
         self.blocks = reverse_postorder(region)
-        self.level: dict[Operation, int] = {}  # filled by _partition
-        self.home: dict[Operation, Segment] = {}  # filled by _partition
+        # Filled by `_partition`: the level of each operation, and the segment of each that is no stop.
+        self.level: dict[Operation, int] = {}
+        self.home: dict[Operation, Segment] = {}
         self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
         self.partitions = {block: self._partition(block) for block in self.blocks}
         # Values that segments must return. The loop below adds those that stops and terminators read; `_complete` adds
@@ -272,7 +273,10 @@ class Segmentation:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """Return the reachable blocks of a region in reverse postorder: each block precedes those that it dominates."""
+    """Return the reachable blocks of a region in reverse postorder: each block precedes those that it dominates.
+
+    A depth-first search appends a block after all its successors; the reversed list begins with the entry block.
+    """
     first = region.blocks.first
     if first is None:
         return []

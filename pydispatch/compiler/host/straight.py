@@ -96,6 +96,7 @@ class Straight:
             )  # fmt: skip
         self.function.add_argument(FunctionArgument(dtype_of(value.type, location), dims=None, name=name))
         self.registers[value] = self.function.scalar_argument(index)
+        # Messages about sizes that are equal to this register name the argument.
         self._origins[self.registers[value]] = f"argument {index} ('{name}')"
 
     def _tensor_argument(self, type_: TensorType[Attribute], index: int, name: str) -> HostTensor:

@@ -313,7 +313,7 @@ class _ContiguousSlice:
         start, count, extent = (function.constant_value(register) for register in (offset, size, whole))
         if start == 0 and size == whole:  # the whole axis, by the same register
             return
-        if start is not None and count is not None and extent is not None:
+        if start is not None and count is not None and extent is not None:  # all are known while compiling
             if not 0 <= start <= extent or not 0 <= count <= extent - start:
                 raise CompileError(
                     f"'{self.op.name}' takes {count} elements from {start} of axis {axis}, which has {extent}",

@@ -48,7 +48,7 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
     for op in ops.get(SUBSPAN, ()):
         binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results
         try:
-            natural = alignment(element_of(result.type))  # bytes
+            natural = alignment(element_of(result.type))  # bytes to which every element of this type is aligned
         except CompileError as error:
             raise CompileError(error.message, location_of(op), error.note) from None
         binding.alignment = max(binding.alignment, integer(op, "alignment", default=1), natural)

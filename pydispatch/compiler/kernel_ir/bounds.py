@@ -110,6 +110,7 @@ def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
         ):
             if not is_defined_outside(limit, block):
                 continue
+            # `value` must be the counter plus loop-invariant values: `start` is their sum, None for other values.
             start = _start(build, value, block)
             if start is not None and not (isinstance(start, int) and isinstance(known(limit), int)):
                 yield Bound(comparison, name, start, known(limit))

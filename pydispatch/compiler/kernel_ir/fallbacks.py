@@ -48,6 +48,7 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
     for new, old in zip(walk(copy), walk(module), strict=True):
         set_location(new, old)
     functions = {op.sym_name.data: op for op in copy.body.block.ops if isinstance(op, FuncOp)}
+    # Redirect the calls of each declaration with a fallback.
     for declaration in list(functions.values()):
         if attribute(declaration, FALLBACK) is None:
             continue
@@ -56,7 +57,7 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
             declaration.attributes["hal.import.optional"] = UnitAttr()
             for call in _calls_of(copy, declaration):
                 _guard(call, fallback)
-        elif import_symbol(declaration) not in provided():
+        elif import_symbol(declaration) not in provided():  # linked statically, and no object defines it
             for call in _calls_of(copy, declaration):
                 call.properties["callee"] = SymbolRefAttr(fallback.sym_name)
     return copy

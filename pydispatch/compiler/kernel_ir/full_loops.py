@@ -98,6 +98,7 @@ def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAVa
             inner.insert(op.clone(values))
         return [values.get(value, value) for value in terminator.operands]
 
+    # The branch: the version of `share` steps, or the loop, which moves into the else block.
     inside_full, inside_partial = build.inside(full), build.inside(partial)
     inside_full.end(inside_full.loop(0, share, 1, loop.iter_args, step))
     branch = scf.IfOp(is_full, [result.type for result in loop.results], Region(full), Region(partial))

@@ -110,7 +110,7 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         condition = branch.cond.owner
         if not isinstance(condition, arith.CmpiOp) or condition.parent is not block:
             continue
-        if not all(map(_has_load, branch.regions)):  # padding, which loads in one branch: see `_split_at_bounds`
+        if not all(map(_has_load, branch.regions)):  # padding loads in one branch: `_split_at_bounds` splits it
             continue
         distance = _nonnegative_form(build, condition, block)
         if distance is None or abs(distance.slope) != 1 or not isinstance(distance.start, int):

@@ -14,7 +14,8 @@ Ops = dict[str, list[Operation]]
 def ops_by_name(function: FuncOp) -> Ops:
     """Return the operations of a function by name.
 
-    In each list, the operations of a block are in order, and all of them precede the operations of nested blocks.
+    In each list, the operations of a block are in order, and all of them precede the operations of nested blocks. An
+    operation that is not registered in the context is listed by the name that the program has for it.
     """
     ops: Ops = {}
     blocks = list(function.body.blocks)

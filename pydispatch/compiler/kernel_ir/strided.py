@@ -84,7 +84,7 @@ def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors:
     carried_bytes, allocated_bytes = 0, stack_bytes(function) if has_masks and pending else 0
     while pending:
         loop = pending.pop()
-        strided = find_strided_loop(loop, read_only)
+        strided = find_strided_loop(loop, read_only)  # the first sequential loop in it, if it is strided
         if strided is not None:
             most_bytes = carried_bytes + strided.carried_bytes
             fits_stack = most_bytes <= min(MOST_CARRIED_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes)

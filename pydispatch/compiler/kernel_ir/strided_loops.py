@@ -62,6 +62,7 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
     own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
     for op in block.ops:
         if isinstance(op, scf.ForOp):
+            # The lower bound must be `start` plus the invocation, the step the number of invocations.
             start = _uniform_start(op.lb, block.args[0], varying)
             is_strided = counts_indices(op) and known(op.step) == invocations and op.ub not in varying
             is_strided = is_strided and _may_be_interchanged(op)

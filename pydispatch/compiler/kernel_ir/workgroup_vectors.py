@@ -268,6 +268,7 @@ class _PhaseEmitter:
                 if is_first:
                     self._emit_operation(build, lanes, op, vector)
             guarded = [op for op, is_first in zip(operations, is_line_load, strict=True) if not is_first]
+        # The other operations, in the lanes that execute the body.
         inner = lanes if high is None else lanes.when(lanes.compare("slt", invocation, high))
         for op in guarded:
             self._emit_operation(build, inner, op, vector)

@@ -184,6 +184,7 @@ def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, S
     reductions must have the same rows, and users of their results must read one value in each row: x[i, j] / s[i] may
     join the sums, s[j] * s[i] may not. `generics` has the operations of the group that are a `linalg.generic`.
     """
+    # All reductions must have results of one shape: that of the rows.
     reductions = [g for g in generics.values() if g.reduced_loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
     if len(spaces) > 1:
@@ -326,6 +327,7 @@ def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Ope
         for index, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
+            # An operand that an expensive operation of the group computes.
             producer = _producer(value, members)
             if producer is None or producer is op or not is_expensive(producer):
                 continue

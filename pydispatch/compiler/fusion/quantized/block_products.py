@@ -77,10 +77,12 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
         integer_bytes: Size in bytes of the integers that kernels may round elements of the other factor to: the
             attribute `INTEGER_BYTES` of the new product.
     """
+    # Recognize the weights.
     loops = loops_of(contraction, factor)
     weights = None if loops is None else weights_of(contraction, factor, loops)
     if loops is None or weights is None:
         return False
+    # Build the new product, from panels if possible, and replace the old one.
     product = _Product(contraction, contraction.a if factor is contraction.b else contraction.b, loops, weights)
     ops = product.in_panels() if packs and depends_on_constants(weights.stored) else None
     ops = ops or product.in_blocks()  # the last of these operations computes the result of the product

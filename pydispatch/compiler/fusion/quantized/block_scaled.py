@@ -132,16 +132,19 @@ class Loops:
 def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     """Return the loops of a product by their roles for the factor `weights`; None if a loop other than rows is dynamic.
 
-    All reduction loops together count the steps of K (K_LOOP), all loops over columns the columns (N_LOOP). The
-    position of one of these loops is its digit of that count: for reduction loops of 4 and 8 iterations, the outer one
-    has `k // 8 % 4`.
+    Parallel loops are columns if only the weights have them, rows if only the other factor has them, and batch loops if
+    both have them. All reduction loops together count the steps of K (K_LOOP), all loops over columns the columns
+    (N_LOOP). The position of one of these loops is its digit of that count: for reduction loops of 4 and 8 iterations,
+    the outer one has `k // 8 % 4`.
     """
     generic = contraction.generic
     other = contraction.a if weights is contraction.b else contraction.b
+    # The roles of the parallel loops.
     parallel = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
     columns = [d for d in parallel if d in weights.dims and d not in other.dims]
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
+    # The position of each loop, from the innermost loop of a count outwards; a batch loop is a count of its own.
     positions = list[Position]([()] * len(generic.iterators))  # (): the weights are not indexed by the loop
     for dims, loop in ((generic.reduced_loops, K_LOOP), (columns, N_LOOP)):
         stride = 1
@@ -266,7 +269,8 @@ class _BodyAt:
     def weights(self, value: SSAValue) -> Weights | None:
         """Return an f32 scalar of the body as a weight; None if it is no function of one stored integer and terms.
 
-        A weight is (stored - zero) * scale + offset, see `Weights`. The function follows the operands of `value` to the
+        A weight is (stored - zero) * scale + offset, where there may be several terms of each kind, or none. A term is
+        a number that is the same for all steps of a block. The function follows the operands of `value` to the
         conversion of the stored integer, and collects a term from each operation on the way: (sitofp(q) - z) * s has
         the zeros (z,) and the scales (s,). An element of an input is followed into the operation that computes it.
         """
@@ -371,6 +375,7 @@ class _BodyAt:
         generic = self.generic
         if not generic.is_parallel or not isinstance(value, OpResult):
             return None
+        # Copy the operations up to `value`, over the same inputs.
         body = GenericBody()
         mapping: dict[SSAValue, SSAValue] = {}
         for argument, tensor_, index in zip(generic.block.args, generic.inputs, generic.maps, strict=False):

@@ -61,16 +61,16 @@ def combined(terms: Iterable[tuple[int, Position]]) -> Position:
 def divided(position: Position, divisor: int) -> tuple[Position, Position] | None:
     """Return quotient and remainder of an index by a divisor; None if they are not recognized as sums of digits.
 
-    Each digit goes to the quotient, if its stride is a multiple of the divisor, or to the remainder, if it stays below
-    the divisor; otherwise it is split in two. The remainder as a whole must be below the divisor: else a part of it
-    would belong to the quotient.
+    An index is a sum of stride * digit, where a digit is `loop // place_value % size`. Each digit goes to the quotient,
+    if its stride is a multiple of the divisor, or to the remainder, if it stays below the divisor; otherwise it is
+    split in two. The remainder as a whole must be below the divisor: else a part of it would belong to the quotient.
 
     Examples, by 32: 32 * b + i, with i of 32 iterations, gives b and i. A loop k of 256 iterations gives its digits
     k // 32 and k % 32.
     """
     quotient: list[tuple[int, Position]] = []
     remainder_terms: list[tuple[int, Position]] = []
-    for stride, digit in position:
+    for stride, digit in position:  # each becomes terms (stride, index) of the quotient or the remainder
         if stride % divisor == 0:
             quotient.append((stride // divisor, ((1, digit),)))
         elif stride * (digit.size - 1) < divisor:  # the greatest value of stride * digit

@@ -71,7 +71,7 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     chain = _chain_after(op)
     if not chain or not _is_static(source) or prod(shape_of(source)) > prod(shape_of(result)):
         return False
-    quantized = _applied(chain, source, op)
+    quantized = _applied(chain, source, op)  # the source, quantized by copies of these operations
     element = element_of(quantized)
     type_ = TensorType(element, shape_of(result))
     # The body of the new gather: the output and the extract get the type of the quantized elements.

@@ -87,6 +87,7 @@ def _rewrite(op: GenericOp) -> bool:
     combines_element_and_output = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
     if not combines_element_and_output or terminator is None or terminator.operands[0] not in combine.results:
         return False
+    # Build the operations on integers, the last of which computes the result, and replace `op` by it.
     if isinstance(combine, arith.MaximumfOp):
         new_ops = _maximum(op, generic)
     elif isinstance(combine, arith.AddfOp):
@@ -308,11 +309,12 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
         pad: The padding.
     """
     low_width, high_width = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
-    if low_width <= 0 and high_width <= 0:
+    if low_width <= 0 and high_width <= 0:  # there is no padding along this axis
         return True
     size, dims = shape_of(pad.source)[axis], sorted(expr.used_dims())
     if size < 0 or any(generic.extents[d] is None or generic.extent(d) < 0 for d in dims):
         return False
+    # The loop over windows and the loop over positions in a window; at most one each, so that all pairs can be tried.
     outer_loops = [d for d in dims if d not in generic.reduced_loops]
     window_loops = [d for d in dims if d in generic.reduced_loops]
     if len(outer_loops) > 1 or len(window_loops) > 1:

@@ -56,7 +56,8 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     For f32, sum((s * a) * (t * b)) with scales s and t becomes s * t * sum(a * b) with a sum in i32. For i32, a factor
     that other operations widened from bytes is widened by the contraction itself, which then reads the bytes.
 
-    byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.byte_products`.
+    byte_products: signs of the bytes that instructions of the targets multiply: "unsigned by signed", "all signs",
+    "equal signs", or "" for none.
     """
     tensors = TensorRecognizer()
     new = _product_of_integers(contraction, byte_products, tensors)

@@ -274,6 +274,7 @@ class ScalarRecognizer:
         if isinstance(value, BlockArgument):
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):
                 return None
+            # An element of a float constant, which is replaced by an i32 constant of the same integers.
             integers, index_map = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
             if integers is None or not dims_in(index_map) <= self.scale_loops:
                 return None

@@ -74,6 +74,7 @@ def _rewrite(op: Operation) -> bool:
     type_ = op.results[0].type
     if not generic.is_parallel or not isinstance(type_, TensorType) or not isinstance(type_.element_type, IntegerType):
         return False
+    # Recognize the results as a function of stored integers and constants.
     try:
         value = Tracer(len(shape_of(op.results[0]))).quantized(generic)
     except Unrecognized:
@@ -84,6 +85,7 @@ def _rewrite(op: Operation) -> bool:
     if source is not None:  # the integers are dequantized and quantized alike
         replace_op(op, source)
         return True
+    # Compute them by one generic.
     builder = Requantized()
     new_ops = builder.generic_of(value, op)
     assert op.parent is not None
@@ -169,8 +171,8 @@ class Requantized(GenericBody):
     def _clamped(self, value: Real) -> SSAValue:
         """Add the computation of a number before its rounding and its shift, and return it as f32.
 
-        This is `clamp(sum(factor * source) + offset, low, high)`, with the fields of `affine.Real`. Bounds that the sum
-        cannot exceed are left out.
+        This is `clamp(sum(factor * source) + offset, low, high)`, where `terms` of `value` has the sources and factors.
+        Bounds that the sum cannot exceed are left out.
         """
         total: SSAValue | None = None
         for source, factor in value.terms:

@@ -46,8 +46,9 @@ class Space:
     def digits(self, at: Sequence[Position], shape: Sequence[int]) -> list[list[Digit]] | None:
         """Return for each dimension of a tensor the whole loops that index it, outermost first.
 
-        With loops of sizes 8 and 4, the index 4 * d0 + d1 of a dimension of size 32 gives the digits of d0 and d1. A
-        dimension of size 1 gives one digit of size 1. Return None if an index is no such sum.
+        A digit of a loop is `loop // place_value % size`; a whole loop is its only digit. With loops of sizes 8 and 4,
+        the index 4 * d0 + d1 of a dimension of size 32 gives the digits of d0 and d1. A dimension of size 1 gives one
+        digit of size 1. Return None if an index is no such sum.
 
         Args:
             at: For each dimension of the tensor, the index over the loops of the original product.

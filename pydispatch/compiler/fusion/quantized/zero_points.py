@@ -70,7 +70,7 @@ def zero_point_corrections(
         lhs: Its left-hand factor.
         rhs: Its right-hand factor.
         byte_products: Which bytes instructions multiply: "unsigned by signed", "all signs", "equal signs", or "" for
-            none; see `Level.byte_products`.
+            none.
     """
     if not byte_products or lhs.width != 8 or rhs.width != 8:
         return ()

@@ -216,6 +216,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
         known(next(dynamic)) if size is None and len(op.operands) > 1 else size
         for size in layout_of(op.results[0].type).sizes
     ]
+    # In each group, compute the size that is not stated, then the strides.
     strides: list[Index] = [0] * len(sizes)
     for dimension, group in enumerate(reassociation(op)):
         unknown = [i for i in group if sizes[i] is None]

@@ -149,7 +149,7 @@ def log1p(x: Number) -> Number:
     """
     format = format_of(x)
     bits = (1.0 + x).bits()
-    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2), see `_parts`
+    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # 1 + f from near sqrt(1/2) on
     far = k > format.log1p_far  # there, log(1 + x) rounds to log(x)
     # 2^-k; where it is not used, a power that is a normal number in any case.
     back = power2(choose(far, -format.log1p_far, 0 - k))

@@ -96,6 +96,7 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
     if known is not None and abs(known) <= MAX_CHAIN and (known >= 0 or isinstance(base, Number)):
         power_ = _chain(base, abs(known))
         return power_ if known >= 0 else _inverse(base, power_)
+    # A loop over the bits of |exponent|: the square is multiplied into the power where a bit is set.
     negative = exponent < 0
     magnitude = choose(negative, 0 - exponent, exponent)
 

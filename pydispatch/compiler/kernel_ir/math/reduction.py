@@ -121,7 +121,9 @@ def _fraction(high: Word, low: Word) -> Pair:
 
 
 def large_quadrant(x: Number) -> Quadrant:
-    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4), see `Quadrant`.
+    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4).
+
+    The angle is the sum of two floats, (high, low), and at most pi/4 in magnitude.
 
     x * 2/pi is the number of quarter turns, and n the nearest integer. The angle is (x * 2/pi - n) * pi/2. For an x of
     10000 there are 6366.1977 quarter turns: n is 6366, which is 2 modulo 4, and the angle is 0.1977 pi/2 = 0.3106.

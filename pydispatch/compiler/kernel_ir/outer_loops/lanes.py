@@ -370,6 +370,7 @@ class Lanes:
             return 0
         if not isinstance(index, OpResult):
             return 1 if index in self.lane_integers else None  # the lane, or the counter of a loop that begins at it
+        # Casts, sums, differences and products of such indices.
         op = index.op
         if isinstance(op, arith.IndexCastOp):
             return self._stride(op.operands[0])

@@ -73,6 +73,7 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
                 location_of(op),
                 "write it as a loop",
             )
+        # Inline the callee's own calls first: its body is then copied without calls.
         operand_types = [operand.type for operand in op.operands]
         if operand_types != list(function.function_type.inputs.data):
             types = ", ".join(map(str, operand_types))

@@ -78,7 +78,7 @@ def find_column_reductions(
         value = element.value
         assert isinstance(value, OpResult)
         generic = view_of(elements, value.op)
-        nest_dims = [-1] * len(generic.iterators)  # see `Stage.nest_dims`
+        nest_dims = [-1] * len(generic.iterators)  # for each loop the dimension of the nest; -1: reduced
         for index, result in zip(element.indices, generic.output_maps[value.index].results, strict=True):
             is_constant_zero = not isinstance(index, SSAValue) and index == 0
             if is_constant_zero:  # a dimension of size 1, which no loop of the nest counts

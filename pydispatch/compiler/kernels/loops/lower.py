@@ -346,6 +346,7 @@ def emit_bytes(
 
     Each iteration writes the `per_byte` elements of one byte, so that no two workgroups write the same byte.
     """
+    # The last byte may have fewer elements than the others.
     elements = frame.elements
     element_count = elements.entry.product(dims)
     byte_count = elements.entry.ceil_quotient(element_count, per_byte)

@@ -49,6 +49,7 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
                 reductions.append(value.op)
         elif value.type.get_num_dims():  # an argument of the dispatch function; all elements share one of rank 0
             argument_bytes += element_bytes_of(value)
+    # All steps of each reduction.
     loop_bytes: Index = 0
     for op in reductions:
         loop_bytes = build.plus(loop_bytes, _bytes_of_reduction(elements, build, view_of(elements, op)))

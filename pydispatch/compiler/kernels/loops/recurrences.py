@@ -72,6 +72,7 @@ def write_rows(
             write_top_k(elements, build, op, buffers, row)
         return
     assert isinstance(op, RecurrenceOp)
+    # The loop carries the states of all rows, one row's after the other's.
     initial: list[SSAValue] = []
     for row in rows:
         initial += _initial_state(elements, build, op, row)
@@ -325,5 +326,6 @@ def _emit_rows(
     if partition.outer == 1:
         emit_rows(build, 0, 1)
         return
+    # Groups of `row_count` rows, then the remaining rows one by one.
     build.loop(low, interleaved_end, [], interleaved, step=row_count, index_below=partition.outer)
     build.loop(interleaved_end, high, [], single, index_below=partition.outer)

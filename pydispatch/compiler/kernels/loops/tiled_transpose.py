@@ -195,6 +195,7 @@ class _TiledTranspose:
         """
         dims, along = self.dims, self.along
         other_dims = [d for d in range(len(dims) - 1) if d != along]
+        # The workgroup's range of columns (`low` to `high`) and of rows of blocks.
         blocks = build.ceil_quotient(dims[along], self.height)
         tile, outer_tile = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
         low = build.times(tile, partition.tile)

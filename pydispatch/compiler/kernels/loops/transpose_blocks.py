@@ -54,8 +54,13 @@ def transpose_block(
 ) -> None:
     """Emit the transposition of a block in memory: target[j, i] = source[i, j].
 
-    `rows` and `columns` are those of the source, which may end with padding. `stored` is the number of its leading
-    (rows, columns) without padding, which alone are stored to the target; None for all.
+    Args:
+        build: The builder.
+        source: The buffer of the source, the offset of the block in it, and the distance between its rows in elements.
+        target: The same of the target.
+        rows, columns: Size of the source block, which may end with padding.
+        stored: Number of its leading (rows, columns) without padding, which alone are stored to the target; None for
+            all.
     """
     stored_rows, stored_columns = stored or (rows, columns)
     shapes = ([rows, columns], [stored_columns, stored_rows])

@@ -337,6 +337,7 @@ def _reduce(
     generic = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, generic)
     loop_indices = [_loop_indices(generic, block, indices) for indices in points]  # of each point, 0 for reduced loops
+    # The initial value of each point, which the loops carry.
     initial = [
         elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], indices))
         for indices in loop_indices

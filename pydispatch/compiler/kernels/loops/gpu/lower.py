@@ -110,6 +110,7 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
     if groups == 1:
         work(build, 0)
         return
+    # `first` is the number of this workgroup, `count` that of launched ones.
     first = frame.workgroup()
     if isinstance(groups, int) and groups <= MAX_GRID:
         work(build, build.assume_below(first, groups))
@@ -143,6 +144,7 @@ def finish(
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if has_long_rows else INVOCATIONS, 64)
     width = 64 if _needs_wide_indices(frame) else index_width(ops_by_name(function))
     function.attributes["pyd.index_width"] = IntegerAttr(width, 64)
+    # All other results that are new tensors are written once, element by element.
     written_once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
         for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)

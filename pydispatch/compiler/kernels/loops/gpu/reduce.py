@@ -99,6 +99,7 @@ def distributed_reduction(
         Results other than float sums continue from `carried`.
         """
         high = inner.least(inner.plus(low, steps_per_block), extents[0])
+        # The lambda gets the initial values of the block: -0 for float sums, which are then added to `carried`.
         return with_fresh_accumulators(
             inner, carried, is_sum, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
         )
@@ -168,7 +169,7 @@ def _split_combinations(
 
     Args:
         block: The body, whose arguments `accumulators` are removed, too.
-        results: Values of the combining operations, see `combiners`.
+        results: Results of the combining operations, such as the addition of an accumulator and a product.
         accumulators: The operand of each of them that has the result of earlier steps.
     """
     values, regions = [], []
