@@ -347,11 +347,13 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
         packed: The packed argument.
         functions: Functions that derive constants.
     """
+    # Find the constant behind reshapes; it must be stored or derived, not computed by an operation.
     source: SSAValue = value  # the constant
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
     if not isinstance(source, OpResult) or source.op.name not in CONSTANTS or not isinstance(source.type, TensorType):
         return []
+    # The packed dimension of the matrix, and the sizes: `columns` of it, `other_elements` of all others together.
     sizes, layout = shape_of(value), packed.layout
     if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
         return []

@@ -144,13 +144,14 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
         return None
     # Read the sources of copies instead of the copies, by permuted maps; the loops are in the old order still.
     source, new_result = _source(copy), read_through_copies(user)
-    if new_result is None:
+    if new_result is None:  # without the copies, no operand would state the size of some loop
         return None
     rewritten = structured(cast(Operation, _replace_result(user, new_result).owner))
     is_copy_skipped = source in rewritten.inputs  # False if only other copies could be skipped
     if not is_copy_skipped:
         return None
-    # Reorder the loops, and with them the result, so that the map of the source becomes the identity.
+    # Reorder the loops, and with them the result, so that the map of the source becomes the identity. computed_in()
+    # returns a transposed copy of the new result, in the old order, or None if it changes nothing.
     source_map = rewritten.maps[rewritten.inputs.index(source)]
     result = computed_in(rewritten.op, [r.position for r in source_map.results if isinstance(r, AffineDimExpr)])
     return None if result is None else _replace_result(rewritten.op, result)

@@ -22,7 +22,7 @@ from pydispatch.compiler.devlib.polynomials import DOUBLE, SINGLE, Real, Spec, e
 
 def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
     """Return the coefficients, lowest power first, of the polynomial that is equal to `function` at the Chebyshev nodes
-    of the interval [low, high]. It has `degree + 1` coefficients.
+    of the interval [low, high]. It has `degree + 1` coefficients, computed with 400 bits and rounded to double.
     """
     with mp.workprec(400):
         # Sample the function at the nodes, which are in -1 to 1 and are mapped to the interval.

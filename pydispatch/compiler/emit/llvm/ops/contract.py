@@ -289,6 +289,8 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
     lanes = max(1, vector_bits(emitter) // bit_width(accumulator.element))
+    # `parts`: vectors along K with separate sums, as many as keep the multipliers busy, since the next multiply-add on
+    # one sum has to wait for the one before.
     vector = Piece(first=0, lanes=lanes, element=accumulator.element)
     product = _ProductAlongK(emitter, lhs, rhs, rows, columns, vector, parts=unrolling(rows * columns))
     size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]  # it may be static in one operand only
@@ -390,6 +392,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
     count = 1 << (len(values) - 1).bit_length()  # a power of two, so that all vectors have a partner
     padded = values + ["poison"] * (count - len(values))  # the sums of these are not read
+    # Each vector with its owners, in the order of their lanes: at first all lanes belong to the vector itself.
     vectors = [_FoldedVector(value, [index]) for index, value in enumerate(padded)]
     width = lanes  # adjacent lanes of a vector with partial sums of one owner
     # Each round halves the lanes of an owner and joins pairs of vectors, until each owner has one lane.

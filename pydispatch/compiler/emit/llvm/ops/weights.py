@@ -58,6 +58,7 @@ def multiply_weights(
     step = block.add_floats if is_float(accumulator.element) else block.add_bytes
     groups, count = rhs.sizes[0], rows * len(pieces)  # count: vectors of sums
     is_short = isinstance(groups, int) and groups <= SHORT_GROUPS  # then the loop is unrolled completely
+    # Other loops have up to 8 groups in an iteration, fewer if one already has many independent multiplications.
     unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
     # Load the sums, loop over the groups, and store the sums.
     start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
