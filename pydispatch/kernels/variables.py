@@ -75,7 +75,8 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
 
     Args:
         statements: The block.
-        kind_of: Returns the kind of a statement, as in `Stretch.kind`.
+        kind_of: Returns the kind of a statement: "phase" if each invocation executes it on its own, "control" if it is
+            an `if` or a loop that contains a collective, else that of its collective, such as "barrier".
     """
     run: list[ast.stmt] = []  # adjacent "phase" statements
     for statement in statements:
@@ -139,7 +140,7 @@ def classify(
     Args:
         statements: The body of the kernel.
         kind_of: Returns the kind of a statement: "phase", "control" or a collective ("barrier", "shared", "reduction",
-            "exchange"), as in `Stretch.kind`.
+            "exchange"). "control" is an `if` or a loop that contains a collective.
         is_pure: Returns whether an expression reads no memory, and no variables but the given names.
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression itself mentions the id of the invocation.

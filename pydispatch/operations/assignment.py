@@ -73,7 +73,7 @@ class Range:
 def put(
     builder: Builder, x: Tensor, indices: Sequence[Tensor | Range | None], updates: Tensor, combine: str | None = None
 ) -> Tensor:
-    """Return x after NumPy's `x[indices] = updates`, or after combining old and new elements as `put_along` does.
+    """Return x after NumPy's `x[indices] = updates`, or after old elements were combined with the new ones.
 
     The assignment becomes one of slices at rows of positions, `put_rows`. For example, the indices i, None, j of
     x [A, B, C, D], with vectors i and j of n elements, have n * B rows (positions along A, B and C) and slices [D].

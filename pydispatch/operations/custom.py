@@ -133,9 +133,15 @@ def result_types(
 ) -> list[tuple[DType, Shape]] | None:  # fmt: skip
     """Return the result types that the user states for the custom operation `name`; None if the user states none.
 
-    `kernels` are those of `compile`, by name of the operation: only a CustomOperation states types. `names` are the
-    operands' names for kernels, by default in0, in1, ...; `other_names` are their names in the model. Raise
-    CompileError for invalid types, and for any exception of the user's function.
+    Raise CompileError for invalid types, and for any exception of the user's function.
+
+    Args:
+        builder: The builder.
+        kernels: The user's kernels by name of the operation; of these only a CustomOperation states types.
+        name: Name of the operation.
+        operands: The operands.
+        names: Their names for kernels; in0, in1, ... if there are none.
+        other_names: Their names in the model.
     """
     custom = kernels.get(name)
     if not isinstance(custom, CustomOperation):

@@ -160,14 +160,16 @@ def _times(value: Element, scale: Element) -> Element:
 def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return T, Q and scale of a / scale = Q T adjoint(Q), the Schur form of scaled matrices a [batch, n, n].
 
-    T is triangular for a complex a; for a real one it may have 2x2 blocks, as of `schur`. Q is unitary. The scale
-    [batch, 1, 1] is a power of two: the largest magnitude in a / scale is about 1, so that squares neither overflow nor
-    underflow. The eigenvalues of a are those of T times scale. T and Q are NaN for a matrix with an infinity or NaN.
+    T is triangular for a complex a; for a real one it has a 2x2 block for each pair of conjugate eigenvalues. Q is
+    unitary. The scale [batch, 1, 1] is a power of two: the largest magnitude in a / scale is about 1, so that squares
+    neither overflow nor underflow. The eigenvalues of a are those of T times scale. T and Q are NaN for a matrix with
+    an infinity or NaN.
 
     Reflections turn a / scale into a Hessenberg matrix (0 below the first subdiagonal), and a kernel turns that into T.
     """
     if a.shape[1] == 0:  # an empty matrix has no largest magnitude
         return a, a, shapes.full(builder, 1.0, (a.shape[0], 1, 1), a.dtype.real)
+    # The scale, from the larger magnitude of the real and the imaginary part of each element.
     sizes = formula(builder, lambda v: v.real.unary("abs").max(v.imag.unary("abs")), a)
     _, scale = scaled_to_one(builder, sizes, axes=[1, 2])
     largest = reductions.reduce(builder, "max", sizes, axes=[1, 2], keep=True)

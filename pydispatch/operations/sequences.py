@@ -34,7 +34,7 @@ def over_steps(
         builder: The builder.
         inputs: The inputs of all steps.
         states: Initial states, [batch, ...]. State 0 has the type of an output.
-        step: Function that emits a step, see `Step`.
+        step: Emits a step: step(inputs of the step, states) returns the new states, of which state 0 is the output.
         backwards: Whether the steps run from the last input to the first; output n is still that of input n.
         unrolled: Largest number of steps that are unrolled. More of them, or a dynamic number, are a loop, which takes
             less compile time.

@@ -48,7 +48,7 @@ def select_and_scatter(
         start: Initial value of all elements of the result.
         kernel: Size of the windows along each axis.
         window: Strides and padding; the dilations are 1.
-        select: Emits whether the element selected so far stays selected, see `Select`.
+        select: Emits whether the element selected so far stays selected: select(scalars, selected, next element).
         combine: Emits the combination of the running value of a position and an element of `source`.
     """
     # First pass.

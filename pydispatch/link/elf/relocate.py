@@ -46,7 +46,8 @@ class RelocationPlan:
 
         Args:
             part: The section of the relocation.
-            content: Its bytes, in which a load from the GOT may be relaxed (see `_try_relax`).
+            content: Its bytes. A load from the GOT may be relaxed in them: on x86-64, `mov f@GOTPCREL(%rip), %rax`
+                becomes `lea f(%rip), %rax`, which needs no GOT entry.
             relocation: The relocation.
 
         Raises:

@@ -288,8 +288,9 @@ class _PtxLinker(Resolver):
         """Yield the text of the kernel's module after its header, without declarations of resolved names.
 
         If a library defines f, `.extern .func f (.param .b32 a);` is removed, since the result has the prototype of the
-        library's f before this text. Presence tests and missing optional functions are replaced by functions with a
-        body (see `_replacement`). All other text is yielded unchanged.
+        library's f before this text. A presence test `pyd_has_f` is replaced by a function that returns whether a
+        library defines f, and an optional function that no library defines by one that traps. All other text is yielded
+        unchanged.
         """
         kernel, text = self.kernel, self.kernel.module.text
         at = kernel.module.start  # offset in `text` of the first character that is not yielded or removed yet

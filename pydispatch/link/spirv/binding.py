@@ -119,11 +119,13 @@ class Binding:
 
         The copy has no buffer parameters, since it accesses the kernel's variables directly. If the types of its other
         parameters and of its result are those of the import, its own id is returned. Otherwise, for example if the
-        import passes u32 and the function takes i32, it is the id of an adapter that calls the copy (see `_adapter`).
+        import passes u32 and the function takes i32, it is the id of an adapter: a function with the import's types
+        that converts its arguments, calls the copy and converts the result.
 
         Args:
             candidate: Id of the function in the library.
-            matched: Pairs (parameter position, index in `buffers`) of its buffer parameters, as of `_match`.
+            matched: For each of its buffer parameters the pair (position of the parameter, index of the buffer in
+                `buffers`).
         """
         copier, out = self.copier, self.out
         function = copier.parts.functions[candidate]
@@ -231,7 +233,7 @@ class Binding:
         variables: list[list[int]] = []  # OpVariable instructions, which SPIR-V requires at the start of the block
         code: list[list[int]] = []
         passed: list[int] = []  # ids of the arguments of the call
-        # Types of the parameters that correspond to `scalars`, one to one (see `_match`).
+        # Types of the parameters that are no bound buffers: one for each of `scalars`, as the signatures match.
         unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, unbound, strict=True):
             wanted = copier.type(self._value_type(parameter))

@@ -141,7 +141,10 @@ class FunctionCopier:
         - A specialization constant is that of the kernel with the same name and type. Else it is a new one without a
           SpecId, which always has its default value.
         - The constant gl_WorkGroupSize is the workgroup size of the kernels.
-        - A variable is that of `_variable`.
+        - A built-in input variable is shared with the kernel, a private or workgroup variable is a new one.
+
+        Raises InvalidArgumentError for a variable of another storage class, and for gl_WorkGroupSize if the kernels
+        differ in their workgroup size.
         """
         out, parts = self.out, self.parts
         if self._is_workgroup_size(inst.id):
