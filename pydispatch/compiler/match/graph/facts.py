@@ -139,7 +139,11 @@ def _multiply(lhs: SizeFacts, rhs: SizeFacts) -> SizeFacts:
 
 
 def size_from(value: SSAValue) -> SizeFacts:
-    """Return what is known of an index value, from the operations that compute it."""
+    """Return what is known of an index value, from the operations that compute it: its range and a divisor.
+
+    The value is followed through constants, `util.assume.int`, products and `tensor.dim`, whose tensor may have a
+    static size. `%n * 4`, with %n assumed to be 1 to 64, is a multiple of 4 from 4 to 256. Nothing is known of others.
+    """
     if not isinstance(value, OpResult):
         return SizeFacts()
     op = value.op
@@ -147,13 +151,13 @@ def size_from(value: SSAValue) -> SizeFacts:
         constant = op.properties.get("value")
         if isinstance(constant, IntegerAttr):
             size = int(constant.value.data)
-            return SizeFacts(low=size, high=size, multiple=size or 1)
+            return SizeFacts(low=size, high=size, multiple=size or 1)  # a divisor is at least 1
     if op.name == "util.assume.int":
         return _assumed(op, value.index)
     if op.name == "arith.muli":
         return _multiply(size_from(op.operands[0]), size_from(op.operands[1]))
     if op.name == "tensor.dim":
-        index = size_from(op.operands[1]).static
+        index = size_from(op.operands[1]).static  # the dimension, if it is a constant
         if index is not None:
             return size_of(op.operands[0], index)
     return SizeFacts()
@@ -196,8 +200,10 @@ def _assumed(op: Operation, index: int) -> SizeFacts:
 
     It has a list of alternatives for each operand (such as one for each caller of an inlined function): the result
     holds for all of these. `%n[<umin = 1, umax = 64, udiv = 8>, <umin = 2, umax = 32, udiv = 8>]` gives the range 1 to
-    64 and the divisor 8.
+    64 and the divisor 8. An entry of a row may be one alternative instead of a list. Nothing is known if the attribute
+    has no list for the operand, or an entry of it is no dictionary.
     """
+    # The facts of each alternative.
     rows = op.properties.get("assumptions")
     if not isinstance(rows, ArrayAttr) or index >= len(rows):
         return SizeFacts()

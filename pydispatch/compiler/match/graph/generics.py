@@ -46,20 +46,21 @@ def _is_elementwise(generic: Structured) -> bool:
 def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
     """Create a node for each result of a generic `op`, whose key is its loops, its maps and its body.
 
-    The body of a row sum adds its two arguments, the elements of the input %x and of the output %init. The key then has
-    the kinds of loops, both maps, and the value number of this addition; the children are %x and %init.
+    A node is compared by its key, the computation without its operands, and by its children, the operands. The body of
+    a row sum adds its two arguments, the elements of the input %x and of the output %init. The key then has the kinds
+    of loops, both maps, and the value number of this addition; the children are %x and %init.
     """
     block = generic.block
     body = ScalarBody(block)
     yields = body.yields()
     # Outputs whose initial contents the body reads, such as those of a sum, and outputs that are only overwritten.
-    out_args = block.args[len(generic.inputs) :]
     # The former are children of the node; the latter are its `unread`.
+    out_args = block.args[len(generic.inputs) :]
     read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
     unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
     assert last is not None
-    parts = [
+    parts = [  # texts for messages about a difference
         ("iterator_types", str(list(generic.iterators))),
         ("indexing_maps", str([str(m) for m in generic.maps])),
         ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
@@ -90,7 +91,8 @@ def _scalar_root(
         generic: The generic.
         value: The scalar that the body yields for the result.
         result: The result.
-        scalars: Nodes of scalars of the body; receives new ones.
+        scalars: Nodes of scalars of the body; receives new ones. A scalar that is an input as it is has the value of
+            the program instead of a node.
     """
     child = _scalar(generic, value, result.type, scalars)
     if isinstance(child, Node) and child.reads is not None:  # an input that the body broadcasts or transposes
@@ -106,8 +108,8 @@ def _scalar(
 ) -> SSAValue | Node:
     """Return the node of a scalar of an elementwise body: its computation for all elements, as a tensor.
 
-    A scalar that the body reads has no node: the value of the program is returned, see `_scalar_child`. The nodes of
-    its operands are created first, without recursion, because bodies may be long.
+    A scalar that the body reads as it is, an element of an input at the position of the result, has no node: the value
+    of the program is returned. The nodes of operands are created first, without recursion, because bodies may be long.
 
     Args:
         generic: The generic.
@@ -124,7 +126,7 @@ def _scalar(
         inner = top.owner
         if isinstance(inner, Operation) and inner.parent is generic.body:
             missing = [v for v in inner.operands if v not in scalars]
-            if missing:
+            if missing:  # they get their nodes first, and then `top` is visited again
                 pending += missing
                 continue
         pending.pop()
@@ -142,7 +144,11 @@ def _scalar_child(
     matrix %a, and %y an element of the vector %b, which is added to each row. The node of %x is %a. That of %y reads %b
     by the map (d0, d1) -> (d1). That of %r is an `arith.addf` with these two as children.
 
-    Parameters are those of `_scalar`.
+    Args:
+        generic: The generic.
+        value: The scalar.
+        type: Type of the result, whose shape all nodes have.
+        scalars: Nodes of scalars of the body.
     """
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)

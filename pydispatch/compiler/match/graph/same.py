@@ -40,9 +40,10 @@ def _are_equal(mine: SSAValue | Node, theirs: SSAValue | Node) -> bool:
 
 
 def _named(op: GenericOp, name: str) -> Operation | None:
-    """Create the operation `name` with the operands and result types of a generic.
+    """Create the operation `name`, such as "linalg.add", with the operands and result types of a generic.
 
-    `is_spelling_of` compares its nodes with those of the generic. The operation is in no block; the caller erases it.
+    The caller compares its computation with that of the generic, to see whether the generic is a spelling of it. The
+    operation is in no block; the caller erases it.
 
     Return None if there is no such operation, or it needs further attributes.
     """

@@ -71,8 +71,9 @@ class Tree(Generic[T]):
     def _walk(self, branch: _Branch[T], nodes_to_visit: object, view: GraphView, matches: list[T]) -> None:
         """Append to `matches` the matching items below a branch.
 
-        One call consumes the first node of the list in two ways. The branch `any` skips the node with all its operands.
-        The branch of the node's key replaces the node by its operands: in the list [%s, %t], where %s is
+        An item is a pattern, which the tree has under its path: the keys of its nodes in pre-order, with a wildcard for
+        each input. One call consumes the first node of the list in two ways. The branch `any` skips the node with all
+        its operands. The branch of the node's key replaces the node by its operands: in the list [%s, %t], where %s is
         `arith.subf %a, %b`, the branch of "arith.subf" continues with [%a, %b, %t].
 
         Args:
@@ -85,6 +86,7 @@ class Tree(Generic[T]):
         matches += branch.here  # items whose last key is that of this branch
         if nodes_to_visit is None:
             return
+        # The branch of the wildcard.
         assert isinstance(nodes_to_visit, tuple)
         child: SSAValue | Node = nodes_to_visit[0]
         later: object = nodes_to_visit[1]
@@ -97,6 +99,7 @@ class Tree(Generic[T]):
         inner = branch.by_key.get(node.key)
         if inner is None:
             return
+        # Both orders of the operands of a commutative operation.
         children: Sequence[SSAValue | Node] = node.children
         earlier_count = len(matches)
         for order in (children, children[::-1]) if node.commutative else (children,):

@@ -86,7 +86,7 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
-    """Create a node for each result of an operation.
+    """Create a node for each result of an operation, by which patterns are compared with it.
 
     The first description that applies is used: a `linalg.generic` by its body, a constant, a splat, a tensor with other
     unit axes than its operand, the generics to which a named operation is normalized, or the operation itself.
@@ -176,7 +176,7 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     returns are translated to the program: `linalg.add ins(%a, %b) outs(%o)` has the node of `arith.addf` with the
     children %a and %b, as a `linalg.generic` with this body has.
 
-    Return None if normalization fails or keeps the operation, or if a result has no node.
+    Return None if normalization fails or keeps the operation, or if a result is an operand itself.
     """
     from pydispatch.compiler.normalize import normalize
 
@@ -190,6 +190,7 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     assert last is not None
     if any(inner.name == op.name for inner in body.ops):  # normalization has kept it
         return None
+    # The nodes of the results in the scratch function, translated to the program.
     inside = GraphView()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
@@ -216,6 +217,7 @@ def _scratch_function(op: Operation) -> tuple[FuncOp, dict[SSAValue, SSAValue]]:
     Returns:
         The function, and a dict from each of its arguments to the value of the program that it stands for.
     """
+    # An argument for each operand, then one for each value from outside.
     body = Block(arg_types=[o.type for o in op.operands])
     argument_of: dict[SSAValue, SSAValue] = dict(zip(op.operands, body.args, strict=True))
     for inner in walk(op):
@@ -226,6 +228,7 @@ def _scratch_function(op: Operation) -> tuple[FuncOp, dict[SSAValue, SSAValue]]:
     # An operand that is passed twice has two arguments. `argument_of` has one of them; both stand for the operand.
     for operand, argument in zip(op.operands, body.args, strict=False):  # values that regions read are further args
         values[argument] = operand
+    # The copy, whose operands are the arguments at their positions, also those that are passed twice.
     copy = op.clone(dict(argument_of))
     for i in range(len(op.operands)):
         copy.operands[i] = body.args[i]
@@ -265,6 +268,9 @@ def _translated(
     node: Node, inside: GraphView, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
     """Translate a node of the scratch function, in which `op` was normalized, to a node or value of the program.
+
+    An argument of that function becomes the operand that it stands for, and any other node a copy with translated
+    children, which belongs to `op` and has no value.
 
     Args:
         node: The node.

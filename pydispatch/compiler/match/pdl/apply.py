@@ -42,13 +42,14 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     Raises:
         CompileError: The spec has no pattern, or one that cannot be applied or matches forever; located in the spec.
     """
+    # A pattern with its position in the spec.
     patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in walk(spec) if isinstance(o, pdl.PatternOp))]
     if not patterns:
         raise CompileError("the spec has no pdl.pattern", location_of(spec) or location_of(spec.body.block.first_op))
     for pattern in patterns:
         report.declare(pattern.name)
     _apply_until_stable(patterns, program, report)
-    # Most mismatches were found by the tree, which reports none: only a further sweep explains them.
+    # The tree of patterns ruled out most operations without a reason: a further sweep finds reasons for the report.
     for pattern in [p for p in patterns if p.name in report.unmatched][:MOST_EXPLAINED]:
         for op in walk(program):
             match = pattern.match(op)
@@ -59,7 +60,11 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
 def _apply_until_stable(patterns: Sequence[PdlPattern], program: ModuleOp, report: Report) -> None:
     """Apply patterns in sweeps over the program until a sweep changes nothing.
 
-    Raises CompileError, for the pattern that matched last, if the sweeps or the growth of the program exceed a limit.
+    Operations without uses are erased after each sweep that changes something.
+
+    Raises:
+        CompileError: There were `SWEEPS` sweeps, or the program has grown to `GROWTH` times its size; located at the
+            pattern that matched last.
     """
     tree: Tree[PdlPattern] = Tree()  # finds the few patterns that an operation may match
     for pattern in patterns:
@@ -122,6 +127,7 @@ def _apply_at(
         refused: Kind and attributes of an operation -> positions in the spec (`PdlPattern.order`) of patterns that
             mismatch in these. It receives new ones.
     """
+    # The patterns whose operations have the names of `op` and its producers, without those known not to match.
     candidates = tree.find(op, view=NAMES)  # type: ignore[arg-type]  # its nodes are the names of operations
     if not candidates:
         return False

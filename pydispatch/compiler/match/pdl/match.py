@@ -68,9 +68,10 @@ class PdlSearch:
         return constant_of(value)
 
     def match_operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> Iterator[None]:
-        """Yield for each way in which an operation of the pattern matches `op`, with the operation bound.
+        """Yield None for each way in which an operation of the pattern matches `op`, with the operation bound.
 
-        Both orders of commutative operands are tried. An operation of the pattern that is bound already,
+        While the generator is suspended, `bound` has the values of this way; a failure is recorded if it is the deepest
+        so far. Both orders of commutative operands are tried. An operation of the pattern that is bound already,
         because another path from the root leads to it, matches only the operation that it is bound to.
 
         Args:
@@ -102,7 +103,8 @@ class PdlSearch:
         """Return whether an operation of the pattern matches `op` in all but the operands, and bind its attributes and
         types.
 
-        where: see `fail`.
+        The reason is recorded if not. `where` is the position in the pattern for messages, such as "operand 1 of
+        linalg.matmul"; "" for the root.
         """
         self.steps += 1
         if self.steps > _STEPS:
@@ -122,11 +124,13 @@ class PdlSearch:
     def match_attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
         """Return whether the attribute `name` of `op` matches the pattern, and bind it.
 
+        The pattern may state its value, or its type, or have bound it elsewhere; otherwise any attribute matches.
+
         Args:
             name: Name of the attribute or property.
             mine: The value of the pattern that stands for the attribute.
             op: Operation of the program.
-            where: See `fail`.
+            where: Position of the operation in the pattern, for messages; "" for the root.
         """
         got = op.properties.get(name, op.attributes.get(name))
         if got is None:
@@ -149,7 +153,7 @@ class PdlSearch:
         Args:
             mine: Values of the pattern that stand for one type each, or one value that stands for all of them.
             got: Types of values of the program.
-            where: See `fail`.
+            where: What the types are those of, for messages, such as "result of arith.addf".
             op: Operation of the program that has the values.
         """
         if not mine:  # the pattern states no types
@@ -189,10 +193,11 @@ class PdlSearch:
             )
 
     def match_range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> Iterator[None]:
-        """Yield for each way in which a range of values in the pattern matches `got`, all operands of `op`, with the
-        range bound.
+        """Yield None for each way in which a range of values in the pattern matches `got`, all operands of `op`, with
+        the range bound.
 
-        The range is `pdl.operands`, which any values match, or the results of one operation of the pattern, in order.
+        The range is the results of one operation of the pattern, in order, or `pdl.operands`, which any values match
+        whose types are those that it states, if any.
         """
         owner, where = mine.owner, f"operands of {op.name}"
         if isinstance(owner, pdl.ResultsOp):
@@ -217,12 +222,14 @@ class PdlSearch:
             yield
 
     def match_operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> Iterator[None]:
-        """Yield for each way in which a value of the pattern matches an operand, with the value bound.
+        """Yield None for each way in which a value of the pattern matches an operand, with the value bound.
+
+        A cast of the pattern, such as `tensor.cast`, also matches a value without one.
 
         Args:
             mine: A `pdl.operand`, which any value of its type matches, or a result of an operation of the pattern.
             got: The operand of the program.
-            where: See `fail`.
+            where: Position of the operand in the pattern, for messages, such as "operand 1 of linalg.matmul".
             user: The operation of the program that has the operand.
         """
         owner = mine.owner

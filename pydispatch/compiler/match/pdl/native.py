@@ -41,7 +41,7 @@ CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorEle
 
 
 def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
-    """Replace values by the results of a dispatch that calls an external function, and return the dispatch.
+    """Replace values by the results of a dispatch that calls an external function; return [the dispatch].
 
     The function is called once. For each tensor it gets the base address and an offset in elements: inputs, then
     results, then the other operands. For the function `scale`, an input %x, a replaced value %y and the other operand
@@ -54,10 +54,13 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
 
     Args:
         arguments: Arguments of `rewriteAsFlowDispatch`: the root of the match, the name of the function, inputs,
-            replaced tensors, the sizes of these (see `_result_dims`), and other operands.
+            replaced tensors, the sizes of these (all of them, or the dynamic ones, in order), and other operands.
         anchor: Operation before which the dispatch is inserted, with the same source location.
         program: Program, which gets the executable of the dispatch.
         spec: Call in the pattern, for the location of errors.
+
+    Raises:
+        CompileError: An argument is missing, of the wrong kind, or of a type that cannot be passed.
     """
     if len(arguments) != 6:
         raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(arguments)}", location_of(spec),
@@ -68,6 +71,7 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
     operands = [*inputs, *others]
     _check_operands(operands, name.data, spec)
     _check_replaced(replaced, name.data, spec)
+    # The executable, and the dispatch: tensors before scalars, since scalars are constants of the executable.
     executable = _executable(name.data, [v.type for v in inputs], [v.type for v in replaced],
                              [v.type for v in others], program, anchor)  # fmt: skip
     tensors = [v for v in operands if isinstance(v.type, TensorType)]
@@ -177,6 +181,7 @@ def _executable(
     base = f"{function}_{'_'.join(map(str, types))}_executable"
     known = table_of(program)
     name, suffix = base, 1
+    # The first name that is free, or that an equal executable has.
     while True:
         text = _executable_text(name, function, inputs, results, others)
         executable = ir.parse(text, f"<{function}>").body.block.first_op
@@ -211,10 +216,17 @@ class _Call(NamedTuple):
 def _executable_text(
     name: str, function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute]
 ) -> str:
-    """Return the text of an executable `name` that calls an external function; see `_executable` for the parameters.
+    """Return the text of an executable `name` that calls an external function.
 
     The grid has one workgroup, since the function is called once. The bindings and constants of the executable have the
     order of the dispatch: tensor operands, results, scalars.
+
+    Args:
+        name: Name of the executable.
+        function: Name of the external function.
+        inputs: Types of the inputs.
+        results: Types of the replaced values.
+        others: Types of the other operands.
     """
     operands = (*inputs, *others)
     binding_count = sum(isinstance(type, TensorType) for type in operands) + len(results)
@@ -257,11 +269,12 @@ def _call_of(inputs: Sequence[Attribute], results: Sequence[Attribute], others: 
         results: Types of the replaced values.
         others: Types of the other operands.
     """
+    # Counters of the bindings of operands, of results, and of the scalars.
     operand_count = sum(isinstance(type, TensorType) for type in (*inputs, *others))
     operand_bindings, result_bindings = itertools.count(), itertools.count(operand_count)
     scalar_numbers = itertools.count()
     call = _Call([], [], [])
-    arguments: list[tuple[Attribute, Iterator[int]]] = []  # (type, numbers of the bindings that it takes its own from)
+    arguments: list[tuple[Attribute, Iterator[int]]] = []  # (type, the counter from which it takes its binding)
     arguments += [(type, operand_bindings) for type in inputs]
     arguments += [(type, result_bindings) for type in results]
     arguments += [(type, operand_bindings) for type in others]

@@ -85,6 +85,8 @@ class PdlPattern:
         [that of "arith.addf", None, that of "arith.mulf", None, None]. None stands for any value. A variable number of
         operands ends the path, which may be a prefix.
 
+        A candidate of the tree is then matched in full.
+
         limit: maximum length; a longer path tells patterns apart that begin alike, but takes memory.
         """
         path: list[ValueNumber | None] = []

@@ -104,8 +104,10 @@ class Rewriting:
 
 
 def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
-    """Execute `pdl.operation`: create an operation at the insertion point and verify it. Raises CompileError if it is
-    unknown or does not verify.
+    """Execute `pdl.operation` of a rewrite: create an operation at the insertion point, verify and bind it.
+
+    Raises:
+        CompileError: The operation is unknown or does not verify, or its result types cannot be inferred.
     """
     from pydispatch import ir
 
@@ -114,6 +116,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
     kind = ir.context().get_optional_op(name)
     if kind is None:
         raise CompileError(f"operation '{name}' is not known", location_of(op))
+    # Its operands, result types, attributes and properties.
     operands = self.values(op.operand_values)
     types = self.values(op.type_values) if op.type_values else _inferred(self, op, kind, operands)
     attributes: dict[str, Attribute] = {
@@ -138,8 +141,9 @@ def _take_properties(
 ) -> dict[str, Attribute]:
     """Remove the properties of an operation from `attributes`, and return them, with defaults for absent ones.
 
-    An operation with two groups of operands is taken to have inputs and outputs, as those of linalg: unless stated, the
-    last `output_count` of its operands are the outputs.
+    PDL calls both attributes; `definition` states which are properties. An operation with two groups of operands is
+    taken to have inputs and outputs, as those of linalg: unless stated, the last `output_count` of its operands are the
+    outputs.
     """
     properties = {k: attributes.pop(k) for k in list(attributes) if k in definition.properties}
     for key, prop in definition.properties.items():
@@ -157,7 +161,17 @@ def _take_properties(
 def _inferred(self: Rewriting, op: pdl.OperationOp, kind: type[Operation], operands: list[SSAValue]) -> list[Attribute]:
     """Infer the result types of an operation to create whose types the pattern does not state.
 
-    Raises CompileError if they cannot be inferred. kind: class of the operation.
+    In this order: the types of a matched operation that it replaces; for a constant the type of its value; for a
+    comparison i1, or a tensor of i1; those that the definition derives from the operands; none if nothing uses it.
+
+    Args:
+        self: The rewriting, with the bindings of the match.
+        op: The operation to create, in the pattern.
+        kind: Class of the operation.
+        operands: Operands of the operation.
+
+    Raises:
+        CompileError: The types cannot be inferred.
     """
     name = kind.name
     uses = [u.operation for u in op.op.uses]
@@ -198,6 +212,7 @@ def _types_of_results(kind: type[Operation], operands: list[SSAValue]) -> list[A
             VerifyException
         ):  # it may be a tensor where only scalars are stated, as the condition of a select
             operand.constr.verify((value.type,), variables)
+    # The types that the variables of the definition, bound by the operands, determine.
     constraints = [result.constr for _, result in definition.results]
     if not all(c.can_infer(variables.attr_variables, length_known=False) for c in constraints):
         return None

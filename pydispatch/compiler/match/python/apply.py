@@ -64,6 +64,7 @@ def apply_patterns(
     view = GraphView()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in walk(function)]
     accepted = _select_disjoint(_find(compiled, ops, view, targets, report))
+    # With `decide`, a match that it rejects has no replacement, and is only reported.
     replacer = Replacer(module, targets)
     if decide is not None and replace:
         accepted = _decided(accepted, replacer, decide)
@@ -131,6 +132,7 @@ def _find(
         targets: Formats that the program is compiled for, which predicates may query.
         report: Report of the misses.
     """
+    # An index of the patterns by their operations; matcher functions are tried at every operation.
     tree: Tree[Compiled] = Tree()
     for candidate in compiled:
         report.declare(candidate.name, candidate.dag.nodes[0].label if candidate.dag is not None else "")
@@ -144,6 +146,7 @@ def _find(
             if isinstance(match, Mismatch):
                 report.miss(candidate.name, op, match)
                 continue
+            # A match counts if a replacement applies to it, or the pattern has none.
             chosen = _choose(candidate, match, targets, report)
             is_only_reported = not candidate.pattern.replacements
             if chosen is not None or is_only_reported:
@@ -172,7 +175,10 @@ def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Selection]]) -> li
 def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
     """Return the first replacement whose predicate holds, or None; report each predicate that does not hold.
 
-    A predicate that does not hold may return a string, its reason.
+    A replacement without a predicate always applies. A predicate that does not hold may return a string, its reason.
+
+    Raises:
+        CompileError: A predicate, a function of the user, raises an exception.
     """
     info: Any = MatchInfo(compiled, match, targets)
     for replacement in compiled.pattern.replacements:

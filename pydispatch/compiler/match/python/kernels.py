@@ -16,8 +16,8 @@ _TENSOR = re.compile(r"tensor<((?:(?:\?|\d+)x)*)(\w+)>")
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> GeneratedText:
-    """Generate the text of a function that runs a kernel; its symbols are NAME and NAME_kernel, which `Replacer`
-    replaces by unique ones.
+    """Generate the text of a function that runs a kernel in place of a match; its symbols are NAME and NAME_kernel,
+    which the caller replaces by unique ones.
 
     The kernel's parameters have the names of the pattern's inputs and outputs. For a parameter x, the text has the
     value %in_x (an input) or %empty_x (an output before the kernel runs), %a_x of the kernel's type, and for an output
@@ -94,7 +94,11 @@ def _argument_lines(
         outputs: Name of an output in the kernel -> its type in the pattern.
         parameter: Name of the parameter.
         type: Its type in the kernel, as MLIR text.
+
+    Raises:
+        CompileError: The pattern has no value of this name, or its element type or rank differs.
     """
+    # A size, an unknown name, an input, or an output.
     inputs = dict(signature.inputs)
     pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
     if parameter not in outputs and pattern_name in signature.sizes:
@@ -133,7 +137,8 @@ def _converted(
 ) -> list[str]:
     """Return the operations that convert a value of the pattern to the type of the kernel's parameter.
 
-    Raises CompileError if the element type or rank differs.
+    Types may differ in sizes that only one of them states: `%a_x = tensor.cast %in_x : tensor<?xf32> to tensor<4xf32>`.
+    Without a difference, an operation only gives the value the name %a_x.
 
     Args:
         name: Name of the pattern, for the error.
@@ -142,6 +147,9 @@ def _converted(
         value: SSA name of the value.
         declared: Type of the value.
         type: Type of the parameter, as MLIR text.
+
+    Raises:
+        CompileError: The element type or rank differs.
     """
     if declared.shape is None:
         fits = type == declared.dtype
@@ -153,6 +161,7 @@ def _converted(
             f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {declared}",
             note="give both the same element type and as many dimensions",
         )
+    # An index, another scalar, or a tensor.
     if declared.dtype == "index" and declared.shape is None:  # `arith.bitcast` of an index does not exist
         return [
             f"%i_{parameter} = arith.index_cast {value} : index to i64",

@@ -120,7 +120,8 @@ class Lowering:
     def _scalar(self, value: Value) -> str:
         """Print a scalar operation, or an elementwise generic if the value is a tensor, and return its SSA name.
 
-        Tensor operands of lower rank are broadcast along the leading dimensions, as in NumPy.
+        For an f32 it is a line such as `%v3 = arith.addf %v1, %v2 : f32`. Tensor operands of lower rank are broadcast
+        along the leading dimensions, as in NumPy.
         """
         type = value.type
         op = str(value.detail)
@@ -171,8 +172,9 @@ class Lowering:
         body yields the greater of %x0 and %o0, the maximum so far, and the index of the element if %x0 > %o0, else %o1,
         the index so far. Of equal maxima the first has the index.
 
-        The `Value` of the maximum is result 0 of the generic, with the detail (axis, index dtype). The `Value` of the
-        index is result 1 of the same generic, with the detail (axis, index dtype, `Value` of the maximum).
+        A `Value` is a result of a traced operation. The `Value` of the maximum is result 0 of the generic, with the
+        detail (axis, index dtype). The `Value` of the index is result 1 of the same generic, with the detail (axis,
+        index dtype, `Value` of the maximum).
         """
         (x,) = value.operands
         assert isinstance(value.detail, tuple)

@@ -66,8 +66,14 @@ class Compiled:
         return match
 
     def _call_matcher(self, op: Operation) -> Match | Mismatch:
-        """Call the user's matcher function. Raises CompileError if it raises, and InvalidArgumentError if its result is
-        malformed.
+        """Call the user's matcher function for an operation; return the match that it states, or a mismatch.
+
+        The function returns None or a reason if the operation does not match, else (inputs, outputs): values of the
+        program that the replacement reads, and results of the operation that it replaces.
+
+        Raises:
+            CompileError: The function raises an exception.
+            InvalidArgumentError: Its result is malformed.
         """
         assert self.pattern.match_op is not None
         try:
@@ -150,7 +156,10 @@ def _compile_traced(pattern: Pattern, order: int) -> Compiled:
         return
         }
 
-    order: position of the pattern in the compilation.
+    order: position of the pattern in the compilation, by which patterns of equal benefit are ranked.
+
+    Raises:
+        CompileError: The results come from several operations.
     """
     from pydispatch import ir
 
@@ -162,6 +171,7 @@ def _compile_traced(pattern: Pattern, order: int) -> Compiled:
             f"pattern '{pattern.name}' returns results of {len(roots)} operations",
             note="the results of a pattern come from one operation, such as argmax; write one pattern for each",
         )
+    # The function, parsed to operations.
     arguments = ", ".join(f"%in_{name}: {type.mlir}" for name, type in pattern.inputs)
     body = "\n".join(lowering.lines)
     text = f"func.func @{pattern.name}({arguments}) {{\n{body}\nreturn\n}}"

@@ -29,7 +29,12 @@ def function_of(pattern: Pattern) -> FuncOp:
 
 def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
     """Return the operation that computes all results, and the indices of the pattern's outputs among its results.
-    Raises CompileError if there is no such operation.
+
+    The pattern is a program, whose `block` ends with the return of its outputs. Casts between the operation and the
+    return are skipped.
+
+    Raises:
+        CompileError: An output is an input of the program, or the outputs come from several operations.
     """
     terminator = block.last_op
     assert terminator is not None

@@ -116,10 +116,10 @@ def _parameters_of_source(source: bytes, symbol: str) -> list[CParameter] | None
 
 
 def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters of a function that bitcode defines; None if it does not.
+    """Return the parameters of a function that LLVM bitcode defines; None if it does not.
 
-    Pointers have no element type, and integers no sign. Names come from parameters or debug information, and may be
-    empty.
+    The parameter `float const *x` is `ptr readonly %x` there: a pointer to an unknown type (""), constant, of the name
+    x. Integers have no sign. Names come from parameters or debug information, and may be empty.
     """
     declared = bitcode_parameters(bitcode, symbol)
     if declared is None:
@@ -141,7 +141,10 @@ def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | No
 
 
 def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
-    """Return the parameters from the debug information of an object; None if there is none for the function."""
+    """Return the parameters from the DWARF debug information of an object; None if there is none for the function.
+
+    A type that is not one of `_C_TYPES`, such as a struct, is "" (unknown), and "..." in messages.
+    """
     declared = dwarf.parameters(data, symbol)
     if declared is None:
         return None

@@ -63,11 +63,13 @@ class Replacer:
         return ""
 
     def replace(self, compiled: Compiled, match: Match, chosen: Replacement) -> None:
-        """Replace a match by a call of its kernel. Raises CompileError, located at the match, if the kernel does not
-        fit.
+        """Replace a match by a call of its kernel: a function that is added to the program, unless an equal one exists.
+
+        Raises:
+            CompileError: The kernel does not fit, located at the match.
         """
         kernel: Any = chosen.kernel
-        if isinstance(kernel, Generated):
+        if isinstance(kernel, Generated):  # a function of the user generates the kernel for this match
             kernel = self._generated(compiled, match, kernel)
         at = Inserter(match.root, after=True)
         outputs = match.outputs
@@ -111,8 +113,12 @@ class Replacer:
     def _text(
         self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
     ) -> tuple[str, str]:
-        """Generate the text of the functions that implement a kernel. Return the text, and the name of the function to
-        call.
+        """Generate the text of the functions that implement a kernel. Return the text, and the name of the pattern.
+
+        The text names the function to call @NAME; the caller derives a unique name from that of the pattern.
+
+        Raises:
+            CompileError: The kernel is no kernel, or does not fit the match.
         """
         # Other kernels query sizes by name; a traced function takes no sizes.
         signature = signature_of(pattern, inputs, outputs, match, names_static_sizes=not isinstance(kernel, Traced))

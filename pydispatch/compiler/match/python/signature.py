@@ -79,8 +79,18 @@ def signature_of(
     """Return the signature of a match: as a custom operation or the pattern declares it, or for a matcher function from
     the matched values.
 
-    names_static_sizes: whether static sizes of a custom operation's inputs get names, too, so that kernels can query
-    them. Raises CompileError if an output has a named size that no input has.
+    A signature has the name and type of each input and output, and the input axis that each named size is read from.
+
+    Args:
+        pattern: The pattern.
+        inputs: The matched inputs.
+        outputs: The matched outputs.
+        match: The match.
+        names_static_sizes: Whether static sizes of a custom operation's inputs get names, too, so that kernels can
+            query them.
+
+    Raises:
+        CompileError: An output has a named size that no input has.
     """
     if isinstance(match.root, CustomOp):
         return _custom_signature(match.root, names_static_sizes)
@@ -109,11 +119,12 @@ def signature_of(
 def _custom_signature(op: CustomOp, names_static_sizes: bool) -> MatchSignature:
     """Return the signature that a custom operation declares.
 
-    names_static_sizes: whether a static size of an input gets a name, such as x_size1 for axis 1 of x, in place of its
-    number.
+    An input x of type tensor<?x8xf32> whose first size the operation calls n has the type f32[n, 8], or f32[n, x_size1]
+    with `names_static_sizes`, by which a static size gets a name in place of its number.
     """
     names = [name.data for name in op.operand_names.data]
     signature = MatchSignature(inputs=[], outputs=[])
+    # The inputs: a size, another scalar, or a tensor; `setdefault` reads a size from the first axis that has it.
     for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
         if isinstance(value.type, IndexType):  # an input that is itself a size
             signature.sizes[name] = (name, OWN_ARGUMENT)
@@ -130,6 +141,7 @@ def _custom_signature(op: CustomOp, names_static_sizes: bool) -> MatchSignature:
             if isinstance(size, str):
                 signature.sizes.setdefault(size, (name, axis))
         signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
+    # The outputs, whose sizes follow those of the inputs in `sizes_of`.
     for index, value in enumerate(op.results_):
         assert isinstance(value.type, IrTensor)
         name = "out" if len(op.results_) == 1 else f"out{index}"

@@ -51,6 +51,7 @@ def axes_to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, li
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
                 classes.setdefault(size, {}).setdefault(same.find((i, axis)), (i, axis))
+    # A single axis need not be compared.
     groups = {name: [*axes.values(), *repeated.get(name, ())] for name, axes in classes.items()}
     return [(name, axes) for name, axes in groups.items() if len(axes) > 1]
 
@@ -89,7 +90,8 @@ def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis
     input `x: f32["n", "n"]` that matched a tensor<4x8xf32> the reason is "size n is 4 as size 0 of x and 8 as size 1
     of x".
 
-    compare: the axes to compare, from `axes_to_compare`.
+    compare: for each name, the axes whose sizes to compare, such as ("n", [(0, 0), (0, 1)]) for the axes 0 and 1 of
+        input 0.
     """
     for name, axes in compare:
         first: tuple[object, str] | None = None  # (size, its description) of the first axis that the program has

@@ -108,7 +108,7 @@ def _executable_of_c(name: str, export: str, kernel: CFunction, signature: Match
         signature: Values of the match.
 
     Raises:
-        CompileError: See `dispatch_of_c`.
+        CompileError: An argument or the tile names an unknown value, or the values do not fit the C parameters.
     """
     values = _values(signature)
     arguments = _c_arguments(name, kernel, signature, values)
@@ -158,6 +158,7 @@ def _c_arguments(name: str, kernel: CFunction, signature: MatchSignature, values
 
     Raises CompileError, with the pattern's name `name`, if one is unknown or does not fit its parameter.
     """
+    # `parameters` is None if the file states none, such as an object without debug information.
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
     arguments = [signature.name_of(argument) for argument in kernel.arguments]
@@ -234,7 +235,7 @@ def _backend_of(format: str) -> str:
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature) -> str:
-    """Generate a function around a `hal.dispatch.extern` of a complete GPU kernel.
+    """Generate a function around a `hal.dispatch.extern` of a complete GPU kernel, which the user supplies compiled.
 
     Names of values: %in_x is an input, %size_n a size, %i_n the size as an i32 constant of the kernel, %w_n a size in
     the region of the grid, and %g0 to %g2 the numbers of workgroups. For an input x and an output of type f32["n"], the
