@@ -230,6 +230,9 @@ class Scheduler:
     def _compute_chunk(self) -> None:
         """Compute the next chunk of a prompt; its last chunk samples the first token, after which the sequence decodes.
 
+        To compute a token is to write its keys and values to a page of the cache. A full page is published: sequences
+        whose prompts begin with the same tokens share it and need not compute them.
+
         With chunks of 8 tokens, three calls compute a prompt of 20 tokens: tokens 0 to 7, 8 to 15 and 16 to 19.
 
         Chunks of the oldest prefilling sequence alternate with chunks of the one with the fewest prompt tokens left, so
@@ -312,7 +315,7 @@ class Scheduler:
         size, batch = self._page_size, self._decode
         # Make room in the pages for one more token of each sequence.
         for sequence in list(self._decoding):
-            # The row is WAITING if an earlier iteration has preempted this sequence.
+            # The row is WAITING, no row, if an earlier iteration has preempted this sequence.
             if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
                 self._reserve(sequence, sequence.computed + 1)
         if not self._decoding:

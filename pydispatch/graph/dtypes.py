@@ -156,6 +156,7 @@ def dtype_named(spelling: object) -> DType:
     name = spelling if isinstance(spelling, str) else getattr(spelling, "name", None)
     if isinstance(name, str) and name in _SPELLINGS:
         return _SPELLINGS[name]
+    # Other spellings that NumPy knows, such as "f4" and "<i8", by the name or by the kind and size of its dtype.
     try:
         dtype = np.dtype("None" if spelling is None else spelling)  # type: ignore[call-overload]  # NumPy: None is f64
         return _SPELLINGS[dtype.name] if dtype.name in _SPELLINGS else dtype_of_numpy(np.empty(0, dtype))

@@ -67,10 +67,11 @@ class TracedProgram(ProgramSource):
             with trace.here():  # operations get the line of this call
                 return recorded(trace, self, args, named)
         first = next((argument for argument in args if type(argument) is Buffer), None)
+        # Outside of programs: compile for the device of the arrays, unless that was done with the present captures.
         device = "cpu" if first is None else first.device  # other arrays are in host memory
         loaded = self._loaded.get(device)
         if loaded is None or is_closed(loaded.function):
-            require_open(first)
+            require_open(first)  # raises DeviceUnavailableError for a buffer of a closed device
             loaded = self._load(device)
         elif (changed := loaded.captures.changed()) is not None:
             self._require_no_state(changed)

@@ -163,6 +163,7 @@ def _array_from_field(dtype: DType, tensor: model.TensorProto, count: int) -> np
         return numbers != 0
     if dtype.name == "f16":
         return numbers.astype(np.uint16).view(np.float16)
+    # Other floats without a field, such as bf16, are arrays of their bits: NumPy has no such type.
     return numbers.astype(dtype.numpy, copy=False)
 
 

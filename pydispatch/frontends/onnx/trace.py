@@ -127,6 +127,8 @@ class OnnxTracer:
         """
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
+        # The values that are known before the nodes: initializers, then inputs. `stated` has the types that the graph
+        # declares for values of nodes and for its outputs.
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
         values = Values(outer, graph.node, stated)
         for tensor_ in graph.initializer:

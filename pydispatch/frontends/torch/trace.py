@@ -179,6 +179,7 @@ class Tracer:
         is left out. Raise CompileError for other arguments, and for results that are no tensors or of sizes that the
         kernel decides.
         """
+        # The arguments by the names of the operator's parameters.
         name = _qualified(_without_overload(node.target))
         arguments = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
         tensors = {key: value.tensor for key, value in arguments.items() if isinstance(value, TensorMemory)}
@@ -186,6 +187,7 @@ class Tracer:
         for key, value in arguments.items():
             if key not in tensors and key not in numbers and value is not None:
                 raise self.b.fail(f"operator {name}: '{key}' is {shown(value)}; kernels take tensors and numbers")
+        # The types and shapes of the results. A size that is an expression of unknown symbols has no value (None).
         results = []
         for target in node.results:
             meta = graph.tensors.get(target.name) if isinstance(target, ValueName) else None

@@ -271,7 +271,7 @@ class ProgramAttributeParser(FastParser):
             note = "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}"
             if key == ELIDED:  # the name that printers write in place of the elements of a long constant
                 note = "write the program with all its constants: pydispatch compile --compile-to=PHASE -o FILE"
-            location = self.source.locate(start, start + len(key) + 2)
+            location = self.source.locate(start, start + len(key) + 2)  # `<key>`, with the two brackets
             raise CompileError(f"the data of resource '{key}' is not in this text", location, note)
         return self._resources.constant(data, type, self, start)
 

@@ -73,6 +73,9 @@ def rename_references(table: Operation, names: Mapping[str, str]) -> None:
 def renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
     """Return an attribute in which the root of each symbol reference is replaced by its new name.
 
+    With the names {"a": "b"}, `[@a::@c, 1, {f = @a}]` becomes `[@b::@c, 1, {f = @b}]`. An attribute without such a
+    reference is returned itself, not a copy.
+
     `names` maps old to new names, without `@`; other symbols are unchanged.
     """
     if isinstance(attribute, SymbolRefAttr):

@@ -58,10 +58,11 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 
 
 def _check_defined(op: Operation, order: dict[Operation, int], dominance: Dominance) -> None:
-    """Check that the definition of each operand dominates the operation.
+    """Check that the definition of each operand dominates the operation; raise CompileError otherwise.
 
-    Values of regions that do not contain the operation are skipped, because the parser and the trait IsolatedFromAbove
-    reject them. `order` has the index of each operation of the module in the order of its text.
+    Within a block, that means it precedes the operation, or the one whose regions contain the operation. Values of
+    regions that do not contain the operation are skipped, because the parser and the trait IsolatedFromAbove reject
+    them. `order` has the index of each operation of the module in the order of its text.
     """
     for value in op.operands:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()

@@ -32,9 +32,9 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
 
     def quantized_element(value: Element, s: Element, *z: Element) -> Element:
         """Return one quantized element, as a float. `s` is its scale, `z` its zero point if there is one."""
-        rounded_ = (value.to(inner) / s.to(inner)).unary("round_even")
-        rounded_ = rounded_ + z[0] if z else rounded_
-        return rounded_.max(low).min(high)
+        stored = (value.to(inner) / s.to(inner)).unary("round_even")
+        stored = stored + z[0] if z else stored
+        return stored.max(low).min(high)
 
     rounded = formula(call.b, quantized_element, *operands)
     if to.bits < 8:  # only `cast_to` converts to types that are packed into bytes
@@ -246,6 +246,7 @@ def _qlinear_conv(
         zero: Zero point of the result; the result has its type.
         bias: One i32 element per filter; None for 0.
     """
+    # The sums in i32. The bias may be added to them, because its scale is that of their products.
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)
     return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, axis=1)], scale, zero, zero.dtype)

@@ -48,13 +48,14 @@ def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> li
     for name in names:
         if name.lower() not in _ACTIVATIONS:
             raise call.fail(f"activation '{name:.40}' is not known")
-        function, default_parameters = _ACTIVATIONS[name.lower()]
-        # The attributes list the alphas and betas of those activations only that have them, in order.
+        function, default_parameters = _ACTIVATIONS[name.lower()]  # the defaults of its alpha, and of its beta
+        # The attributes list the alphas and betas of those activations only that have them, in order: this one takes
+        # the next of each list.
         parameters = [
             stated.pop(0) if stated else default
             for stated, default in zip((alphas, betas), default_parameters, strict=False)
         ]
-        functions.append(_bind_parameters(function, parameters, limit))
+        functions.append(_bind_parameters(function, parameters, limit))  # clips its input to [-limit, limit]
     return [functions[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
 
 

@@ -23,7 +23,7 @@ def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, ax
     """Convert a reduction along axes. The attribute keepdims states whether the result has these axes, with size 1.
 
     Args:
-        reduce: Builds the reduction along known axes.
+        reduce: Function(call, x, axes, whether these remain with size 1) that builds the reduction along known axes.
         operand_since: Version of the operator since which the axes are an operand. They are an attribute before.
         call: The node of the model.
         x: The operand.
@@ -40,7 +40,7 @@ def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, ax
         reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, keeps_axes)
         kept_shape = stated.replaced(x.shape, 1)  # shape of x, with size 1 for the chosen axes
         return shapes.reshape(call.b, reduced, kept_shape) if keep else reduced
-    if not stated and not is_noop:
+    if not stated and not is_noop:  # no axes are stated: reduce all
         stated = list(range(x.rank))
     return reduce(call, x, stated or [], keep)
 

@@ -138,10 +138,11 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
 def _bound(
     tracer: StablehloTracer, value: SSAValue, cond: Region, body: Region, operands: Sequence[Tensor]
 ) -> Size | None:
-    """Return the bound of a loop as a size if it is a constant, a loop-invariant value or a value from outside; else
-    None.
+    """Return the bound of a loop as a size, or None if it is not known: it must be a loop variable that the body
+    returns unchanged, a constant in the condition, or a value from outside of the loop.
 
-    value: the bound in the region `cond`, the condition. operands: initial values of the loop variables.
+    value: the bound in the region `cond`, the condition. body: the other region of the loop. operands: initial values
+    of the loop variables.
     """
     if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:  # a loop variable
         terminator: Any = body.blocks[0].last_op

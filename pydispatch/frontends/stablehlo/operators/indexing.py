@@ -47,7 +47,8 @@ def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, x: Tensor, upd
 def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
     """Return slices of x. sizes: the size of a slice along each axis of x.
 
-    The operation's dimension numbers say which axis of x each coordinate in `indices` belongs to.
+    The operation's dimension numbers say which axis of x each coordinate in `indices` belongs to. Raise CompileError if
+    they do not fit x and the indices, or if a slice is larger than x or not 1 along an axis that slices lack.
     """
     numbers = tracer.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(

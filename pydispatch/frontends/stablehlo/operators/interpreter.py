@@ -151,6 +151,8 @@ def while_with_probes(
         ]
         return [*results, *values, formula(b, lambda v: v + 1, current_iteration)]
 
+    # Run the loop. Slots begin with zeros, which no check reads: each slot is written before the loop ends, or the
+    # assertion below fails.
     empty = [shapes.full(b, 0, _static_shape(tracer, probe), tracer.dtype(probe)) for probe, _ in slots]
     *state, iterations = control.while_(b, [*operands, *empty, b.constant(0, I64)], holds, iteration)
     tracer.probes.update(earlier)  # without what the body recorded: those values exist only inside of the loop

@@ -38,12 +38,14 @@ def _along(
     if not quantization.axes:
         return tracer.b.constant(table, dtype)
     tracer.axes(quantization.axes, "the axes of the scales", x.rank)  # raises for axes that x lacks
+    # Repeat each number for all positions of its block.
     for position, axis in enumerate(quantization.axes):
         size = quantization.blocks[position] if quantization.blocks else 1
         n = x.shape[axis]
         if not isinstance(n, int) or size < 1 or n != table.shape[position] * size:
             raise tracer.b.fail(f"{table.shape[position]} scales for blocks of {size} do not fit axis {axis} of {x}")
         table = np.repeat(table, size, position)
+    # Bring the axes of the table to those of x, with size 1 for axes that it lacks.
     shape = [1] * x.rank
     for axis, n in zip(quantization.axes, table.shape, strict=True):
         shape[axis] = n

@@ -69,8 +69,10 @@ def _scan_rows(
 ) -> tuple[Tensor, ...]:
     """Run `body` for each slice along the first axis of the `scanned` tensors.
 
-    Return the final carried tensors and, stacked along a new first axis, the other results. invariants: the operands of
-    `body` after its slices, the same in each run.
+    `body` is passed the carried tensors, at first `carried`, then the slices, then `invariants`, which stay the same.
+    It returns the next carried tensors, then other results.
+
+    Return the final carried tensors and, stacked along a new first axis, the other results.
     """
     if not scanned:
         raise tracer.b.fail("a scan without scanned tensors, whose first axis states the number of its steps")

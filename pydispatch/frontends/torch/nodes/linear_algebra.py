@@ -164,6 +164,7 @@ def _singular_value_cutoff(
         relative = formula(builder, lambda v: (v > 0.0).where(v.const(0.0), default_rtol), absolute)
     else:
         relative = as_tensor(builder, rtol, values.dtype)
+    # A tolerance for each matrix, [...], gets an axis of size 1 for the singular values; a number broadcasts as it is.
     absolute, relative = (shapes.expand_dims(builder, v, [v.rank]) if v.rank else v for v in (absolute, relative))
     largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", values), [-1], keep=True)
     return formula(builder, lambda v, a, r: a.max(r * v), largest, absolute, relative)

@@ -34,6 +34,7 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
     The gradients of the copies are added to the border elements' gradients. Elements that a negative padding crops have
     the gradient 0.
     """
+    # The gradients of the elements themselves, without those of copies; then add these at the two border elements.
     low, high = max(before, 0), max(after, 0)
     size: Size = grad.shape[axis] - low - high
     inner = slicing.slice_axis(builder, grad, axis, low, low + size)
@@ -49,5 +50,6 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
             return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 
         inner = formula(builder, add_at_border, inner, total, reductions.size_as(builder, position, I64))
+    # Zeros for the elements that negative paddings have cropped.
     cropped_low, cropped_high = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
     return slicing.pad(builder, inner, cropped_low, cropped_high)

@@ -148,6 +148,7 @@ def as_strided(
 
     An element is at storage_offset + the sum of index * stride over the axes. The default offset is that of `self`.
     """
+    # The storage as a vector, and the index in it of the first element that is read.
     flat, _, offset = _storage_vector(tracer, self)
     first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
     shape: Shape = tuple(size)

@@ -230,6 +230,8 @@ def _print_expression(
 ) -> None:
     """Print an affine expression with its operands in place of dimensions and symbols.
 
+    For d0 + s0 * 2 and the operands (%n, %m), of which one is a dimension, print `%n + (symbol(%m) * 2)`.
+
     Args:
         printer: The printer.
         expr: The expression.

@@ -43,7 +43,10 @@ class FftOp(OnTensorsOp):
 
     def verify_operands(self) -> None:
         """Check the stage s, and that real and imaginary parts have one float type, a power of two of elements in the
-        last dimension, and 2^(s-1) factors if factors are passed.
+        last dimension, and 2^(s-1) factors if factors are passed. Raise VerifyException otherwise.
+
+        Stage s of a transform of n elements, from 1 to log2(n), combines the two halves of each group of 2^s elements.
+        The factors are those of the second half, exp(-2 pi i j / 2^s).
         """
         check_count("input", len(self.inputs), 1, 3)
         check_count("output", len(self.outputs), 2)

@@ -43,8 +43,9 @@ class GroupMatmulOp(OnTensorsOp):
     def verify_operands(self) -> None:
         """Check the types of the rows [m, k], matrices [groups, k, n], ends [groups], `first`, and the output [m, n].
 
-        `ends` has integers or index for elements. `first` is an integer or index. Rows and matrices have one element
-        type; that of the output may differ, as it is the type of the sums.
+        Group g has the rows from number ends[g - 1] up to, not including, ends[g], and `first` is the number of the
+        first row. `ends` has integers or index for elements. `first` is an integer or index. Rows and matrices have one
+        element type; that of the output may differ, as it is the type of the sums. Raise VerifyException otherwise.
         """
         check_count("input", len(self.inputs), 4)
         check_count("output", len(self.outputs), 1)

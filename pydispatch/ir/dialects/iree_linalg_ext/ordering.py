@@ -83,7 +83,8 @@ class Topk(AlongOp):
     """Permitted numbers of outputs: 2 for values and indices, 1 for values alone."""
 
     def verify_operands(self) -> None:
-        """Check the types of the outputs, of the optional indices, and of the comparator.
+        """Check the types of the outputs, of the optional indices, and of the comparator, the region that takes two
+        elements and yields whether the first one precedes. Raise VerifyException otherwise.
 
         The outputs have the shape of the values, except that k, their size along `dimension`, may be smaller: [2, 3]
         for values [2, 10], dimension 1 and k = 3.
@@ -160,7 +161,8 @@ class ArgCompareOp(AlongOp):
     )
 
     def verify_operands(self) -> None:
-        """Check the types of the outputs, of the optional indices, and of the comparator.
+        """Check the types of the outputs, of the optional indices, and of the comparator, the region that takes two
+        elements and yields whether the first one is better. Raise VerifyException otherwise.
 
         The outputs have the shape of the values without `dimension`: [4, 3] for values [4, 8, 3] and dimension 1.
         `index_base` is refused together with a tensor of indices, since it is added to positions.

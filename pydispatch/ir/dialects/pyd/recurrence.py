@@ -60,10 +60,12 @@ class RecurrenceOp(OrderedOp):
 
     def verify_(self) -> None:
         """Check that results have one shape with the dimension, the number of dynamic sizes, and the types of both
-        regions.
+        regions. Raise VerifyException otherwise.
 
-        For one result of type tensor<?x4xf32> and a carried i32, `first` takes (index) and yields (i32), and `next`
-        takes (index, index, i32) and yields (i32, f32).
+        The region `first` takes the index of a row, without the dimension that the recurrence runs along, and yields
+        the initial carried values. `next` takes the index of an element and the carried values, and yields the next
+        carried values and the element of each result. For one result of type tensor<?x4xf32> and a carried i32, `first`
+        takes (index) and yields (i32), and `next` takes (index, index, i32) and yields (i32, f32).
         """
         if not self.res:
             raise VerifyException("a recurrence has one result at least")

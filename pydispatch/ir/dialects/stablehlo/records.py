@@ -60,7 +60,7 @@ def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) ->
             problem = "is given twice" if name in fields else f"is not one of {', '.join(defaults)}"
             parser.raise_error(f"'{name}' {problem} in {where}", start, start + len(name))
         parser.parse_punctuation("=")
-        fields[name] = _READ[type(defaults[name])](parser)
+        fields[name] = _READ[type(defaults[name])](parser)  # integers for a tuple, a boolean for a bool, ...
         if parser.parse_optional_punctuation(",") is None:
             break
     return fields

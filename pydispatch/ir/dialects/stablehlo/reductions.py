@@ -91,7 +91,7 @@ class ReduceOp(IRDLOperation):
                 printer.print_ssa_value(values[1])  # type: ignore[arg-type]
 
         printer.print_list(pairs, print_pair)
-        combiner = self._combiner()
+        combiner = self._combiner()  # the single operation of the body; None for a body that needs a region
         printer.print_string(f" applies {combiner.name}" if combiner else "")
         printer.print_string(" across dimensions = ")
         print_value(printer, integers(self.dimensions))
