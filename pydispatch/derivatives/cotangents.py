@@ -112,7 +112,7 @@ class Cotangents:
         Raises:
             CompileError: There is not one result for each argument, of its type and shape.
         """
-        likes = [self.program_tensor(value) for value in values.values()]
+        likes = [self.program_tensor(value) for value in values.values()]  # with the type and shape of each gradient
         if len(gradients) != len(likes) or not all(map(fits, gradients, likes)):
             expected = ", ".join(f"{name}: {like}" for name, like in zip(values, likes, strict=True))
             raise self.trace.fail(

@@ -88,10 +88,12 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
             f"program '{program.name}' has complex numbers, of which a stated derivative has none",
             "pass real and imaginary parts as arrays of their own",
         )
+    # The marker, which names the call by its index, and the call.
     marker = marker_after(trace, operands, results)
     marker.attributes[_CALL] = IntAttr(len(trace.stated_calls))
     statics = program.statics_among({**program.statics, **values})  # static arguments, with their defaults
     trace.stated_calls.append(StatedCall(program, tuple(types), statics))
+    # The results of the marker, in the form of those of the program.
     arrays = [
         Array(trace, trace.wrap(of.dtype, of.shape, value)) for of, value in zip(results, marker.results, strict=True)
     ]

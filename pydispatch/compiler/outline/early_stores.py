@@ -32,7 +32,7 @@ def store_early(function: Operation) -> None:
         for store in [op for op in ops if isinstance(op, GlobalStoreOp)]:
             value, block = store.value, store.parent
             if not isinstance(value, OpResult) or value.op.parent is block:
-                continue
+                continue  # an argument of a block, or an update in the block of its store: nothing to gain
             origin = value.op
             others = [op for op in ops if op is not store]
             if _is_reached_once(origin, store) and not any(_may_follow(op, origin) for op in others):

@@ -46,7 +46,7 @@ def check_features(arch: str, stated: Iterable[str]) -> None:
                 f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'",
                 note=f"did you mean '+{feature}'?" if feature in named_features(arch) else None,
             )
-        # LLVM is asked only for names that are not in our own tables, since that takes a process.
+        # LLVM is asked for all its names only if one is not in our own tables, since that takes a process.
         if name in named_features(arch) or name in (names := llvm_features(arch)):
             continue
         note = nearest(name, names, most=3, cutoff=0.5, prefix=sign)

@@ -39,7 +39,11 @@ def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
 
 
 def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
-    """Return the executable targets inside a `hal.device.targets` value, in order, without repetitions."""
+    """Return the executable targets inside a `hal.device.targets` value, in order, without repetitions.
+
+    Of `[#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">]>]`, it is the inner
+    attribute, in its canonical form.
+    """
     targets: dict[ExecutableTargetAttr, None] = {}
 
     def walk(node: Attribute) -> None:

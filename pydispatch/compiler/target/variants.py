@@ -255,7 +255,8 @@ def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
 def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
     """Load an object, and return it with its macros and the folders of its includes.
 
-    Raises CompileError if it is not found, or if it has macros or folders and is no source, or malformed ones.
+    A macro `NAME` becomes `NAME=1`. Raises CompileError if the object is not found, if it has macros or folders but is
+    no source, and for a malformed macro.
     """
     file = load_object(attribute, op, folders)
     defines, listed = attribute.strings("defines"), attribute.strings("include_dirs")

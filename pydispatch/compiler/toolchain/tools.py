@@ -115,7 +115,10 @@ class Toolchain:
         Raises:
             UndefinedSymbolsError: A symbol or an export is not defined.
             ToolchainError: The link fails for another reason.
+            ValueError: The architecture is unknown, or an export is no C identifier.
         """
+        # The objects with their labels. The built-in linker links them, unless it does not support an object or the
+        # user names an lld.
         require(arch, ARCHES, "arch")
         for name in exports:
             if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name):

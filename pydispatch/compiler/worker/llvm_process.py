@@ -124,7 +124,7 @@ class WorkerPool:
                 if len(self._all) < self.size:
                     new = self._start()  # returns before the process is ready, which another thread waits for
                     threading.Thread(target=self._free_when_ready, args=[new], daemon=True).start()
-                self._freed.wait()
+                self._freed.wait()  # then try again: another thread may have taken the process
 
     def _pop_free(self) -> Process | None:
         """Remove a free process from the pool and return it; None if none is free. The caller holds the lock.
@@ -279,7 +279,7 @@ def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: obj
             return
         process.ask("open", kind.__module__, kind.__qualname__, args)
         try:
-            yield cast(T, _Remote(process))
+            yield cast(T, _Remote(process))  # stands for the object: its methods send requests to the process
         finally:
             if process.is_alive():
                 process.ask("close")

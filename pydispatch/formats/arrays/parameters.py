@@ -57,7 +57,11 @@ class ParameterFile(Mapping[str, Tensor]):
     """Mapping from names to the arrays of a .safetensors, .npz or .npy file, which is mapped into memory."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open a file; raise InvalidArgumentError with file, array and cause if it is broken."""
+        """Map a file, and read where its arrays are. The suffix of its name decides the format.
+
+        Raises InvalidArgumentError for another suffix and, with file, array and cause, for a broken file; SystemError
+        for a file that cannot be read.
+        """
         self.path = Path(path_of("parameters", path, "the path of a file"))
         try:
             self.data = _map(self.path)
@@ -104,6 +108,7 @@ def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
 
 def _read_safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     """Read a .safetensors file: an 8-byte header length, the JSON header, the elements. Raises _FileFault."""
+    # The header: an object of names and entries, without repeated names.
     if len(data) < 8:
         raise _FileFault(f"{len(data)} bytes are no .safetensors file")
     (length,) = struct.unpack("<Q", data[:8])
@@ -115,6 +120,7 @@ def _read_safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
         raise _FileFault(f"its header is no JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
         raise _FileFault("its header is no JSON object")
+    # The arrays, whose bytes must not overlap.
     body = data[8 + length :]
     ranges: list[tuple[int, int, str]] = []  # (begin, end, name) of each array that is not empty
     # "__metadata__" holds texts about the file, no array.

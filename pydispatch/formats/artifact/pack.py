@@ -142,15 +142,18 @@ def _end(count: int, offset: int, size: int) -> bytes:
         )
         records += b"PK\x06\x07" + struct.pack("<IQI", disk, offset + size, disk_count)
     # The end record.
-    narrow, comment_bytes = min(count, _FULL16), 0
+    count_field, comment_bytes = min(count, _FULL16), 0
     fields = struct.pack(
-        "<HHHHIIH", disk, disk, narrow, narrow, min(size, _FULL32), min(offset, _FULL32), comment_bytes
+        "<HHHHIIH", disk, disk, count_field, count_field, min(size, _FULL32), min(offset, _FULL32), comment_bytes
     )
     return records + b"PK\x05\x06" + fields
 
 
 def layout(entries: Iterable[ArchiveEntry]) -> ArchiveLayout:
     """Assign offsets to the entries in the given order, each header directly after the previous member's data.
+
+    Return the offset and the bytes of each header, the offset of the end of the last member, and the bytes after it:
+    the central directory and the end record.
 
     Raises ArtifactError for an invalid or duplicate name.
     """

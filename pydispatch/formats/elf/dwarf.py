@@ -245,7 +245,11 @@ class _DwarfReader:
                 struct.pack_into("<I", content, offset, addend & 0xFFFFFFFF)
 
     def units(self) -> Iterator[dict[int, _Entry]]:
-        """Yield the entries of each compilation unit, by offset in .debug_info; raise ValueError for other units."""
+        """Yield the entries of each compilation unit, by offset in .debug_info; raise ValueError for other units.
+
+        The header of a unit has the length of what follows it, the version and then, in version 4, the offset of its
+        abbreviation table and the size of an address; in version 5 the type of the unit, this size and this offset.
+        """
         start = 0
         while start + 11 <= len(self._info):
             length, version = struct.unpack_from("<IH", self._info, start)
@@ -349,6 +353,9 @@ class _DwarfReader:
 
     def _read_value(self, form: int, address_bytes: int) -> int | str:
         """Read an attribute value of a DWARF form at `_at`; blocks of bytes are skipped, and 0 is returned for them.
+
+        A string is returned as text, also one that the value names by its offset in .debug_str or .debug_line_str.
+        Raises KeyError for an unknown form.
 
         Args:
             form: Encoding of the value (DW_FORM_*).

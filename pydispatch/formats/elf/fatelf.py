@@ -235,7 +235,10 @@ def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
 
 
 def dump(data: bytes | memoryview) -> str:
-    """Return the header and records of a FatELF file as text: numbers in decimal and hexadecimal, and their names."""
+    """Return the header and records of a FatELF file as text: numbers in decimal and hexadecimal, and their names.
+
+    A line is `  machine: 62 / 3E = x86_64`. Raises ArtifactError for a broken file.
+    """
     records = read(data)
     _, version, count, reserved = _HEADER.unpack_from(data)
     lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]

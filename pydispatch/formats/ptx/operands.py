@@ -92,9 +92,11 @@ class Operands(NameScopes):
             word: The name.
             at: Index of its token.
         """
+        # An expression: `sym+4`, `WARP_SZ`, or `generic(sym)`.
         following = self.words[at + 1]
         if following in ("+", "-") or word == "WARP_SZ" or (following == "(" and word == "generic"):
             return self._parse_constant()
+        # Otherwise the name, and what the next token makes of it.
         self.cursor.at += 1
         resolved = self.resolve(word, at)
         if following == "|":

@@ -157,7 +157,11 @@ class _Walker:
         self.sizes: dict[tuple[int, bool], int] = {}
 
     def entry(self, record: EntryPointRecord) -> EntryPoint:
-        """Return the entry point of a compute shader with the resources that it needs."""
+        """Return the entry point of a compute shader with the resources that it needs.
+
+        They are those of the variables that the function or its callees use: buffers, push constants, shared memory and
+        built-in inputs.
+        """
         tables = self.tables
         use = use_of(tables, record.function)
         # From SPIR-V 1.4 on the interface names every variable that is used; before, only inputs and outputs.

@@ -32,12 +32,14 @@ def written(module: WgslModule, function: Declaration) -> set[int]:
     These are the storage buffers that the function or its callees assign to, or whose address they take. Others may be
     declared read_write without being written.
     """
+    # The storage buffers among the declarations that the function or its callees name, by name.
     reached = module.reached([function])
     numbers = {
         declaration.name: module.number(declaration, "binding")
         for declaration in reached
         if declaration.kind == "var" and declaration.space == "storage"
     }
+    # Their uses in the functions: tokens with such a name.
     bindings: set[int] = set()
     for declaration in reached:
         for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():

@@ -96,7 +96,7 @@ class _WgslReader:
             end = self._index_of((";",))
             lists[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
             self.at = end + 1
-        directives = self.at  # index of the first token after them
+        first_declaration_token = self.at
         declarations: list[Declaration] = []
         while self.at < len(self.tokens):
             if self._peek() == ";":
@@ -115,7 +115,7 @@ class _WgslReader:
             tokens=self.tokens,
             enables=tuple(lists["enable"]),
             requires=tuple(lists["requires"]),
-            first_declaration_token=directives,
+            first_declaration_token=first_declaration_token,
             declarations=tuple(declarations),
             named=named,
         )
@@ -286,6 +286,9 @@ class _WgslReader:
 
     def _index_of(self, ends: tuple[str, ...], angles: bool = False) -> int:
         """Return the index of the next token of `ends` that is not nested in brackets; read nothing.
+
+        In `f(a, b), c;` at the cursor, the next `,` is the second one. Raises ArtifactError for a bracket that closes
+        none, and if there is no such token.
 
         angles: whether `<` and `>` are brackets too, as in a type.
         """

@@ -247,7 +247,11 @@ def _check_return(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _check_atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an atomic instruction: a writable pointer to a scalar, constant scopes, operands of its type."""
+    """Check an atomic instruction: a writable pointer to a scalar, constant scopes, operands of its type.
+
+    `%r = OpAtomicIAdd %type %pointer %scope %semantics %value` has the words opcode, type, result, pointer, scope,
+    memory semantics and value. Only loads, stores and exchanges take floats.
+    """
     is_store = inst.op == Op.ATOMIC_STORE
     pointer_position = 1 if is_store else 3  # a store has no result type and no result before it
     storage, pointee = code.pointer(inst, pointer_position)

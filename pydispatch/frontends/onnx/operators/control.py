@@ -121,6 +121,7 @@ def _counted(
         """Emit one iteration. Return its outputs without the condition, which is the first one and always true."""
         return _run(call, graph, [iteration, true, *tensors])[1:]
 
+    # A few iterations, one after the other.
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
         columns: list[list[Tensor]] = [[] for _ in range(stack_count)]  # for each stack its rows, one per iteration
         for iteration in range(runs):

@@ -70,12 +70,12 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
         size = float(np.prod(np.array(kernel)))
         return formula(call.b, lambda v: (v / size).to(x.dtype), total)
     # The numbers of elements that count: sums over the windows of ones.
-    spatial = len(out)
+    spatial_rank = len(out)
     ones = shapes.full(call.b, 1.0, (1, 1, *x.shape[2:]), inner)
     count_window = window
     if counts_padding:  # the padding becomes part of the tensor of ones; beyond it (ceil_mode) nothing counts
         ones = slicing.pad(call.b, ones, (0, 0, *window.low), (0, 0, *window.high), 1.0)
-        count_window = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
+        count_window = Window(window.strides, (0,) * spatial_rank, (0,) * spatial_rank, window.dilations)
     counts = windows.pool(call.b, "add", ones, kernel, count_window, out)
     return formula(call.b, lambda v, n: (v / n).to(x.dtype), total, counts)
 
