@@ -281,6 +281,7 @@ class Phases(LoopBounds):
             result_prefix: Text before the loop's head that names the result of a reduction, such as `%1 = `; `body`
                 then emits the scf.reduce itself.
         """
+        # The body, with a writer and an environment of its own, and the indices of the loops as `local`.
         outer, saved = self.writer, self.environment
         axes = range(len(self.workgroup))
         self.writer, self.environment = outer.nested(), dict(saved)

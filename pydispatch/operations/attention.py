@@ -140,6 +140,7 @@ def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tens
     keys only.
     """
     first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
+    # The index of each key, with the axes of the result: [queries, keys], or [1, 1, queries, keys].
     rank = max(first.rank, 2)
     positions = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 

@@ -34,8 +34,8 @@ def if_(
 ) -> list[Tensor]:
     """Add a branch on a condition, and return its results.
 
-    A constant condition selects a branch at compile time. The branches must return tensors of equal dtypes and ranks; a
-    size that differs between them is read from the result.
+    A constant condition selects a branch at compile time. The branches must return tensors of equal dtypes and ranks.
+    A size that differs between them is dynamic in the result: results [2, 3] and [4, 3] give [n, 3].
 
     Args:
         builder: The builder.

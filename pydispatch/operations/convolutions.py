@@ -309,6 +309,7 @@ def _windows(
     if grouped and w.shape[2] == 1:  # depthwise: a single channel per group needs no loop
         x, w = squeeze(builder, x, axes=[2]), squeeze(builder, w, axes=[2])
     is_depthwise = grouped and x.rank == spatial + 2
+    # The index of each loop.
     g = 1 if grouped else 0
     first_spatial_loop = 2 + g
     result_loops = first_spatial_loop + spatial  # the loops after these are reductions
@@ -321,6 +322,7 @@ def _windows(
         d(first_spatial_loop + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)
     ]
     group = [d(1)] if grouped else []
+    # From the loops to the indices of x, w and the result.
     x_map = AffineMap(count, 0, (d(0), *group, *channel, *positions))
     w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
     out_map = AffineMap(count, 0, tuple(d(n) for n in range(result_loops)))

@@ -280,6 +280,7 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.
     if function is None or not is_exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
         return None
+    # The operands are evaluated by NumPy, by functions of sizes if elements are sizes.
     known = [t.known for t in tensors if t.known is not None]
     # Division by 0 is left to the run time; whether a size is 0 is not known.
     if name in ("div", "rem", "floor_div", "floor_rem") and (known[1].dtype == object or not np.all(known[1] != 0)):

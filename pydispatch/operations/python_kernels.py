@@ -30,6 +30,7 @@ def call_kernel(builder: Builder, kernel: KernelSource, operands: Sequence[Tenso
         value = builder.value(operand)
         # The sizes may be static here and dynamic in the kernel: a cast changes only the type.
         values.append(value if value.type == type else builder.add(tensor.CastOp(value, type)).dest)  # type: ignore[arg-type]
+    # The call, whose results get the static sizes of their operands.
     call = builder.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
     results = []
     for index, result in zip(lowered.written, call.results, strict=True):

@@ -160,7 +160,8 @@ def _threefry_bits(
             builder, shape, lambda at, k, c: [_joined(*threefry(k, c + at)).bitcast(dtype)], key, counter
         )
         return values, count
-    # Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the longest.
+    # Up to 32 bits. Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the
+    # longest.
     whole = shape or [1]
     axis = next((d for d, n in enumerate(whole) if n % 2 == 0), whole.index(max(whole)))
     # A counter for each two neighbours along this axis; of an odd size, the last one's second number is cut off below.

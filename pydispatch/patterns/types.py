@@ -128,7 +128,7 @@ def type_of(annotation: object, name: str) -> TensorType:
 
     `name` is the parameter, for errors.
     """
-    dtype = getattr(annotation, "dtype", getattr(annotation, "name", ""))
+    dtype = getattr(annotation, "dtype", getattr(annotation, "name", ""))  # of a TensorType, else the name of a DType
     if isinstance(annotation, (DType, TensorType)) and dtype.startswith("u"):
         raise InvalidArgumentError(
             f"parameter '{name}' of a pattern is {annotation}: programs have integers whose operations have the sign; "

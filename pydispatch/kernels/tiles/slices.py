@@ -276,6 +276,7 @@ class Slices(Scans):
         # All tiles among the indices share the axes `index_shape` of the loaded tile: x[t, u] loads x[t[k], u[k]].
         index_end = part.index_axis + len(part.index_shape)
         slice_indices = iter([*indices[: part.index_axis], *indices[index_end:]])  # those along ranges
+        # Tests are combined by `and_below`, which emits `inside` and 0 <= subscript < extent.
         subscripts = []
         inside: Scalar | None = None
         for range_ in part.ranges:

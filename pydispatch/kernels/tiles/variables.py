@@ -83,7 +83,7 @@ class TileVariables(Updates):
             raise self.error(
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
-        variable = self._variable(name)
+        variable = self._variable(name)  # the name in its function: inlined functions may have the same names
         # A variable may get another shape in the block of its first value, but not in loops and conditions inside it.
         is_beside_first_value = self._depth_of_first_value.get(variable) == self._depth
         if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_beside_first_value):

@@ -29,7 +29,7 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
     """
     # Numbers and suffixes: sm_90a is (90, "a").
     (one, suffix), (other, other_suffix) = interface.split(lhs[0]), interface.split(rhs[0])
-    if one == other:
+    if one == other:  # the one that runs on fewer devices: "a" before "f" before no suffix
         return lhs if _SPECIFICITY[suffix] >= _SPECIFICITY[other_suffix] else rhs
     low, high = (lhs, rhs) if one < other else (rhs, lhs)
     (low_target, low_name), (high_target, high_name) = low, high

@@ -237,11 +237,12 @@ class FunctionCopier:
 
         Raises InvalidArgumentError if the kernels of the module differ in it.
         """
+        # A constant of the kernels' module that is decorated as the workgroup size.
         out, tables = self.out, self.out.kernel.tables
         for id in self.out.kernel.globals:
             if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE:
                 return id
-        # 17: execution mode LocalSize
+        # Else a new constant with the size that entry points state, by the execution mode LocalSize (17).
         sizes = {tuple(ops) for modes in tables.modes.values() for mode, ops in modes if mode == 17 and len(ops) == 3}
         if len(sizes) != 1:
             raise self.refuse(

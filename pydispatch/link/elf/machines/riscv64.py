@@ -60,6 +60,7 @@ def _symbol_difference_rules() -> dict[int, Rule]:
     """Return the rules R_RISCV_ADD*, R_RISCV_SUB* and R_RISCV_SET* by type.
 
     The ABI encodes a difference of two symbols as a pair: ADD of one symbol and SUB of the other at the same offset.
+    Each rule replaces the number that is stored there, `old`, by a function of it and of the symbol's `value`.
     """
     rules = {}
     # The ABI numbers the types consecutively by width: ADD8 is 33, SUB8 is 37, SET8 is 54.
