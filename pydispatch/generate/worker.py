@@ -191,6 +191,7 @@ class Worker:
 
         Submitters that wait for room in the queue stop waiting; the results of their requests raise the error.
         """
+        # Take all requests and refuse others under the lock. The requests are ended without it: this wakes readers.
         refusal = EngineStoppedError(f"the engine has stopped: {type(error).__name__}: {error}")
         refusal.__cause__ = error
         with self._changed:

@@ -123,7 +123,7 @@ def _size(size: int | str, sizes: dict[str, Any]) -> Any:
     For example, "4 * (n + 1)" with {"n": 3} is 16. The text is parsed recursively, from the outermost operator.
 
     Args:
-        size: A size as in `ValueInfo.shape`: a number, or text with names, numbers, " + ", " * " and parentheses.
+        size: A size of a function's interface: a number, or text with names, numbers, " + ", " * " and parentheses.
         sizes: Name → value of the sizes and known numbers that the arguments have.
     """
     if isinstance(size, int):

@@ -55,6 +55,7 @@ class KernelBatches:
         names = {*self._allocated, *(argument.name for argument in batched_arguments)}
         if not all(argument.is_view for argument in batched_arguments) or not written <= names:
             return None
+        # Compile a version whose views of these names have one more axis, once for each set of batched arguments.
         key = tuple(batched)
         with self._lock:
             if key not in self._operators:

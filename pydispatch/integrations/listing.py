@@ -91,7 +91,7 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
     Args:
         kernel: The kernel.
         targets: At least one of the keys of `FORMS`; "cpu" means this CPU.
-        options: As for `pydispatch.compile`.
+        options: Further options of `pydispatch.compile`.
 
     Raises:
         InvalidArgumentError: A target is unknown.

@@ -96,11 +96,12 @@ class _Combined:
         Each symbol gets a name in the combined program, and all references in the program are changed to it:
 
             @step, a public function             → its name in `public_names`, such as @decode_step
-            @w, equal to the combined @weights   → @weights; the operation is erased (see `_name_of_equal`)
+            @w, equal to the combined @weights   → @weights; the operation is erased
             @t, if the combined program has @t   → @t_1
             any other                            → its own name
 
-        `public_names`: public function → name, as `reserve` has returned them.
+        Equal are constants of one type and value, mutable globals and executables of one name and contents, and imports
+        of one name. `public_names`: public function → the name that was reserved for it.
         """
         symbols = symbols_of(program)
         own_names = {name for name, _ in symbols}

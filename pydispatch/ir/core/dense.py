@@ -59,7 +59,8 @@ def blob_of(text: str, blobs: Mapping[int, bytes], start: int, end: int) -> byte
 
     Args:
         text: The text.
-        blobs: Offset of the quote that ends a literal → bytes of its removed digits, as in `ElidedText`.
+        blobs: Offset of the quote that ends a literal → its bytes. The digits of long literals are removed from a text
+            before it is parsed: of `"0x0000803F"`, `"0x"` remains.
         start: Offset of the first digit.
         end: Offset of the quote after the last one.
 
@@ -88,7 +89,8 @@ def parse_dense(parser: AttrParser, type: Any, blobs: Mapping[int, bytes]) -> De
     Args:
         parser: The parser.
         type: Type of the constant; None if the text has it after the literal, as `dense<...> : type`.
-        blobs: Bytes of literals whose digits were removed from the text, as for `blob_of`.
+        blobs: Offset of the quote that ends a literal → its bytes, for literals whose digits were removed from the
+            text, so that only `<"0x">` remains of them.
 
     Raises:
         ParseError: The data does not fit the type.
@@ -133,7 +135,11 @@ def _parse_blob(
         open: Offset of the `<`, where errors are reported.
         start: Offset of the first digit.
         type: Type of the constant; None if it follows the literal.
-        blobs: Bytes of literals whose digits were removed from the text, as for `blob_of`.
+        blobs: Offset of the quote that ends a literal → its bytes, for literals whose digits were removed from the
+            text, so that only `<"0x">` remains of them.
+
+    Raises:
+        ParseError: The literal is not closed, has other characters than digits, or does not fit the type.
     """
     end = content.find('"', start)
     if end < 0:  # the error is reported at the opening quote

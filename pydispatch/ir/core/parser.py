@@ -31,8 +31,9 @@ class ProgramParser(ProgramAttributeParser):
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
         """Create a parser at the first token of a program.
 
-        It reads the text without the digits of long hexadecimal literals: of `dense<"0x...">` with 5000 digits it
-        reads `dense<"0x">`, and their 2500 bytes are stored by the offset of the last quote (see `ElidedText`).
+        It reads the text without the digits of long hexadecimal literals, which tokens need not be made of: of
+        `dense<"0x...">` with 5000 digits it reads `dense<"0x">`, and their 2500 bytes are stored in the source by the
+        offset of the last quote.
 
         Args:
             ctx: Dialects that the program may use.
@@ -67,6 +68,7 @@ class ProgramParser(ProgramAttributeParser):
         Returns:
             The operation, located at its name. Its results are registered under their names.
         """
+        # The names of the results, and the name of the operation, which determines its class.
         start = self.pos
         result_names = self._parse_op_result_list()
         name_token: Any = self._current_token
@@ -76,6 +78,7 @@ class ProgramParser(ProgramAttributeParser):
         else:
             name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
         op_type = self._get_op_by_name_at(name, name_token.start, name_token.end)
+        # The operation, in the syntax of the class.
         stack = self._parser_state.dialect_stack  # operations in regions may omit the name of this dialect
         stack.append(op_type.dialect_name())
         try:

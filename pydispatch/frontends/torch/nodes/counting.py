@@ -20,13 +20,14 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
     `minlength` elements.
     """
     positions = ew.convert(builder, self, I64)
-    # With -1 appended, the largest of no numbers is -1, so that their result is empty.
+    # The size of the result. With -1 appended, the largest of no numbers is -1, so that their result is empty.
     largest = reductions.reduce(
         builder, "max", slicing.concat(builder, [positions, builder.constant([-1], I64)], axis=0)
     )
     min_count = reductions.size_as(builder, minlength, I64)
     count = formula(builder, lambda n, m: (n + 1).max(m), largest, min_count)
     size = builder.size_of(builder.scalar(count), "count")
+    # Add 1, or the weight, at the position of each number.
     if weights is None:
         amounts = shapes.full(builder, 1, positions.shape, I64)
     else:

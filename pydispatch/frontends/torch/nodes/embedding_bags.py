@@ -165,7 +165,7 @@ def embedding_bag_backward(
     Args:
         builder: The builder.
         grad: Gradient of the combined rows, [bags, columns].
-        indices: Row numbers, as for `embedding_bag`.
+        indices: Row numbers of all bags, one bag after the other.
         offsets: Begin of each bag in `indices`; an end of the last bag after these is not read.
         offset2bag: Bag of each index from the forward pass. It is not read but computed again, as is `bag_size`.
         bag_size: Number of rows of each bag.
@@ -220,7 +220,7 @@ def per_sample_weights_backward(
         builder: The builder.
         grad: Gradient of the sums, [bags, columns].
         weight: The table, [rows, columns].
-        indices: Row numbers, as for `embedding_bag`.
+        indices: Row numbers of all bags, one bag after the other.
         offsets: Begin of each bag in `indices`; an end of the last bag after these is not read.
         offset2bag: Bag of each index from the forward pass. It is computed again, because it is empty for some sums.
         mode: Always _SUM: PyTorch allows factors in no other mode.

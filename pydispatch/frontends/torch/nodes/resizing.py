@@ -245,8 +245,8 @@ def _resize_axis(
     """Resize one axis to `out` elements.
 
     Elements are repeated if that is all the method does: [a, b] becomes [a, a, b, b]. Otherwise each new element is the
-    sum of its taps, which are old elements, each times a weight (see `Interpolation.dynamic_taps`). Nearest-neighbour
-    methods have a single tap of weight 1, so that they only read elements.
+    sum of its taps: old elements near its position, each times a weight, such as the two neighbours in a linear
+    interpolation. Nearest-neighbour methods have a single tap of weight 1, so that they only read elements.
 
     Args:
         builder: The builder.

@@ -108,7 +108,7 @@ def _start_index(
     Args:
         tracer: Tracer of the function.
         memory: Memory that is read.
-        flat: The elements of its storage, see `_storage_vector`.
+        flat: The elements of its storage as a vector, in the order in which PyTorch stores them.
         offset: Index of the first of them in the storage.
         size: Sizes of the result of as_strided.
         stride: Distances, in elements, of neighbours along each axis of the result.
@@ -161,7 +161,11 @@ def as_strided(
     factors = [tracer.b.index(n) for n in (first, *stride)]  # the first position, then the stride of each axis
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position of an element in the vector: the first position plus the sum of index * stride."""
+        """Return the position of an element in the vector: the first position plus the sum of index * stride.
+
+        It is called once, in the body of an operation that runs for each element of the result; `coords` emits the
+        arithmetic.
+        """
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
             at = coords.plus(at, coords.times(coords.loop_index(d), factor))

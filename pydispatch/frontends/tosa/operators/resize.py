@@ -97,6 +97,9 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return the position in x of an element of the result: its own image and channel, and its entries of `rows`
         and `columns`, which are `coords.elements` 0 and 1.
+
+        It is called once, in the body of an operation that runs for each element of the result; `coords` emits the
+        arithmetic.
         """
         return [
             coords.loop_index(0),

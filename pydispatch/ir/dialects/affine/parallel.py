@@ -169,10 +169,10 @@ def _parse_reduction(parser: Parser) -> StringAttr:
 
 
 def _print(op: affine.ParallelOp, printer: Printer) -> None:
-    """Print an affine.parallel in the syntax that _parse() parses.
+    """Print `(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`.
 
     Of several expressions, the largest is the lower bound, and the smallest is the upper bound: a group is printed as
-    `max(...)` among the lower bounds, and as `min(...)` among the upper ones.
+    `max(...)` among the lower bounds, and as `min(...)` among the upper ones. Steps are omitted if all are 1.
     """
     block = op.body.blocks.first
     assert block is not None

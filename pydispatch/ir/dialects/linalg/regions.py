@@ -82,6 +82,8 @@ class Trait(CustomDirective):
         else:
             attributes = parser.parse_optional_attr_dict()
         end = parser.pos
+        # Entries that are properties of the operation are set as such, the first two of them required; others remain
+        # attributes.
         maps, kinds = attributes.pop("indexing_maps", None), attributes.pop("iterator_types", None)
         if not isinstance(maps, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in maps):
             parser.raise_error("linalg.generic needs indexing_maps = [affine_map<…>, …]", start, end)

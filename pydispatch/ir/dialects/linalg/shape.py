@@ -225,6 +225,7 @@ class PackingOp(IRDLOperation):
         positions, tiles = numbers(self.inner_dims_pos), numbers(self.static_inner_tiles)
         if element_type(unpacked.type) != element_type(packed.type):
             raise VerifyException(f"the elements of {unpacked.type} and {packed.type} differ")
+        # Dimension positions[i] is divided into tiles of tiles[i] elements.
         if len(positions) != len(tiles) or len(set(positions)) != len(positions):
             raise VerifyException(f"inner_dims_pos {positions} and inner_tiles do not fit each other")
         if any(not 0 <= d < len(shape) for d in positions):

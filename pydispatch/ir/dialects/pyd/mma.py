@@ -68,7 +68,8 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
         form: One of `FORMS`.
         height: Rows of the block; a multiple of 4 * run for "fma", of 16 for "tensor".
         width: Columns of the block; a multiple of 8 * run for "fma", of 8 for "tensor".
-        run: Number of adjacent rows and columns of a lane, see `adjacent_elements_of`; "tensor" ignores it.
+        run: Number of adjacent rows and columns of a lane, the elements that one load of 16 bytes reads, at most 4;
+            "tensor" ignores it.
     """
     # The lists contain (row, column) of each slot of lane 0; `LaneLayout` adds the distance to the other lanes.
     if form == "tensor":

@@ -76,9 +76,10 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
 
 
 def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
-    """Print an scf.parallel in the syntax that _parse_parallel() parses, without the name of the operation.
+    """Print an scf.parallel without the name of the operation: ` (%i) = (%a) to (%b) step (%c) {...}`.
 
-    Two results are printed as ` (%i) = (%a) to (%b) step (%c) init (%x, %y) -> (f32, i32) {...}`, one as `-> f32`.
+    With results, ` init (%x, %y) -> (f32, i32)` precedes the body: their initial values and types. A single type has no
+    parentheses.
     """
     printer.print_string(" ")
     syntax.print_operands(printer, op.body.block.args)
