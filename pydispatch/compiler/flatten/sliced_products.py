@@ -90,7 +90,8 @@ class _SlicedProduct:
         """
         slice_shape = shape_of(self.generic.outputs[0])
         shape = [shape_of(self.source)[0], *slice_shape]
-        if not self._first_loop_is_row:  # the new loop indexes the source and the result, which is last
+        # The new loop indexes the source, operand `position` of the product, and the result, its last operand.
+        if not self._first_loop_is_row:
             maps = list(self.generic.maps)
             new_maps = [_with_loop(m, leads=n in (self.position, len(maps) - 1)) for n, m in enumerate(maps)]
             return self._product(self.source, new_maps, ["parallel", *self.generic.iterators], shape)

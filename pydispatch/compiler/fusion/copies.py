@@ -151,6 +151,7 @@ def _add_fills(groups: FusionGroups) -> None:
     for group in list(groups.members):
         copies: dict[Operation, Operation] = {}  # fill → its copy in this group
         pending = groups.in_order(groups.members[group])  # members and copies whose operands are still to be replaced
+        # Replace the fills that each operation reads by copies. A copy may itself read fills, and is pending, too.
         while pending:
             op = pending.pop()
             for inner, index, fill in _fills_read(groups, group, op):
@@ -160,6 +161,7 @@ def _add_fills(groups: FusionGroups) -> None:
                     groups.block.insert_op_before(copies[fill], groups.in_order(groups.members[group])[0])
                     pending.append(copies[fill])
                 inner.operands[index] = copies[fill].results[0]
+        # Register the copies as members of the group.
         for fill, copy in copies.items():
             # A fill from outside of the block precedes its operations. Every position is different: equal ones would
             # be ordered by addresses, which differ between processes.

@@ -84,6 +84,7 @@ class FusionGroups:
             if source is None or source is op:
                 continue
             node = self.node(source)
+            # A duplicable operation in no group will be copied into the group of `op`, which then reads its operands.
             if source not in self.group_of and is_duplicable(source):
                 sources |= self.order.sources(node)
             else:
@@ -106,6 +107,9 @@ class FusionGroups:
 
     def groups_read(self, op: Operation) -> list[int]:
         """Return the groups whose values `op` reads, also through duplicable operations.
+
+        Duplicable operations are copied into each group that reads them: views, and inexpensive ones with large
+        results.
 
         Callers try to merge with the groups in this order. Groups of tensors with more dimensions are first: these
         tensors are likely larger, so that not storing them saves more.
@@ -211,6 +215,9 @@ class FusionGroups:
 
     def _intermediates(self, group: int, other: int) -> set[Operation]:
         """Return the duplicable operations of no group on paths from `other` to `group`.
+
+        Duplicable operations are copied into each group that reads them: views, and inexpensive ones with large
+        results.
 
         If %a is computed in `other`, %v is a view of %a, and an operation of `group` reads %v, the view is returned. If
         the two groups are merged, these operations are copied into the merged group.

@@ -190,6 +190,7 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
         raw = np.full(count, raw[0], dtype=np.uint8)
     if raw.size != count:
         return np.array(raw)  # packed already
+    # A byte for each element, with zeros up to a whole number of packed bytes.
     fields = np.zeros(-(-count // per_byte) * per_byte, dtype=np.uint8)
     fields[:count] = raw & ((1 << bits) - 1)
     packed = np.zeros(fields.size // per_byte, dtype=np.uint8)

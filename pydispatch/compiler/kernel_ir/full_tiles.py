@@ -62,7 +62,8 @@ def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
     """Return whether a loop only copies rows whose numbers it loads, such as `y[i, j] = x[rows[i], j]`.
 
     The loop computes no floats, and loads at an index that depends on a value that it has loaded. Such a gather waits
-    for memory. It is faster with masked loads and stores than with those of whole vectors, so that it gets no version.
+    for memory. It is faster with masked loads and stores than with those of whole vectors, so that the caller adds no
+    version of the loop without masks.
     """
     from_loads = set[SSAValue]()  # values that depend on loads of the loop
     is_gather = False

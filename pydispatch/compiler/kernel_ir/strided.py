@@ -114,13 +114,15 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) 
         values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(block.args[0], first_lane))}
         for op in operations:
             inner.insert(op.clone(values))
-        emit_lanes(build, lanes, block, marked=lanes)
+        emit_lanes(build, lanes, block, marked=lanes)  # marked: LLVM can compute the loop as whole vectors
     loop.detach()
     loop.erase()
 
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
+
+    A step is one iteration of the strided loop, in which each invocation computes one element.
 
     The last step, in which not all invocations have an element, is vectors only if it accesses memory under masks.
 

@@ -90,8 +90,8 @@ def _computes_floats(source: func.FuncOp) -> bool:
 def _flat_count(frame: Frame) -> Index | None:
     """Return the number of elements if a function is flat: it can be computed in one loop over all elements.
 
-    It is if all tensors have the same sizes or rank 0, and each element depends on its own position only. Else return
-    None.
+    It is if all tensors have the same sizes or rank 0, and each element depends on its own position only. So a + b of
+    f32[64, 100] has 6400 elements, and a transposition returns None.
     """
     results = frame.returned
     if not results or frame.updates_arguments:

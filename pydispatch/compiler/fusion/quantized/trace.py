@@ -113,7 +113,7 @@ class Tracer:
         return element
 
     def _traced_element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Recognize the element of a tensor, as `element` does, without its cache.
+        """Recognize the element of a tensor at `index` as a function of stored integers and constants, without a cache.
 
         The forms are tried in this order:
 
@@ -123,6 +123,12 @@ class Tracer:
         3. A stored integer of at most EXACT_WIDTH bits: the result is None.
         4. A reshape, whose source is traced.
         5. Any other i32, such as the result of a contraction, which is read as it is stored.
+
+        Raises Unrecognized for other elements.
+
+        Args:
+            value: The tensor.
+            index: Map from the dimensions of the traced result to those of `value`.
         """
         constant = _constant(value)
         if constant is not None:
@@ -346,7 +352,7 @@ def _widened(body: _Body, op: Operation) -> Value:
         tensor_, index = body.argument(operand)
         return as_single_term(Element(tensor_, index, signed), body.tracer.rank)
     if width == 32:  # every i32 is a signed number
-        if not signed:
+        if not signed:  # -1 would become 2^32 - 1
             raise Unrecognized
         return body.number(operand)
     if not fits(value, width, signed):

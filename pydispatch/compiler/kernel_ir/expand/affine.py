@@ -48,7 +48,7 @@ def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: S
         return build.plus(a, b)
     if expr.kind == AffineBinaryOpKind.Mul:
         return build.times(a, b)
-    return _division(build, expr.kind, a, b)
+    return _division(build, expr.kind, a, b)  # floordiv, ceildiv or mod
 
 
 def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) -> Index:

@@ -20,6 +20,9 @@ RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
 def expand(function: FuncOp, ops: Ops | None = None) -> bool:
     """Expand the affine operations and views of a function in place, and return whether there were any.
 
+    A rule inserts the operations that replace one operation: `affine.apply` becomes additions and multiplications,
+    `memref.subview` a `memref.reinterpret_cast`.
+
     `ops` are the operations of the function by name, if the caller has them.
 
     Raises:

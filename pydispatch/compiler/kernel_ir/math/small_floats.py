@@ -145,6 +145,8 @@ def _narrow_code(magnitude: Word, form: Layout, width: int) -> tuple[Word, Truth
     """
     # Normal numbers: subtract the difference of the biases from the exponent, and round the fraction to nearest even by
     # adding half of the last place, less 1 if the last place is even. A carry out of the fraction goes to the exponent.
+    # The code is the upper bits of the f32, with the smaller bias, so that one addition both rounds and changes the
+    # bias.
     drop = 23 - form.fraction  # bits of the f32's fraction that the format lacks
     rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
     code = (magnitude + rounding + ((magnitude >> drop) & 1)) >> drop

@@ -245,10 +245,11 @@ def _whole_rounds(
 def _unrolled_rounds(
     build: Build, own_index: SSAValue, end: Index, invocations: int, unroll: int, values: list[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Insert a loop over the iterations below `end`, and return the carried values.
+    """Insert a loop over the iterations below `end` that this invocation runs, and return the carried values.
 
-    In a round, each invocation runs one iteration. A step of the loop has `unroll` rounds; `end` is a multiple of the
-    iterations of a step, unroll * invocations.
+    Invocation `own_index` runs the iterations own_index, own_index + invocations and so on, each of which `body`
+    inserts. In a round, each invocation runs one iteration. A step of the loop has `unroll` rounds; `end` is a multiple
+    of the iterations of a step, unroll * invocations.
     """
 
     def several_rounds(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:

@@ -311,7 +311,8 @@ class Workgroup:
         for block in region.blocks:
             self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
             self._block(block)
-            # The block may run again while other invocations still read the scratch memory that it writes.
+            # The block may run again while other invocations still read the scratch memory that it writes: the arrays
+            # of partial results of reductions.
             allocations: set[Key] = {array.owner for array in self.scratch.values()}
             self._protect_scratch(block, allocations)
         self.hazards.record(everything, by=SEVERAL_INVOCATIONS)

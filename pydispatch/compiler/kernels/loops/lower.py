@@ -220,7 +220,16 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
 def _emit_update(
     elements: Elements, build: Builder, group: Index, partition: Partition, nest: LoopNest, update: UpdateStep
 ) -> None:
-    """Emit the elements of an update that workgroup `group` writes, each with its computation."""
+    """Emit the elements of an update that workgroup `group` writes, each with its computation.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        group: Number of the workgroup.
+        partition: Partition of the written elements into workgroups.
+        nest: The nest of the update, with the result and its buffer.
+        update: The update, such as an inserted slice or a scatter.
+    """
     value, buffer = nest.stores[0]
 
     def write(builder: Builder, indices: list[Index]) -> None:
@@ -345,6 +354,15 @@ def emit_bytes(
     """Emit loops over the bytes of results with elements of less than a byte.
 
     Each iteration writes the `per_byte` elements of one byte, so that no two workgroups write the same byte.
+
+    Args:
+        frame: The kernel under construction.
+        nest: The nest.
+        partition: Partition of the bytes into workgroups.
+        build: The builder.
+        group: Number of the workgroup.
+        dims: Sizes of the dimensions of the nest, in elements.
+        per_byte: Number of elements in a byte.
     """
     # The last byte may have fewer elements than the others.
     elements = frame.elements

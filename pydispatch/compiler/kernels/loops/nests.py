@@ -233,7 +233,15 @@ def _emit_pipelined(
 ) -> None:
     """Emit the loop over rows whose inner loops also compute values of the next row, which the loop carries.
 
-    `row` emits a row from a builder and the indices of the outer dimensions, which have the sizes `outer_dims`.
+    In a softmax, the loop over the exponentials of a row also computes the maximum of the next row.
+
+    Args:
+        build: The builder.
+        rows: The rows of the workgroup.
+        outer_dims: Sizes of the outer dimensions.
+        row: Emits a row from a builder and the indices of the outer dimensions.
+        pipeline: Computes the carried values: those of the first row before the loop, those of the next row in each
+            row.
     """
     last_row = build.minus(rows.end, 1)  # it has no next row, and computes its own values again, which are not used
 

@@ -213,8 +213,15 @@ def _emit_columns(
 ) -> None:
     """Emit adjacent rows together: each step is a parallel loop over them, with their carried values in memory.
 
-    `group` is the index of the workgroup. It has at most `_most_columns` rows, so that the carried values of all its
-    rows fit the first-level cache.
+    A workgroup has at most `_most_columns` rows, so that the carried values of all its rows fit the first-level cache.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the code.
+        group: Number of the workgroup.
+        partition: The partition of the rows into tiles of the last dimension that numbers rows.
+        op: The recurrence.
+        buffers: For each result that is stored, its buffer.
     """
     dims = row_dims(elements, op)
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
@@ -295,7 +302,18 @@ def _emit_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit whole rows. One loop interleaves several of a recurrence: they are independent, so the CPU overlaps them."""
+    """Emit whole rows. One loop interleaves several of a recurrence: they are independent, so the CPU overlaps them.
+
+    A workgroup has `partition.rows` adjacent rows.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the code.
+        group: Number of the workgroup.
+        partition: The partition into whole rows.
+        op: The operation.
+        buffers: For each result that is stored, its buffer.
+    """
     dims = row_dims(elements, op)
     low = build.times(group, partition.rows)
     high = build.least(build.plus(low, partition.rows), partition.outer)

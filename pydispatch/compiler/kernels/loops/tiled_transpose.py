@@ -322,7 +322,10 @@ class _TiledTranspose:
             self.elements.store(build, element, buffer, [offset])
 
     def _copy_elementwise(self, build: Builder, block: _Block) -> None:
-        """Emit the copy of a block from its column-major memory, `buffers`, to the results, element by element."""
+        """Emit the copy of a block from its column-major memory, `buffers`, to the results, element by element.
+
+        It runs row by row; column by column if there are few rows.
+        """
 
         def element(builder: Builder, i: Index, j: Index) -> None:
             """Emit the copy of one element of each buffer to its result."""

@@ -131,7 +131,8 @@ def _loops_of_dims(
 ) -> tuple[int, ...] | None:
     """Return, for each dimension of the nest, the loop of the reduction that has the same index.
 
-    Return None if an axis of the result is not indexed by a single loop of the reduction.
+    In `C[i, j] = sum over k of A[i, k] * B[k, j]` with the loops (i, j, k), a nest over (j, i) that reads C[i, j] gives
+    (1, 0). Return None if an axis of the result is not indexed by a single loop of the reduction.
 
     Args:
         reduction: The reduction.
@@ -163,6 +164,8 @@ def _with_pairs(frame: Frame, block: OutputBlock, row_length: int) -> OutputBloc
 
 def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int:
     """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none.
+
+    For `C[i, j] = sum over k of A[i, k] * B[k, j]` and a nest over (i, j) it is 0: B does not depend on i.
 
     Elements of a block along this dimension share the loads of these inputs. Dimensions shorter than the smallest block
     do not qualify, and of several with equal reuse the innermost is taken. Inputs that the body does not read, and
@@ -281,7 +284,7 @@ def _emit_paired(
         pair, second = divmod(column, 2)
         return 2 * LANES * pair + second
 
-    def lane(builder: Builder, lane: Index) -> None:
+    def emit_lane(builder: Builder, lane: Index) -> None:
         """Emit the code of invocation `lane`: reduce its block with loads of pairs, and store the results."""
         column = builder.plus(first_column, builder.times(lane, 2))
         corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
@@ -304,7 +307,7 @@ def _emit_paired(
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
 
-    build.parallel(0, LANES, lane, index_below=LANES)
+    build.parallel(0, LANES, emit_lane, index_below=LANES)
 
 
 def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:

@@ -63,7 +63,10 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     the first 4 compute a part of both. If the kernel alone knows a size that a number of parts depends on, one
     workgroup computes all parts.
 
-    `flat` returns the number of elements if all tensors can be bound as one dimension, else None.
+    Args:
+        frame: The kernel under construction, without bindings.
+        target: The target, which states whether pairs of elements are loaded at once.
+        flat: Returns the number of elements if all tensors can be bound as one dimension, else None.
     """
     # How each nest is computed.
     frame.bind(flat(frame))
@@ -275,10 +278,10 @@ def _elements(
         outer: Indices of the loops that are not collapsed: which row.
         """
 
-        def element(builder: Builder, element: Index) -> None:
-            """Store the element at an index of the collapsed inner dimensions."""
+        def element(builder: Builder, flat: Index) -> None:
+            """Store the element at index `flat` of the collapsed inner dimensions."""
             store_elements(
-                elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])]
+                elements, plan.nest, builder, [*outer, *(builder.split(flat, inner_dims) if inner_dims else [])]
             )
 
         is_scalar = not dims
@@ -363,6 +366,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
         assert isinstance(update, UpdateStep)
         part_count = dims[0]  # the other dimensions belong to a slice
         part, *slice_indices = indices
+        # `leading` are the indices of a slice, `slice_indices` those of the element in it that this invocation writes.
         emit_slices_in_order(
             elements, builder, update, part_count, part,
             lambda c, leading: update.write(elements, c, value, buffer, [*leading, *slice_indices]),
