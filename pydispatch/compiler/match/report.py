@@ -123,8 +123,10 @@ class Report:
         )
 
     def miss(self, pattern: str, op: Operation, mismatch: Mismatch) -> None:
-        """Record a near miss if it is among the deepest ones of its pattern. A mismatch of the root itself is not
-        recorded.
+        """Record a near miss if it is among the deepest ones of its pattern: before it, the most operations matched.
+
+        An operation of another name than the pattern's root is no near miss, and is not recorded. Of equal depth, the
+        first `_MAX_NEAR_MISSES` are retained.
         """
         if mismatch.is_other_root_operation(op):
             return

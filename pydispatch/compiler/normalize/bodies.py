@@ -102,8 +102,13 @@ class BodyBuilder:
 
 
 def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation | None:
-    """Build the operation that converts `value` to type `to`; None if it has that type. Integers widen by their sign,
-    or with zeros when `unsigned`.
+    """Build the operation that converts `value` to type `to`; None if it has that type.
+
+    Integers widen by their sign, or with zeros if `unsigned`; from and to floats, too, they are converted as signed or
+    unsigned numbers. The caller inserts the operation.
+
+    Raises:
+        VerifyException: There is no conversion, as between f16 and bf16, which have the same width.
     """
     source = value.type
     if source == to:
@@ -162,6 +167,9 @@ def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned:
         function: Name of the function: "copy", "select", or one of `unary` or `binary`.
         cast: Whether the inputs may have other types than the output; they are converted then.
         unsigned: Whether integers are widened with zeros instead of their sign.
+
+    Raises:
+        VerifyException: The types do not fit the function.
     """
     body = BodyBuilder(types)
     *inputs, out = body.block.args

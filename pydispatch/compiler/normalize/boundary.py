@@ -31,7 +31,14 @@ def computed_type(type: TensorType[Attribute]) -> TensorType[Attribute]:
 
 
 def _cast(op: Operation, build: Build) -> None:
-    """Replace a cast between tensors that hold the same elements by a bitcast; a cast to the same type is dropped."""
+    """Replace a cast between tensors that hold the same elements by a bitcast; a cast to the same type is dropped.
+
+    Such casts change the sign of integers, tensor<4xui32> to tensor<4xi32>, or take complex numbers as pairs,
+    tensor<4xcomplex<f32>> to tensor<4x2xf32>. A cast of a constant becomes a constant. Casts without tensors are kept.
+
+    Raises:
+        VerifyException: The tensors do not hold the same elements, or there are several.
+    """
     types = [v.type for v in (*op.operands, *op.results)]
     tensor_types = [t for t in types if isinstance(t, TensorType)]
     if not tensor_types:

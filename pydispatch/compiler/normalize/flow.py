@@ -136,6 +136,9 @@ def _value(build: Build, value: Attribute) -> SSAValue:
 def parameter_global(op: Operation, value: ParameterAttr) -> str:
     """Return the name of the private global that holds a parameter; add the global to the module if there is none.
 
+    A parameter is a tensor that is stored outside of the program, under a scope and a key. New globals are named
+    `__parameter_0`, `__parameter_1` and so on.
+
     op: an operation of the module.
     """
     module: Operation | None = op
@@ -143,12 +146,14 @@ def parameter_global(op: Operation, value: ParameterAttr) -> str:
         module = module.parent_op()
     assert isinstance(module, ModuleOp)
     value = FlowParameterAttr(value.scope, value.key, value.config, value.type)  # one form for `flow` and `stream`
+    # The global that has the parameter already, if it is never written.
     names = set()
     for other in module.body.block.ops:
         if isinstance(other, util.GlobalOp):
             names.add(other.sym_name.data)
             if other.initial_value == value and other.is_mutable is None:
                 return other.sym_name.data
+    # A new one, with a name that is free.
     suffix = len(names)
     while f"__parameter_{suffix}" in names:
         suffix += 1

@@ -74,8 +74,9 @@ def _broadcast(op: Operation, build: Build) -> None:
 def _pack(op: Operation, build: Build) -> None:
     """Replace a pack by a padding to full tiles and one generic that reads at tile * size + offset.
 
-    A pack of 4x5 with inner_dims_pos = [1] and inner_tiles = [3] pads to 4x6; the result of 4x2x3 is
-    result[i, j, k] = padded[i, j * 3 + k]. With outer_dims_perm = [1, 0], result[j, i, k] is that element, of 2x4x3.
+    If a tile has a dynamic size, the replacement is a generic without an affine map. A pack of 4x5 with inner_dims_pos
+    = [1] and inner_tiles = [3] pads to 4x6; the result of 4x2x3 is result[i, j, k] = padded[i, j * 3 + k]. With
+    outer_dims_perm = [1, 0], result[j, i, k] is that element, of 2x4x3.
     """
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.source.type))
@@ -88,6 +89,7 @@ def _pack(op: Operation, build: Build) -> None:
     source = op.source
     if op.padding_value is not None:
         source = _pad(op, build, tiles)
+    # The index of each dimension of the source, from the indices of the result.
     expressions = []
     for d in range(rank):
         expression: AffineExpr = AffineExpr.dimension(outer.index(d))
@@ -109,6 +111,7 @@ def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAVa
     low, high = [0] * len(shape), [0] * len(shape)
     dynamic_high: dict[int, SSAValue] = {}  # by dimension, the elements added after its end
     padded = list(shape)
+    # The padding after each dimension: static if its size and its number of tiles are, else computed.
     for dim, tile in tiles.items():
         assert isinstance(tile, int)
         count = tile_counts[outer.index(dim)]
@@ -168,6 +171,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
             it is not tiled, it counts. So outer.index(d) is the dimension of the result for dimension d of the source.
         tiles: Size of a tile by dimension of the source, in the order of the result's last dimensions.
     """
+    # Sizes of the source, its last indices, and sizes of tiles, computed before the generic.
     rank = len(outer)
     element = element_type(op.dest.type)
     sizes = {d: build.dim(op.source, d) for d in tiles}

@@ -16,7 +16,11 @@ from pydispatch.ir.dialects.linalg.named import ContractOp, ElementwiseOp, FillO
 
 
 def _named(op: Operation, build: Build) -> None:
-    """Replace a named structured operation by the `linalg.generic` that it stands for."""
+    """Replace a named structured operation by the `linalg.generic` that it stands for.
+
+    The body depends on the operation: a pooling such as a maximum, a sum of products (a matmul or convolution), or an
+    elementwise function. Integers are widened with zeros if the operation states so, or its meaning does.
+    """
     assert isinstance(op, StructuredOp)
     types = [element_type(v.type) for v in op.operands]
     unsigned = isinstance(op.cast, TypeFnAttr) and op.cast.data == "cast_unsigned"

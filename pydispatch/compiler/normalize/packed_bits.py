@@ -39,7 +39,9 @@ def _retyped(
     build: Build, value: SSAValue, type: TensorType[Any], *, dims: Sequence[SSAValue] = (),
     result_dims: Sequence[SSAValue] = (),
 ) -> SSAValue:  # fmt: skip
-    """Reinterpret the bytes of a tensor as another type.
+    """Return a tensor with the bytes of `value` as another type; `value` itself if it has the type.
+
+    A change of shape alone is a reshape, one of elements a bitcast.
 
     Args:
         build: Emits the operation.

@@ -34,6 +34,9 @@ def softmax(
 ) -> SSAValue:
     """Return exp(x - largest) / sum over the dimensions `along`.
 
+    A row is the elements along these dimensions, `largest` its maximum, and `sum` that of its exponentials. Four
+    operations are emitted: the maximum of each row, the exponentials, their sums, and the quotients.
+
     Args:
         build: Emits the operations.
         source: The values x.

@@ -63,7 +63,8 @@ def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
 def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
     """Replace the assertions of a kernel by an atomic maximum of their numbers in an additional binding.
 
-    After the dispatch, the binding holds the largest number of a failed assertion, or 0.
+    A kernel cannot stop the program: the host checks the number. After the dispatch, the binding, a buffer of one i32,
+    holds the largest number of a failed assertion, or 0.
 
     Args:
         function: The kernel.

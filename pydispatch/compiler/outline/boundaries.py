@@ -36,10 +36,10 @@ def jumps_of(function: Operation) -> Jumps:
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
     """Return the dispatches whose results `dispatch` reads, directly or through host code.
 
-    Each is mapped to the operation on the path from its results to `dispatch` that is host code or control flow; if
-    there are several, to the nearest to `dispatch`, and if there are only views, to None.
-    Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
-    a dispatch may read results of every dispatch before them.
+    They are its producers: each is mapped to the operation on the path from its results to `dispatch` that is host code
+    or control flow; if there are several, to the nearest to `dispatch`, and if there are only views, to None. Of
+    producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches, a
+    dispatch may read results of every dispatch before them.
 
     Example: dispatch @q reads results of @p1, @p2, and of @p3, which a jump passes to its block:
 
@@ -74,6 +74,7 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
             choice_count += is_new and last_step is not None and _is_control_flow(last_step)
             producers.setdefault(value.owner, last_step)
             continue
+        # What the value is computed from, by an operation, None for a view.
         for source, computed_by in _sources(value, jumps):
             step = last_step or computed_by  # the nearest to `dispatch` is retained
             if step is not None and _is_control_flow(step):
@@ -92,8 +93,9 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
     view.
 
-    Those of the result of an operation are its operands. Those of an argument of a block are the values that jumps to
-    the block pass as this argument, each with the jump: %init or %next for %x in
+    There are none for an argument of the function, and for a fill such as `tensor.splat`. Those of the result of an
+    operation are its operands. Those of an argument of a block are the values that jumps to the block pass as this
+    argument, each with the jump: %init or %next for %x in
 
           cf.br ^loop(%low, %init : index, tensor<4xf32>)
         ^loop(%i: index, %x: tensor<4xf32>):

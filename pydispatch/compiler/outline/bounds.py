@@ -174,6 +174,7 @@ class Bounds:
             size: Number of elements that the program wants.
             whole: Number of elements of the axis.
         """
+        # A number is an integer, or a value of the program for which code is emitted.
         start = 0 if offset is None else offset
         elements_from_start = self._maximum(self._plus(whole, -start), 0)
         if stride == 0:  # any number of elements, unless the axis is empty
@@ -191,8 +192,9 @@ class Bounds:
     def _most_of_computed_stride(self, offset: int | None, stride: SSAValue, elements_from_start: Number) -> Number:
         """Return the maximum number of elements of a slice that stays in bounds, for a stride known at run time only.
 
-        The emitted code computes the numbers of `_most_elements` for a forward and for a backward slice, and selects
-        one by the sign of the stride.
+        The emitted code computes the numbers for a forward and for a backward slice, and selects one by the sign of the
+        stride. On an axis of 10 elements, the offset 7 allows one element forwards with the stride 3 (7), and three
+        backwards with the stride -3 (7, 4 and 1).
 
         Args:
             offset: First element of the slice; None for a computed one, which kernels clamp, so that it may use the

@@ -24,9 +24,10 @@ from pydispatch.suggestions import nearest
 
 
 def _import(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `import_symbol`: copy a symbol of the spec into each module of the handle.
+    """Execute `import_symbol`: copy a symbol of the spec into each module of the handle, a list of operations.
 
-    The result is a handle of the operations that have the symbol in these modules.
+    The result, in `env`, is a handle of the operations that have the symbol in these modules. A handle with another
+    operation than a module is an error.
     """
     name = op.symbol.root_reference.data
     imported = []
@@ -55,7 +56,11 @@ def _insertion_point(run: Interpreter, op: Any, env: Env) -> Operation:
 
 
 def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `cast_and_call`: call a function at the insertion point and replace the outputs by its results."""
+    """Execute `cast_and_call`: call a function at the insertion point and replace the outputs by its results.
+
+    A handle of the spec denotes values of the program, such as the inputs of a match. The result of the operation, in
+    `env`, is a handle of the call.
+    """
     anchor = _insertion_point(run, op, env)
     function = _function(run, op, env)
     at = Inserter(anchor, after=op.insert_after is not None)
@@ -71,6 +76,7 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
         if not isinstance(value, SSAValue):
             run.fail(op, "the inputs and outputs of a call are values, this handle holds operations",
                      "get them with transform.get_operand and transform.get_result")  # fmt: skip
+    # The call.
     for value in outputs:
         run.forget_users(value)  # the view caches nodes of the users, whose operands the call replaces
     # The spec permits casts between static and dynamic sizes by stating a conversion.

@@ -90,9 +90,10 @@ class MatcherIndex:
     def _add(self, ordinal: int, matcher: Any) -> None:
         """Insert a matcher under the strictest requirement that its operations state for the root.
 
-        From the strictest to the weakest: a computation (DAG), the body of an operation, operation names, none. A
-        matcher with `transform.match.operation_name %root ["linalg.fill"]` and no stricter operation is inserted in
-        `by_name` under "linalg.fill".
+        A matcher is a named sequence of the spec, and the root the operation of the program that it is run on;
+        `ordinal` is the position of the matcher. From the strictest to the weakest: a computation (DAG), the body of an
+        operation, operation names, none. A matcher with `transform.match.operation_name %root ["linalg.fill"]` and no
+        stricter operation is inserted in `by_name` under "linalg.fill".
         """
         roots: set[SSAValue] = set(matcher.body.block.args[:1])  # values of the matcher that are its root
         names: set[str] | None = None  # names that the root may have; None for any
@@ -119,6 +120,7 @@ class MatcherIndex:
                     roots |= {result for result, value in yielded if value is block.args[0]}
             elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
                 body = tuple(expressions.region_key(op.body.block.first_op))
+        # No computation: the body, the names or nothing.
         if body is not None:
             self.by_body.setdefault(body, []).append(ordinal)
         elif names is not None:

@@ -23,7 +23,11 @@ from pydispatch.ir.structured import as_structured
 
 
 def _match(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `structured.match`: find operations by name, interface, attributes, and types of operands and result."""
+    """Execute `structured.match`: find operations by name, interface, attributes, and types of operands and result.
+
+    The result, in `env`, is a handle of the matching operations inside of those of the operand, each once, in order.
+    Conditions that `op` does not state hold. With a `filter_result_type`, an operation must have this single result.
+    """
     names = with_function_aliases(strings_of(op.ops))
     matches: dict[Operation, None] = {}
     for root in run.ops(op, env):
@@ -70,11 +74,12 @@ def _foreach(run: Interpreter, op: Any, env: Env) -> None:
 def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `foreach_match`: for each operation, run the first matcher that accepts it and then its action.
 
-    The operations are those inside of the operations that operand 0 denotes, or with `restrict_root` these alone.
-    Result 0 is operand 0 again, without the operations that actions have erased; result i + 1 gathers, over all
-    matches, what the actions yield at position i.
+    Matchers and actions are named sequences of the spec, in pairs. The operations are those inside of the operations
+    that operand 0 denotes, or with `restrict_root` these alone. Result 0 is operand 0 again, without the operations
+    that actions have erased; result i + 1 gathers, over all matches, what the actions yield at position i.
     """
     roots, is_restricted = run.ops(op, env), op.restrict_root is not None
+    # The pairs, which are checked before any is run, and an index of the matchers that an operation may satisfy.
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
@@ -82,6 +87,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
         run.report.declare(f"@{matcher.sym_name.data}")
     index = MatcherIndex(run, matchers)
     extras = [env[v] for v in op.operands[1:]]  # further handles, which matchers take and may yield to their actions
+    # The operations, inner ones before those around them.
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
     for root in roots:
         for candidate in [root] if is_restricted else [inner for inner in _post_order(root) if inner is not root]:
@@ -98,6 +104,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                 for handle, values in zip(gathered, results, strict=False):
                     handle += values
                 break
+    # The results, and reports of the matchers that accepted nothing.
     env[op.results[0]] = roots = [root for root in roots if not run.is_erased(root)]
     visited = roots if is_restricted else (inner for root in roots for inner in walk(root) if inner is not root)
     _report_near_misses(run, matchers, visited, index)
@@ -247,7 +254,11 @@ def _consumers(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _parent(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_parent_op`: find the n-th ancestor with the stated name and isolation."""
+    """Execute `get_parent_op`: find the n-th ancestor with the stated name and isolation, by default the first.
+
+    Ancestors that are not as stated do not count. The result, in `env`, is a handle of the ancestors of all operations
+    of the operand, each once. An operation without such an ancestor is rejected: the matcher fails.
+    """
     name = op.attributes.get("op_name")
     names = with_function_aliases([name.data]) if name is not None else set()
     nth = op.attributes.get("nth_parent")

@@ -114,7 +114,11 @@ def _operand_handler(
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Bind the results, by their types, to the operands at the stated positions, their maps or their producers."""
+        """Bind the results, by their types, to the operands at the stated positions, their maps or their producers.
+
+        Reject the operation if it has no such operand, or a map is not a permutation or projected permutation where
+        `op` requires one.
+        """
         root, structure = _structured_root(run, op, env)
         values = values_of(structure)
         picked = op.positions(len(values))
@@ -147,8 +151,9 @@ def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operat
 def _result(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured.result`: bind a handle to the selected results, or to the first user of each.
 
-    The type of the handle decides: `transform.any_value` holds the results, any other type the users. For users, reject
-    a result without one, or with several if the operation has the attribute `single`:
+    A user is an operation that reads the result. The type of the handle decides: `transform.any_value` holds the
+    results, any other type the users. For users, reject a result without one, or with several if the operation has the
+    attribute `single`:
 
         %user = transform.match.structured.result %root[0] {single} : (!transform.any_op) -> !transform.any_op
     """

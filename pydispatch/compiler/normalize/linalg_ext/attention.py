@@ -137,8 +137,9 @@ class Decomposition:
     def scores(self, factor: float = 1.0) -> SSAValue:
         """Emit the scores factor * (body(scale * query * key) + mask), and return them.
 
-        `query * key` is summed over the features. The scores have the rows, then the columns as dimensions: [8, 16] for
-        8 queries [8, 64] and 16 keys [16, 64].
+        The body, a region of the operation, modifies a score; the mask is an optional input. `query * key` is summed
+        over the features. The scores have the rows, then the columns as dimensions: [8, 16] for 8 queries [8, 64] and
+        16 keys [16, 64].
 
         Args:
             factor: log2(e) where the exponentials have base 2, since exp(x) = 2 ** (log2(e) * x); otherwise 1.
@@ -190,7 +191,10 @@ class Decomposition:
         return build.add(math.RsqrtOp(as_float)).result
 
     def _modified(self, body: BodyBuilder, score: SSAValue) -> SSAValue:
-        """Emit the body of the attention for a score, and return the modified score."""
+        """Emit the body of the attention for a score, and return the modified score; `score` if there is no body.
+
+        The body has the score as its argument, and its `index` operations return dimensions of the attention.
+        """
         if self.op.body is None:
             return score
         block = self.op.body.block
@@ -309,7 +313,9 @@ def _online_attention(op: Operation, build: Build) -> None:
 def _of_matrices(op: Operation, build: Build) -> None:
     """Replace `tm_tensor.attention` by an attention with the maps of its matrices.
 
-    Loops: m queries, d features of queries and keys, k keys, n features of values. A fourth input is the mask.
+    Query [..., m, d], key [..., k, d], value [..., k, n] and result [..., m, n] have the same leading batch dimensions.
+    Loops: m queries, d features of queries and keys, k keys, n features of values. A fourth input is the mask
+    [..., m, k].
     """
     assert isinstance(op, tm_tensor.AttentionOp)
     query = op.inputs[0]

@@ -137,6 +137,7 @@ def recurrence(
         step: Function of (builder, index of an element, carried values) that returns the values to carry on, and an
             element for each result.
     """
+    # The two regions: the start of a row, and the computation of an element.
     rank = types[0].get_num_dims()
     start = LoopBody([IndexType()] * (rank - 1))
     state = first(start, list(start.block.args))

@@ -23,7 +23,8 @@ def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
 def _custom_op(op: Operation, build: Build) -> None:
     """Replace a custom operation by the operations of its body.
 
-    The body computes one tile. It is applied to the whole operands, as the only tile.
+    The body computes one tile. It is applied to the whole operands, as the only tile. Operands and results are cast
+    where the body states other sizes, such as dynamic ones.
     """
     assert isinstance(op, CustomOp)
     block = op.body.block

@@ -24,7 +24,11 @@ def _fft(op: Operation, build: Build) -> None:
     """Replace one stage of a Fourier transform by butterflies on the halves of each block.
 
     The last dimension is viewed as three: [blocks, 2, half], with halves of 2^(s - 1) elements in stage s. Dimensions
-    before it are a batch of transforms. A butterfly computes an element of each half of a block from two elements.
+    before it are a batch of transforms. A butterfly computes an element of each half of a block from two elements, at
+    the same index of both halves: low + factor * high and low - factor * high.
+
+    Raises:
+        VerifyException: The stage is no constant, or the last size is dynamic.
     """
     assert isinstance(op, FftOp)
     stage, type = op.stage, op.outputs[0].type
@@ -37,6 +41,7 @@ def _fft(op: Operation, build: Build) -> None:
     if shape[-1] == 0:  # no blocks
         build.replace(*op.outputs)
         return
+    # The outputs, which have the real and imaginary parts of the elements, as blocks.
     blocks = TensorType(type.element_type, [*shape[:-1], shape[-1] // (2 * half), 2, half])
     rank = len(shape) + 2  # dimensions of the view, each of which has a loop
     groups = [[d] for d in range(rank - 3)] + [[rank - 3, rank - 2, rank - 1]]

@@ -47,7 +47,7 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
 
 
 def _group_matmul(op: Operation, build: Build) -> None:
-    """Replace a product in which each group of rows has a matrix of its own, see `GroupMatmulOp`.
+    """Replace a product in which each group of rows has a matrix of its own, as in a mixture of experts.
 
     Inputs are the rows [m, k], the matrices [groups, k, n], for each group the number of the row after its last row,
     and `first`. Row i of [m, k] has the number `first` + i, as the rows may be a slice of a larger tensor, whose rows

@@ -84,7 +84,7 @@ def _gather(op: Operation, build: Build) -> None:
     assert isinstance(op, GatherOp)
     require_tensors(op)
     source, indices, *mask = op.inputs
-    windows, rank = op.windows(), len(shape_of(op.outputs[0].type))
+    windows, rank = op.windows(), len(shape_of(op.outputs[0].type))  # `windows.batch` is the number of leading loops
     body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])  # a bit of the mask, the output's element
     loop_indices = [body.add(IndexOp(d)) for d in range(rank)]
     batch, offsets = loop_indices[: windows.batch], loop_indices[windows.batch :]
@@ -96,6 +96,7 @@ def _gather(op: Operation, build: Build) -> None:
         source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
     # Dimension of the source that each offset in a slice runs along.
     retained_dims = windows.retained(slice_rank=rank - windows.batch, rank=len(source_index), indexed=op.indexed)
+    # An indexed dimension with an offset is one of a window, such as the rows r of the example.
     for d, offset in zip(retained_dims, offsets, strict=True):
         coordinate = source_index[d]
         source_index[d] = offset if coordinate is None else body.plus(coordinate, offset)

@@ -28,10 +28,11 @@ shorter segment, a larger share of the elements is inserted: the first ones are,
 
 
 def selected_rows(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:
-    """Return the first `count` elements in order of each row.
+    """Return the first `count` elements in order of each row, as tensors of (rows, count).
 
-    A long row is divided into segments. The first `count` elements of each segment are selected in parallel, and the
-    function then calls itself to select from the elements of all segments.
+    A long row is divided into segments of at least `SEGMENT` (1024) elements. The first `count` elements of each
+    segment are selected in parallel, and the function then calls itself to select from the elements of all segments:
+    with a count of 5, from 50 elements for a row of 10,240.
 
     Args:
         build: Builder of the code.
@@ -44,6 +45,7 @@ def selected_rows(build: Build, tensors: Sequence[SSAValue], size: int, before: 
     selection = _Selection(tensors=tensors, size=size, segments=segments, before=before, count=count)
     types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
+    # `select` computes the slots of a segment, its first elements; `take_first` stores them one by one.
     results = recurrence(build, types, dynamic, along=2, first=selection.select, step=selection.take_first)
     selected = [joined_blocks(build, t) for t in results]
     if segments == 1:
@@ -76,8 +78,9 @@ class _Selection:
     def select(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
         """Emit the loop that selects the first elements of the segment at (row, segment), and return the slots.
 
-        The slots hold these elements in the order of `before`. All slots begin with the element at position 0 of the
-        segment; the first `count` steps overwrite them.
+        A row has several segments of equal length, and the last one also the remaining elements. The slots hold these
+        elements in the order of `before`. All slots begin with the element at position 0 of the segment; the first
+        `count` steps overwrite them.
         """
         row, segment = at
         length = self.size // self.segments
@@ -96,6 +99,8 @@ class _Selection:
         self, code: LoopBody, position: SSAValue, element: list[SSAValue], slots: list[SSAValue]
     ) -> list[SSAValue]:
         """Emit the insertion of an element if a slot is free, or if the element precedes the last slot.
+
+        The slots are the first elements of a segment so far, in order, which a loop carries. Return the new slots.
 
         Args:
             code: Receives the code.

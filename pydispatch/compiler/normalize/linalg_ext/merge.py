@@ -31,9 +31,10 @@ BLOCK = 256
 def sorted_rows(
     build: Build, tensors: Sequence[SSAValue], before: Before, most_passes: int | None = None
 ) -> list[SSAValue]:
-    """Sort the rows of tensors, (rows, n) each, together.
+    """Sort the rows of tensors, (rows, n) each, together by merges, and return the sorted tensors.
 
-    Rows of the results have n elements or more, of which those beyond n are undefined.
+    A run is a sorted part of a row. Pass 0 merges pairs of single elements to runs of 2, pass 1 these to runs of 4, and
+    so on. Rows of the results have n elements or more, of which those beyond n are undefined.
 
     Args:
         build: Builder of the code.
@@ -44,6 +45,7 @@ def sorted_rows(
     size = size_of(build, tensors[0], axis=1)
     if most_passes == 0 or (isinstance(size, int) and size < 2):
         return list(tensors)
+    # Pass 0, and a loop over the others. A block is the elements that are merged in sequence.
     block, passes = _block(build, size), _passes(build, size, most_passes)
     merged = _merged(build, tensors, size, block, build.index(0), before)
     if passes == 1:
@@ -69,8 +71,9 @@ def _block(build: Build, size: Mixed) -> Mixed:
 def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, count: int) -> list[SSAValue]:
     """Return tensors whose rows begin with the first `count` elements, in order, of the rows of `tensors`.
 
-    A few elements are selected in one pass. Otherwise runs are merged until they have `count` elements or more; each
-    further pass retains only the first elements of each pair of runs, and so halves the length of a row.
+    A few elements are selected in one pass. Otherwise runs (sorted parts of a row) are merged until they have `count`
+    elements or more; each further pass retains only the first elements of each pair of runs, and so halves the length
+    of a row. A short row is sorted as a whole.
 
     Args:
         build: Builder of the code.
@@ -116,6 +119,7 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         The new number of elements of a row, and the tensors. Their rows may be longer: elements after that number are
         undefined.
     """
+    # The first elements of each pair, as a merge that ends after `length` elements.
     run_length, pair_length = build.index(length), build.index(2 * length)
     pairs = build.add(arith.CeilDivUIOp(size, pair_length)).result
     rows = shape_of(tensors[0].type)[0]
@@ -145,8 +149,8 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
     halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
-    # All pairs but the last leave `length` elements. The last pair has 1 to 2 * length elements, and leaves at most
-    # `length` of them.
+    # The new length of a row. All pairs but the last leave `length` elements. The last pair has 1 to 2 * length
+    # elements, and leaves at most `length` of them.
     whole_pairs = build.add(arith.SubiOp(pairs, build.index(1))).result
     last_pair = build.add(arith.SubiOp(size, build.add(arith.MuliOp(whole_pairs, pair_length)).result)).result
     last_run = build.add(arith.MinSIOp(last_pair, run_length)).result
@@ -216,6 +220,7 @@ def _merged(
         pass_index: Index of the pass, from 0.
         before: Function that emits whether one element precedes another.
     """
+    # The shape of the results: (rows, blocks, elements of a block), whose last two dimensions are joined at the end.
     run_length = build.add(arith.ShLIOp(build.index(1), pass_index)).result
     row_length, block_length = as_value(build, size), as_value(build, block)
     blocks = blocks_of(build, size, block)
@@ -314,7 +319,9 @@ class _MergePass:
     ) -> tuple[list[SSAValue], list[SSAValue]]:
         """Emit one merge step of the runs [left, middle) and [right, end); return the carried values and the element.
 
-        If the element is at `end`, the pair is complete: the step first moves on to the runs of the next pair.
+        The row has pairs of runs of `run_length` elements, and `at` is (row, block, element of the block): a block
+        computes part of the merged row, and may cross pairs. If the element is at `end`, the pair is complete: the step
+        first moves on to the runs of the next pair. The carried values are (left, right, middle, end).
         """
         left, right, middle, end = carried
         row, block, element = at

@@ -57,12 +57,19 @@ def _ordered(
     The dimension is moved to the end and the others are joined to rows, which are sorted. If `count` is a number less
     than the length of a row, only the first elements are selected, by a heap if `selects_by_heap`.
 
-    body: the comparator. positions: the integer type of a further result, the indices of the elements along the
-    dimension; None for no such result.
+    Args:
+        build: Builder of the code.
+        tensors: The tensors, which have one shape.
+        along: The dimension.
+        body: The comparator, a region that yields whether an element precedes another.
+        count: Number of elements along the dimension that the results have.
+        positions: The integer type of a further result, the indices of the elements along the dimension; None for no
+            such result.
     """
     if positions is not None and not selects_by_heap(build, count, size_of(build, tensors[0], along)):
         # Only a heap returns positions: here a tensor of them is ordered together with the others.
         return _ordered(build, [*tensors, _positions(build, tensors[0], along, positions)], along, body, count)
+    # The rows.
     transposed = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(transposed[0].type))
     outer_sizes = [build.dim(transposed[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]  # the dynamic ones
@@ -71,6 +78,7 @@ def _ordered(
         ordered = sorted_rows(build, flat, _comparator_of(body))
     else:
         ordered = _first_of_flat_rows(build, flat, body, count, positions, is_transposed=along != len(shape) - 1)
+    # The results in the shape of the tensors, with `count` elements along the dimension.
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
     dynamic = [*outer_sizes, *([count] if isinstance(count, SSAValue) else [])]
     rows = [sliced_rows(build, t, count) for t in ordered]
@@ -92,6 +100,7 @@ def _first_of_flat_rows(
         is_transposed: Whether the tensors are transposed views of the program's tensors.
     """
     size = size_of(build, tensors[0], axis=1)
+    # If the length of a row is dynamic, an assertion checks it at run time.
     if isinstance(size, SSAValue):
         enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
         build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
@@ -122,6 +131,7 @@ def _sort(op: Operation, build: Build) -> None:
     require_tensors(op)
     tensors = list(op.inputs or op.outputs)  # without inputs, the outputs are sorted
     _require_one_shape(op, build, tensors)
+    # How many first elements each use reads; None for a use that is no such slice.
     slices = [use.operation for result in op.results for use in result.uses]
     counts = {_prefix_of(s, op.along) for s in slices}
     if len(counts) != 1 or None in counts:  # no use, slices of different counts, or a use that is no such slice
@@ -205,7 +215,11 @@ def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
 
 
 def _arg_compare(op: Operation, build: Build) -> None:
-    """Replace an `arg_compare` by a reduction with two results: the best value and its index."""
+    """Replace an `arg_compare` by a reduction with two results: the best value and its index, along one dimension.
+
+    The region of the operation yields whether a value is better than the best one so far. The index of a value is the
+    element of a second input, or else its position along the dimension plus an optional base.
+    """
     assert isinstance(op, ArgCompareOp)
     require_tensors(op)
     rank, element = len(shape_of(op.inputs[0].type)), element_of(op.outputs[1])

@@ -84,7 +84,10 @@ def _combining(op: Scan, reassociate: bool) -> Operation | None:
 
 
 def _in_order(op: Scan, build: Build) -> SSAValue:
-    """Scan each row sequentially from its first element, and return the results."""
+    """Scan each row sequentially from its first element, and return the results.
+
+    With addition, the row 1 2 3 has the inclusive scan 1 3 6, and the exclusive scan 0 1 3 for the initial value 0.
+    """
     values, (out, initial) = op.inputs[0], op.outputs
     assert isinstance(out.type, TensorType)
 
@@ -180,7 +183,11 @@ class _BlockScan:
         return totals
 
     def starts(self, totals: SSAValue) -> SSAValue:
-        """Return the tensor (rows, blocks) of the value that each block begins with: an exclusive scan of `totals`."""
+        """Return the tensor (rows, blocks) of the value that each block begins with: an exclusive scan of `totals`.
+
+        Rows are divided into blocks, and `totals` has the combination of all elements of each. Sums of the blocks 1 2,
+        3 4 and 5 6, with the totals 3, 7 and 11, begin with 0, 3 and 10.
+        """
         op = self.op
 
         def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
@@ -204,7 +211,11 @@ class _BlockScan:
         return starts
 
     def results(self, starts: SSAValue) -> SSAValue:
-        """Return the tensor (rows, blocks, BLOCK) of scanned elements. starts: the values that blocks begin with."""
+        """Return the tensor (rows, blocks, BLOCK) of scanned elements; blocks are scanned in parallel.
+
+        starts: tensor (rows, blocks) of the values that blocks begin with, the combinations of all elements before
+        them.
+        """
         op = self.op
 
         def first(code: LoopBody, block: list[SSAValue]) -> list[SSAValue]:

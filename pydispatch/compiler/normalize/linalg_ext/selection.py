@@ -62,6 +62,7 @@ def top_of_rows(
     body.finish(*body.inline(comparator, [replacements.get(argument, unread) for argument in arguments]))
     rows = shape_of(tensors[0].type)[0]
     types = [TensorType(element, [rows, count]) for element in (*map(element_of, inputs), positions)]
+    # Its results are elements of the compared tensors, and positions.
     op = build.add(TopKOp(operands=[inputs], result_types=[types], regions=[Region(body.block)]))
     *selected, indices = op.res
     chosen = dict(zip(compared, selected, strict=True))

@@ -86,7 +86,7 @@ def matrices(tile: int, kernel: int) -> TransformMatrices:
                         1/2 -1/2  1/2        0 -1  1 0
                          0    0    1         0 -1  0 1
     """
-    points = _points(tile + kernel - 2)
+    points = _points(tile + kernel - 2)  # exact fractions, as are the entries of the matrices
     a, g, b = [], [], []  # rows of A, G and transpose(B), one for each point, and at last for infinity
     for point in points:
         others = [p for p in points if p != point]
@@ -150,6 +150,7 @@ class WinogradProducts:
             summed: Letter of the matrix' columns.
             result: Letters of the result's dimensions, in order. Their sizes are in `sizes`, except that of `new_dim`.
         """
+        # The matrix, as a constant tensor. The sizes of its letters are added to `sizes` for later products, too.
         build, loops = self.build, result + summed
         self.sizes |= {new_dim: len(matrix), summed: len(matrix[0])}
         flat = [float(coefficient) for row in matrix for coefficient in row]
@@ -162,6 +163,7 @@ class WinogradProducts:
             outer, step, inner = subscript
             return AffineExpr.dimension(loops.index(outer)) * step + AffineExpr.dimension(loops.index(inner))
 
+        # The generic, whose last loop is the reduction.
         maps = [AffineMap(len(loops), 0, tuple(map(expression, s))) for s in (subscripts, (new_dim, summed), result)]
         static = [n if isinstance(n, int) else DYNAMIC for n in (self.sizes[c] for c in result)]
         dynamic = [n for n in (self.sizes[c] for c in result) if not isinstance(n, int)]
@@ -217,15 +219,16 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
 
 
 def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
-    """Return the image, padded with zeros at the end of H and W to whole tiles.
+    """Return the image, padded with zeros at the end of H and W to whole tiles; unchanged if it has whole tiles.
 
-    Tiles overlap by kernel - 1 pixels.
+    Tiles of `op.tile` results are tile + kernel - 1 pixels long, and overlap by kernel - 1 pixels. 2 tiles of 6 with a
+    kernel of 3 need 14 pixels.
 
     sizes: sizes of the transformed image, by letter; those of h and w are the numbers of tiles.
     """
     image = op.inputs[0]
     shape, element = list(shape_of(image.type)), element_type(image.type)
-    high, missing = [0] * len(shape), []
+    high, missing = [0] * len(shape), []  # padding after each dimension, and its dynamic amounts
     for d, letter in enumerate(op.layout):
         count = sizes[letter]
         if letter not in "hw":
