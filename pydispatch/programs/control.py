@@ -101,7 +101,7 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
     def step(*lead: int) -> list[Any]:
         """Run the body once, and return its results in the types of the initial values. `lead` is the iteration."""
         results = _listed(body(*lead, *values))
-        # A wrong number of values is an error of the body, which takes them.
+        # Surplus values are passed on as they are, so that the next call of the body fails for their number.
         return [*map(_in_type_of, first, results), *results[len(first) :]]
 
     if callable(count):

@@ -78,6 +78,7 @@ def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Sched
     yield replace(schedule, pack_b=not schedule.pack_b, batch=1)
     yield replace(schedule, pack_a=not schedule.pack_a)
     # The tile: factors of its height and width.
+    # `_multiple` rounds a size up to whole register blocks.
     for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):
         yield replace(
             schedule, mt=_multiple(schedule.mt * height, schedule.mr), nt=_multiple(schedule.nt * width, schedule.nr)

@@ -104,6 +104,7 @@ def add_standalone(
             if "sym_name" in op.properties and symbol_name(op) == export:
                 op.properties["sym_name"] = StringAttr(new_export)
     module.body.block.add_op(executable)
+    # The function, which calls the export by its new name.
     module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(new_export)]), f"trial_{trial}"))
     return DispatchEntry(name, new_export, ops=())
 

@@ -220,6 +220,7 @@ class HostCalls:
         )
         try:
             self._inside.add(thread)  # until it returns, the command cannot call its own program in this thread
+            # `current` makes the CUDA context current in this thread; on other devices it does nothing.
             with surroundings.current, traced.span(Kind.HOST, linked.name):
                 if linked.function is None:
                     self._call_native(linked, tensors, scalars, surroundings)

@@ -124,7 +124,7 @@ class Libraries:
             InvalidArgumentError: The module is no library of functions.
             SystemError: The file cannot be read.
         """
-        dialect = self.dialect
+        dialect = self.dialect  # the language of the modules of this device, such as PTX, with its words for messages
         check_priority("add_plugin", priority)
         if params:
             names = ", ".join(params)
@@ -207,6 +207,7 @@ class Resolution:
             provider = providers.get(symbol)
             calls_of_symbol = tuple(call for call in calls if call.symbol == symbol)
             exports = tuple(dict.fromkeys(export for call in calls_of_symbol for export in call.exports))
+            # Libraries are searched in order: those up to the provider, or all.
             searched = self._searched_until(provider)
             self.imports.append(Import(symbol, name, exports, symbol in optional, provider, searched, calls_of_symbol))
         return linked_modules

@@ -52,6 +52,9 @@ def check_apart(function: str, outs: Sequence[Any]) -> None:
 def check_out(where: str, output: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:
     """Raise InvalidArgumentError, which begins with `where`, unless an output fits its result.
 
+    It must be a Buffer, or a contiguous, writable array without a mask, of the element type and shape of the result. A
+    number has no output.
+
     Args:
         where: Begin of the message.
         output: The output that the caller passed; None, which always fits, for no output.

@@ -98,7 +98,8 @@ class Prepared:
         self._record: Record = self._plan.device
         self._out = out
         self._is_bound = True  # whether `_run` has the memory of `_inputs`
-        # The arguments, if elements are packed for kernels: each run binds them again.
+        # The arguments, if one has elements of less than a byte, which kernels read from a packed copy: each run packs
+        # them again.
         packs = any(kind.packed and sizes is not None for _name, kind, sizes in function._core.function.arguments)
         self._packed_args = args if packs else None
         # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
@@ -111,8 +112,10 @@ class Prepared:
             self._run.bind(*self._inputs)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Run the call again with arguments of the same shapes. Raise Error if its program was closed, or while another
-        thread runs this call."""
+        """Run the call again, on the same arguments or on others of the same shapes, and return its value.
+
+        Raise Error if its program was closed, or while another thread runs this call.
+        """
         function = self._function
         if named:
             args = function._arranged(args, named)

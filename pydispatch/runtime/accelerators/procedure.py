@@ -218,7 +218,7 @@ class AcceleratorProcedure(Submitted, Callee):
             observers.pop(thread, None)
         device_seconds = sum(command_time.seconds for command_time in command_times.values())
         timings = [command_time.timing(self._flops, runs) for command_time in command_times.values()]
-        host_seconds = max(0.0, elapsed - device_seconds) / runs
+        host_seconds = max(0.0, elapsed - device_seconds) / runs  # outside of commands
         return Profile(timings, call=None, outside=host_seconds)
 
     def close(self) -> None:

@@ -224,7 +224,7 @@ class PtxParts:
         block, sizes, shared = self.blocks[ordinal], self.parameters[ordinal], self.shared[ordinal]
         if block is None:
             raise ArtifactError(f"{self.where}: export '@{name}': its variant states no size of its blocks")
-        described = self._described(ordinal)
+        described = self._described(ordinal)  # layout of all parameters of a hand-written kernel; else None
         if described is not None:
             if problem := described.mismatch(export.bindings, export.constants):
                 raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
@@ -265,6 +265,7 @@ class PtxParts:
         # Parameters: the program describes all of them, or the kernel declares the sizes of those after the bindings.
         described = self._described(ordinal)
         sizes = kernel.parameters[bindings:] if described is None else ()
+        # Raises ArtifactError if the parameters do not match the export.
         self._check(export, kernel, modules[0] if kind == PTX else None)
         # Block size: `blocks` and `shared` are empty if the variant has no notes.
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None

@@ -76,7 +76,9 @@ class CallThread:
 
 
 def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Future, None]) -> None:
-    """Run the queued calls, and set the results of their futures: the body of a CallThread.
+    """Run the queued calls, and set the results or exceptions of their futures: the body of a CallThread.
+
+    Calls whose future was cancelled before are left out.
 
     Args:
         calls: Queue of (priority, call); None ends it.

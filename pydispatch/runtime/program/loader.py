@@ -48,7 +48,7 @@ def load(
 
     Args:
         file: The open artifact.
-        properties: Properties of the device, by which variants are chosen and queries answered.
+        properties: Properties of the device, by which variants are chosen and queries of the program about it answered.
         sched: Scheduler that runs the dispatches of the program.
         pool: Pool of the memory that calls allocate.
         linker: Interface of the device that links executables.
@@ -94,7 +94,7 @@ def _load(
 
     Args:
         file: The open artifact.
-        properties: Properties of the device, by which variants are chosen and queries answered.
+        properties: Properties of the device, by which variants are chosen and queries of the program about it answered.
         sched: Scheduler that runs the dispatches of the program.
         pool: Pool of the memory that calls allocate.
         linker: Interface of the device that links executables.

@@ -160,7 +160,7 @@ def _bind_one(
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
     # `is_mapped`: the pages of a mapped file may be dropped from memory, because the file still has them.
     module.bind_constant(constant_index, data, is_mapped=isinstance(source, ParameterFile) and not copied)
-    module.hold(data)  # the constant refers to these bytes without a copy
+    module.hold(data)  # keeps the bytes alive, to which the constant refers without a copy
     return BoundParameter(scope, key, wanted, str(source.path), copied)
 
 

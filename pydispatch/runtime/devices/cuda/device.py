@@ -41,8 +41,9 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
 
     is_checked: whether each step is waited for, so that an error names the step that caused it.
     """
-    with _opening:
+    with _opening:  # a lock: one thread opens a device at a time
         key = (os.getpid(), index, is_checked)
+        # A forked child has another process id, and contexts of its own.
         context = _contexts.get(key)
         # A lost device is lost for the process, with checks of each step or without.
         of_device = [c for (process, ordinal, _), c in _contexts.items() if (process, ordinal) == key[:2]]

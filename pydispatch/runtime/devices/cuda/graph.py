@@ -51,7 +51,7 @@ class Graph:
 
         A region is a run of commands that are independent of one another; it waits for the region before it. If
         commands A and B are one region and C is the next, the graph has the edges A -> C and B -> C. The ends of a
-        region that has more than two are joined by an empty node.
+        region that has more than two are joined by an empty node, which saves edges.
         """
         context, driver = self.context, self.context.driver
         self._forget()  # the earlier executable may still be running: it is destroyed later

@@ -81,7 +81,7 @@ class CudaBuffer(Buffer):
             context.copy(self.memory.block, memory.block, self.nbytes)  # type: ignore[attr-defined]
             owner = CudaBuffer(memory, self.shape, self.element, self.nbytes)
         stream = options.get("stream")
-        if stream != -1:  # None stands for the legacy default stream of the process
+        if stream != -1:  # let that stream wait for the work so far; None is the legacy default stream
             context.order_before(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
         # Consumers that state no version know only the capsule of DLPack before 1.0.
@@ -252,7 +252,7 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
             raise InvalidArgumentError(_elsewhere(value, int(result[1]), context))
     stream = interface.get("stream")
     if stream is not None:  # None: the owner needs no synchronization
-        context.follow(int(stream))
+        context.follow(int(stream))  # later work of the device waits for the work of that stream
     return _borrowed(context, address, shape, element_of(dtype), nbytes, value)
 
 

@@ -159,6 +159,10 @@ class Modules:
             entry: Kernel and launch metadata of the export.
             name: Name of the executable.
             where: Beginning of error messages, which names the executable.
+
+        Raises:
+            ArtifactError: The module has no entry of this name.
+            DeviceUnavailableError: A block of the kernel has more threads than its registers allow.
         """
         context, driver = self.context, self.context.driver
         label = f"@{name}::@{entry.name}"

@@ -110,6 +110,7 @@ class Dispatch(Step):
         self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(
             *[memory_address + offset for offset in packer.offsets]
         )
+        # `struct` functions of `bind`: one writes the parameters to `memory`, the other reads the constants of a call.
         self.pack_into, self.unpack_from = packer.pack_into, packer.unpack_from
         self.parameters = ctypes.addressof(self.pointers)
         # The launch as a call, and as a graph node.
@@ -363,7 +364,8 @@ def steps_of(
 ) -> tuple[list[list[Step]], int]:
     """Return the steps of each command, and the bytes of scratch memory that they need.
 
-    A copy between overlapping ranges of a buffer becomes two copies through the scratch memory.
+    A step is one operation of the driver: the launch of a kernel, a copy or a fill. Steps of one region may run
+    concurrently. A copy between overlapping ranges of a buffer becomes two copies through the scratch memory.
 
     Args:
         context: The device.

@@ -185,6 +185,9 @@ class Executor(execute.Executor):
             loaded, modules: Each module as loaded and as parsed.
             values: (name of the variable, value) of each constant. The variable has the low bytes of the value, as many
                 as its size; every module that declares it receives the value.
+
+        Raises:
+            ArtifactError: No module has the variable of a constant.
         """
         for variable, word in values:
             declaring = [

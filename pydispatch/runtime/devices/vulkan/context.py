@@ -125,7 +125,7 @@ class Context(Closing, base.Context):
         self.kind = KINDS.get(properties.deviceType, "other")
         self.arena = api.Arena()
         self.transfers = base.Transfers()
-        self.is_poisoned = poison_requested()
+        self.is_poisoned = poison_requested()  # PYDISPATCH_CHECK=poison: new blocks are filled with NaN
         # The logical device and its queue.
         family = instance.queue_family(physical)
         assert family is not None, "instances list only devices that can compute"
@@ -144,6 +144,7 @@ class Context(Closing, base.Context):
         self.lost = self.closed = False
         self._set_object_name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
         # What submissions, allocations and recordings use.
+        # The timeline semaphore counts completed submissions; `value` is the number of the last one.
         self._create_timeline()  # sets semaphore, semaphores and value
         self._make_pools(lib, force_staging)  # sets pool, staging, is_mapped and heap_bytes
         pool = self.ffi.new("VkCommandPool*")
@@ -170,6 +171,7 @@ class Context(Closing, base.Context):
             queueCount=1,
             pQueuePriorities=arena.array("float", [1.0]),
         )
+        # `enabled` is the chain of structures with the features that shaders may use.
         create = arena.new(
             "VkDeviceCreateInfo", pNext=features.enabled, queueCreateInfoCount=1, pQueueCreateInfos=queue,
             enabledExtensionCount=len(extensions), ppEnabledExtensionNames=arena.texts(extensions),

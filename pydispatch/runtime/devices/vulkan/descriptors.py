@@ -36,7 +36,7 @@ class Descriptors:
         context, arena = self.context, api.Arena()
         array = arena.array("VkDescriptorSetLayout", layouts)
         info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)
-        for pool in reversed(self.pools):  # the newest is the least likely to be full
+        for pool in reversed(self.pools):  # the newest is the least likely to be full; a full one fails
             info.descriptorPool = pool
             if context.calls.vkAllocateDescriptorSets(context.handle, info, sets) == 0:
                 return pool

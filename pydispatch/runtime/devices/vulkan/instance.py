@@ -51,7 +51,7 @@ class Instance:
         # Extensions and layers.
         arena = api.Arena()
         self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
-        self._mailbox, self._messages = Mailbox(), list[str]()  # new messages of the layer, and those taken from there
+        self._mailbox, self._messages = Mailbox(), list[str]()  # messages from C callbacks, and those read from there
         layers, extensions = self._layers(), self._extensions(None)  # names of the available ones; None: the loader's
         self.has_names = "VK_EXT_debug_utils" in extensions
         enabled_extensions = ["VK_EXT_debug_utils"] if self.has_names else []

@@ -56,9 +56,10 @@ class SpirvMember:
         """Set the attributes from the notes, the JSON object of the key "spirv" of a variant in the manifest.
 
         Example: {"modules": [[0, 900], [900, 700]], "entries": [[0, "main"], [1, "add"]], "specialization": [[0], [1,
-        5]], "spilled": [false, true]}. The member has two modules, of bytes 0 to 899 and 900 to 1599. Export 0 is entry
-        point `main` of the first, export 1 is `add` of the second, with its constants in a buffer. The second
-        executable constant sets the specialization constants with SpecId 1 and 5.
+        5]], "spilled": [false, true], "watched": [false, false]}. The member has two modules, of bytes 0 to 899 and 900
+        to 1599. Export 0 is entry point `main` of the first, export 1 is `add` of the second, with its constants in a
+        buffer ("spilled"). None reports loops that the device ended early ("watched"). The second executable constant
+        sets the specialization constants with SpecId 1 and 5.
 
         `workgroup_sizes` and `read_only` are only checked: other readers of the manifest use them.
 

@@ -192,7 +192,7 @@ class CommandBufferRecorder:
             elif isinstance(command, Custom):
                 assert host is not None
                 host(command)
-                self.stages |= _COMPUTE | _TRANSFER  # the stages that its commands may have
+                self.stages |= _COMPUTE | _TRANSFER  # all that it may have recorded; the next barrier waits
                 self.barrier()
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
@@ -237,7 +237,7 @@ class CommandBufferRecorder:
         calls.vkCmdBindPipeline(buffer, api.BIND_COMPUTE, kernel.pipeline)
         sets = self.ffi.new("VkDescriptorSet[1]", [set_])
         calls.vkCmdBindDescriptorSets(buffer, api.BIND_COMPUTE, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
-        if command.constant_count and not kernel.is_spilled:
+        if command.constant_count and not kernel.is_spilled:  # spilled constants are in a buffer of the set
             first, size = words + 4 * command.first_constant, 4 * command.constant_count
             calls.vkCmdPushConstants(buffer, kernel.layout, api.COMPUTE_STAGE, 0, size, first)
         calls.vkCmdDispatch(buffer, *command.grid)

@@ -58,7 +58,7 @@ class Context(Closing, base.Context):
         self.errors = api.Errors(name)
         self.closed = False
         self.transfers = base.Transfers()
-        self.is_poisoned = poison_requested()
+        self.is_poisoned = poison_requested()  # PYDISPATCH_CHECK=poison: new blocks are filled with NaN
         self.enabled: set[str] = set() if standard else adapter.features  # requested by `_open`
         self.device = self.errors.device = self._open(backend, standard)
         lib, ffi = self.lib, self.ffi
@@ -68,6 +68,8 @@ class Context(Closing, base.Context):
         lib.wgpuDeviceGetLimits(self.device, limits)
         self.limits = GUARANTEED_LIMITS if standard else limits_of(limits)
         self.features = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
+        # Offsets of bindings are multiples of these: shaders access whole words, and uniform buffers hold vectors of 16
+        # bytes.
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
         # Mappable storage buffers are fast only where CPU and GPU share memory.
@@ -151,6 +153,8 @@ class Context(Closing, base.Context):
         """Finish an encoder and submit its commands to the queue.
 
         If more than `_MAX_IN_FLIGHT` submissions may be running, wait for the older half. what: begins error messages.
+
+        It closes the error scope that `encoder` opened: an invalid command raises, and nothing is submitted.
         """
         lib, commands = self.lib, self._commands
         commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)

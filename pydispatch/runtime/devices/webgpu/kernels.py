@@ -217,6 +217,7 @@ class Kernels:
         values = {override.name: override.value(words[override.word_index]) for override in overrides}
         entry = entry_of(module.with_overrides(values), function)
         # Compare the entry point with the export's layout, and its requirements with the device.
+        # For each binding, whether the program expects it to be only read; None if it states nothing.
         flags = parts.read_only_of(export)
         problem = interface.mismatch(entry, export.constants, export.bindings, flags)
         if problem is not None:

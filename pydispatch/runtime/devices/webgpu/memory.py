@@ -82,12 +82,14 @@ class BufferPool(BlockPool[Block]):
             raise OutOfMemoryError(
                 f"{self.name}: {size} bytes in one buffer, the device has at most {self.limit} (maxBufferSize)"
             )
+        # The limit that the pool sets itself: free cached buffers, then fail.
         if self.live_bytes + self.free_bytes + size > self.total:
             self._free_blocks()
         if self.live_bytes + size > self.total:
             raise OutOfMemoryError(
                 f"{self.name}: no memory for {size} bytes; {self.live_bytes} are in use of {self.total}"
             )
+        # The driver may have less memory: free cached buffers, and try once more.
         buffer = self._create_buffer(size)
         if buffer is None:
             self._free_blocks()

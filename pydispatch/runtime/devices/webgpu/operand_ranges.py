@@ -91,7 +91,10 @@ class OperandRanges:
         return read_only
 
     def _copy_together(self, bindings: Sequence[int], written: Collection[int]) -> tuple[BufferRange, list[int]]:
-        """Record copies of the operands of bindings into one temporary buffer.
+        """Record copies of the operands of bindings into one temporary buffer, and copies back of those that are
+        written.
+
+        A kernel with more buffers than the device can bind reads several operands from one buffer in this way.
 
         Args:
             bindings: The bindings.

@@ -126,6 +126,7 @@ class Pipelines:
         arena, context = api.Arena(), self.context
         create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
         create.compute.module = module
+        # `text` assigns a text to a WGPUStringView.
         arena.text(create.compute.entryPoint, entry)
         constants = arena.array("WGPUConstantEntry", max(1, len(values)))
         for constant, (name, value) in zip(constants, values.items(), strict=False):

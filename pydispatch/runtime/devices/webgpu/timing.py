@@ -58,7 +58,8 @@ def _time_with_stamps(
 ) -> list[float]:
     """Run commands with a timestamp before the first and after each, and return the seconds of each.
 
-    spans: the pieces of each command, at most _MAX_STAMPS - 1.
+    spans: the pieces of each command, at most _MAX_STAMPS - 1 commands. A piece is a compute pass, a host command, or a
+    tuple (function, arguments after the encoder).
     """
     # Create the queries, the buffer that receives their values on the device, and a staging buffer for the host.
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1

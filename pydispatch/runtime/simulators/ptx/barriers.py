@@ -113,7 +113,7 @@ class Barriers:
                 bar.arrive, whose threads go on.
         """
         self.is_unused = False
-        slots = self._batch.block_slots()[frame.threads]
+        slots = self._batch.block_slots()[frame.threads]  # which thread block of the batch each thread is in
         barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), slots.shape)
         _require_existing(frame, instruction, barrier_numbers)
         np.add.at(self._arrived, (slots, barrier_numbers), 1)

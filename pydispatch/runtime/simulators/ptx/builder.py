@@ -289,8 +289,9 @@ class FunctionBuilder:
     ) -> int:
         """Return the slot of a result, and record that the current instruction writes it.
 
-        The closure stores the result by `regs[slot][...] = values`. The slot is a view of the register as the type of
-        the result: for `add.s32 %r1, ...` the register %r1, which is stored as u32, seen as int32.
+        The slot is the index of the result in `regs`, the list that the instruction's closure receives. The closure
+        stores the result by `regs[slot][...] = values`. The slot is a view of the register as the type of the result:
+        for `add.s32 %r1, ...` the register %r1, which is stored as u32, seen as int32.
 
         Args:
             instruction: The instruction.

@@ -106,7 +106,8 @@ class _Call:
     def run(self, batch: Batch, group: ThreadGroup, frame: Frame, after: int) -> int:
         """Start the calls of a group's threads, and return -1: the group has no next block until they return.
 
-        A call through a function pointer starts one activation for each function that some threads call.
+        An activation is a call of one function by some threads. A call through a function pointer starts one activation
+        for each function that some threads call.
 
         after: index of the caller's block of code where the threads continue.
         """

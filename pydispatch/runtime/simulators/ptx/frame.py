@@ -65,7 +65,10 @@ class Frame:
         full: Frame | None = None,
         index: Any = None,
     ) -> None:
-        """Create the frame of threads that run a function.
+        """Create the frame of threads that run a function: their registers.
+
+        A store is the array of a register, with an element per thread. A slot is the index in `regs` of an operand of
+        the function's closures: a view of a store, a constant or a special value.
 
         A full frame has all threads of a call: it gets all arrays, from the pool or new ones, and all slots are set. A
         partial frame (`full` is not None) begins without arrays; `load_registers` adds them block by block.
@@ -120,6 +123,8 @@ class Frame:
 
     def load_registers(self, block: CodeBlock) -> None:
         """Load the stores that a block of code uses, before its first run, and set the slots that are views of them.
+
+        A store is the array of a register, with an element per thread; a slot is the index of an operand in `regs`.
 
         Only for a frame of some threads of a call, whose stores are copies from the full frame. If the frame has the
         threads at positions [3, 4, 7] of a call and the block uses %r1, the store of %r1 becomes elements 3, 4 and 7 of

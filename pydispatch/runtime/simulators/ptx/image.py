@@ -88,7 +88,7 @@ class Loaded:
         self.module = module
         self.memory = memory
         self._variables: dict[str, tuple[int, int]] = {}  # name of a global variable → (address, size)
-        self._symbols: dict[str, int | Special] = {}  # name → its address, or a special value
+        self._symbols: dict[str, int | Special] = {}  # name → its address; special: known at launch
         self._codes: dict[str, FunctionCode] = {}  # name of a function → its translation
         self._functions: list[PtxFunction] = []  # in the order of their addresses
         # Addresses of functions; a function with a declaration and a body has one.

@@ -95,7 +95,7 @@ class Launch:
             raise InvalidArgumentError(
                 f"kernel '{name}': expected 0 or more bytes of shared memory, got {self.dynamic_shared}"
             )
-        if self.threads > 1024:
+        if self.threads > 1024:  # as on GPUs
             raise InvalidArgumentError(
                 f"kernel '{name}': block {self.block} has {self.threads} threads, 1024 is the most"
             )

@@ -38,7 +38,7 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
     for group in parked:
         code = group.activation.frame.code
         block = code.blocks[group.block]
-        assert block.sync is not None
+        assert block.sync is not None  # the instruction that waits, such as shfl.sync
         instruction = block.sync.instruction
         threads = group.activation.frame.threads[group.positions()]
         lines.append(

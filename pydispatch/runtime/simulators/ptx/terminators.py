@@ -273,16 +273,21 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
         after: Number of the block of code that follows the barrier.
     """
     instruction, waits, is_constant, barrier, count, reduction = operands
+    # The number of the barrier is the same for all threads, and it waits for all living threads without a result.
     is_plain = is_constant and count is None and reduction is None
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Let the threads of a group arrive; return the group's next block of code, or -1 if its threads wait.
 
         - All living threads of the batch arrive together: they go on at once, unless the instruction states a thread
-          count or a reduction, or the barrier's number is in a register, which may differ between threads.
+          count or a reduction, or the barrier's number is in a register, which may differ between threads (`is_plain`
+          is False).
         - bar.arrive: the threads are counted, and go on.
         - Else the group ends, and its threads wait in `batch.barriers`. When as many threads have arrived as the
           barrier needs, `Barriers.release` makes new groups of them, at block `after`.
+
+        `barrier` and `count` are the slots, indices in `regs`, of the barrier's number and of the thread count (None:
+        all).
 
         Args:
             batch: The thread blocks that run together.

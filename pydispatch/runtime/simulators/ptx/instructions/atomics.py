@@ -52,7 +52,8 @@ class AtomicOperation(NamedTuple):
 def _half_add(type_: str) -> Update:
     """Return the update that adds f16 or bf16 numbers, rounded after each sum.
 
-    The update returns elements of the type of the old ones: float16 for f16, the bits of the sums for the other types.
+    An update is a function of the old values of elements, one per thread, and a list of the threads' operands. It
+    returns elements of the type of the old ones: float16 for f16, the bits of the sums for the other types.
     For f16x2 the old bits 0x3C00_4000, the pair (2.0, 1.0) with the low half first, and the operand 0x3C00_3C00 give
     0x4000_4200, the pair (3.0, 2.0).
 

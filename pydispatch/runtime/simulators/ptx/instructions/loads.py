@@ -125,6 +125,8 @@ def _parameter(
 ) -> list[int] | None:
     """Return the slots of `count` values at an address that names a parameter: `[n+4]`, but not `[%rd1]`.
 
+    A slot is the index of an operand in the list that closures receive.
+
     A parameter of the kernel has slots of special values, which a launch provides. A parameter of another function, or
     a `.param` variable for the arguments of a call, has slots that are views of its bytes: `ld.param.v2.u32` of
     `[args+8]` gets the views of bytes 8 to 11 and 12 to 15 of `args`.

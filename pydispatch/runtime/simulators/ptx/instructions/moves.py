@@ -180,9 +180,11 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
         allocation of that kind.
         """
         if space in windows:
+            # Each of these spaces is a range of generic addresses.
             base, addresses = windows[space], regs[address_slot]
             regs[result_slot][...] = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
             return
+        # Global and constant memory consist of allocations; each distinct address is looked up once.
         frame = regs[FRAME_SLOT]
         addresses = np.broadcast_to(regs[address_slot], frame.n)
         is_in_space = {}
