@@ -410,7 +410,7 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     functions = {symbol_name(f): f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     body: list[Operation] = []
     kernels: list[Operation] = []
-    # The numbers of tiles and flops that the program states are used as they are; others are those of the kernel.
+    # The tiles are those of the kernel, unless the program states the grid; flops are counted, unless they are stated.
     for ordinal, export in enumerate(exports):
         function = functions[symbol_name(export)]
         kernel = lower(function, target)

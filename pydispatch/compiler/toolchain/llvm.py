@@ -264,7 +264,7 @@ class LlvmModule:
             try:
                 self._module.link_in(module)
             finally:
-                if not module.closed:  # `link_in` takes over the module, and closes it, unless it fails
+                if not module.closed:  # `link_in` takes over the module, which then counts as closed
                     module.close()
         except RuntimeError as error:
             raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None

@@ -352,7 +352,8 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
         file: The user's object; None for a file that the compiler linked.
 
     Raises:
-        CompileError: The file is none of that, is for another architecture, or does not export `query`.
+        CompileError: The file is no shared object, is for another architecture, does not export `query`, or has
+            undefined symbols or segments that are both writable and executable.
     """
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)

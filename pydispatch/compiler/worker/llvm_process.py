@@ -76,7 +76,7 @@ class WorkerPool:
         A `with` block inside of another one of the same thread gets the same process. The outer one waits while `size`
         other threads use processes, and returns the process to the pool at its end.
         """
-        # An inner block, or a system without processes.
+        # An inner block, or jobs that run in this process.
         mine = getattr(self._of_this_thread, "process", None)
         if mine is not None or not can_start():
             yield mine
