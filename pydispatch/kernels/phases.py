@@ -213,6 +213,9 @@ class Phases(LoopBounds):
 
             Before them, spilled variables are loaded and formulas, the variables that each phase computes again, are
             evaluated. After them, the spilled variables that they assign are stored.
+
+            `nodes` are the statements, `used` the names in them. `spilled` are the variables among these that have a
+            value for each invocation in memory, with their slots, which state this memory.
             """
             self._evaluate_formulas(used)
             for name, slot in spilled.items():
@@ -343,7 +346,8 @@ class Phases(LoopBounds):
         def body() -> None:
             """Emit `scf.reduce` of this invocation's value, with a region that combines two values by `symbol`.
 
-            The type of the value is appended to `types`.
+            `call` is the reduction, such as `group_sum(value)`, and `symbol` its operator, such as "+". The type of the
+            value is appended to `types`.
             """
             scalar = self._own_value(call)
             if scalar.type == "i1":

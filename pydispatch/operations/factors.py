@@ -41,7 +41,11 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         Args:
             j: The row and column, as a size.
             j_scalar: j as a scalar of the program.
-            tensors: The matrices, the pivots, and the position of the first zero pivot (info).
+            tensors: The matrices [batch, m, n], the pivots (the row, from 1, with which each row was exchanged), and
+                the position of the first zero pivot, from 1, or 0 (info).
+
+        Returns:
+            The same after the step.
         """
         a, pivots, info = tensors
         column_j = slice_axis(builder, a, axis=2, start=j, limit=j + 1)

@@ -200,7 +200,10 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         return 1.0 / _whole_power(a * (1 / scale), exponent)
 
     def derivative(x: Element) -> Element:
-        """Return the n-th derivative of digamma at x."""
+        """Return the n-th derivative of digamma at x: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1) over k >= 0.
+
+        `power(a, m)` is (scale / a)^m, where scale^(n + 1) is n!.
+        """
 
         def sum_from(q: Element) -> Element:
             """Return n! times the sum of (q + k)^-(n + 1) over k >= 0 for a positive q, by the Euler-Maclaurin formula.

@@ -35,7 +35,8 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     def step(j: Size, step_number: Scalar, a: Tensor) -> Tensor:
         """Subtract the outer product of column j from the elements to the right of and below the diagonal element j.
 
-        `step_number` is the same number as j: j bounds slices, and formulas compare positions with `step_number`.
+        Of a [batch, n, n] only the lower triangle is used. `step_number` is the same number as j: j bounds slices, and
+        formulas compare positions with `step_number`.
         """
         column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _diagonal_element(builder, a, j)
         row = adjoint(builder, column)
@@ -110,8 +111,9 @@ def _solve_lower(builder: Builder, matrix: Tensor, sides: Tensor, has_unit_diago
         """Solve row j of x, and subtract its contribution from the rows below it.
 
         Rows before j of x are those of the solution; the others are right-hand sides from which the contributions of
-        these rows are subtracted. `step_number` is the same number as j: j bounds slices, and formulas compare
-        positions with `step_number`.
+        these rows are subtracted. `matrix` are the lower triangular matrices [batch, n, n]; with `has_unit_diagonal`
+        their diagonal is 1. `step_number` is the same number as j: j bounds slices, and formulas compare positions with
+        `step_number`.
         """
         column, row, pivot = (
             slice_axis(builder, matrix, axis=2, start=j, limit=j + 1),

@@ -53,6 +53,9 @@ def best_boxes(
     def visit(index: Size, carried: list[Tensor]) -> list[Tensor]:
         """Keep box `index` of each set if it may remain, no kept box hides it, and its set is below its maximum.
 
+        `good` is whether a box may remain, `sides` are the corners of the boxes, and `most` is the maximum, or None.
+        `hides` returns whether a kept box overlaps the visited one by more than `limit`.
+
         carried: which boxes are kept so far, and how many per set.
         """
         # Whether a box that is kept overlaps the visited one too much.

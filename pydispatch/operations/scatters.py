@@ -367,6 +367,8 @@ def _combined_at(
         The position is that of the loops. In the slices it is this position minus the starts. Outside of them it is
         clamped to the range from 0 to `last`, so that the read is in bounds, and the element is not used.
 
+        `sizes` are those of a slice. `sources` has for each tensor the SSA values of its slice, two for a complex one.
+
         operands: the elements of the tensors at the position, then the starts.
         """
         old, begins = operands[: len(tensors)], operands[len(tensors) :]

@@ -201,7 +201,9 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
     def real_schur(h: Annotated[View, dtype["batch", "n", "n"]], q: Annotated[View, dtype["batch", "n", "n"]]) -> None:
         """Reduce h[i] to Schur form block by block, from its last row up, and multiply q[i] by the orthogonal factor.
 
-        Workgroup i reduces matrix i of the batch. Both matrices become NaN if an eigenvalue does not converge.
+        Workgroup i reduces matrix i of the batch. Both matrices become NaN if an eigenvalue does not converge. An
+        element below the diagonal is negligible if it is at most `eps`, the machine epsilon of the type, times the sum
+        of its two neighbours on the diagonal; `_start_of_block` sets it to 0.
         """
         i = group_id(0)
         last = h.shape[2] - 1  # last row that is not finished: the rows below it have Schur form
@@ -367,7 +369,9 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
     ) -> None:
         """Reduce matrix i, the index of the workgroup, to triangular form, row by row from its last row on.
 
-        If an eigenvalue does not converge, all results of the matrix become NaN.
+        If an eigenvalue does not converge, all results of the matrix become NaN. An element below the diagonal is
+        negligible if it is at most `eps`, the machine epsilon of the type, times the sum of its two neighbours on the
+        diagonal; `_start_of_complex_block` sets it to 0.
         """
         i = group_id(0)
         last = re.shape[2] - 1  # last row that is not finished: the rows below it are triangular

@@ -207,6 +207,9 @@ def max_pool_with_indices(
 
         `best` begins as the smallest number, with position -1. An element of the padding never replaces it. Loops
         count batches, channels, the spatial positions of windows, and the positions in a window, in this order.
+
+        `image_sizes` and `padding_before` have a number for each of the `spatial` axes of an image; `axes_of_index` are
+        these axes in the order in which they count for the index, the slowest first.
         """
         # The position of the element in the image along each axis, and whether it is an element of the image.
         (best, position), (value,) = running, elements

@@ -64,7 +64,8 @@ class Scans(Reductions):
         def line(at: IndicesAlong) -> None:
             """Emit a loop along the axis that determines the extreme of one line and its index.
 
-            A line is the elements that differ in their index along the axis only, such as a row of a matrix.
+            A line is the elements that differ in their index along the axis only, such as a row of a matrix. `results`
+            are the tiles for extremes and indices, in which the axis has size 1: they get those of the line at index 0.
 
             at: returns all indices of the element whose index along the axis is given.
             """
