@@ -83,6 +83,8 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
     of %n, and the word of %k. Assertions become checks. Results are the three sizes of the grid, the bit mask of the
     bindings that the kernel writes, and the sizes in bytes that the contract returns: for each binding, the bytes that
     the kernel needs, and, if known, those that a workgroup accesses.
+
+    Raises InternalError for an operation that is no host code.
     """
     registers: Registers = {}
     for argument in op.body.block.args:

@@ -388,6 +388,8 @@ def _select(function: ProgramFunction, condition: int, lhs: int, rhs: int) -> in
 def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) -> list[int]:
     """Lower a region of host code into a function, and return the registers of the values that it yields.
 
+    Raises CompileError for an operation that host code does not have.
+
     Args:
         function: The function that receives the code.
         region: A workgroup count, condition or constant block: scalar code of one block.

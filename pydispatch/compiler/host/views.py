@@ -304,8 +304,8 @@ class _ContiguousSlice:
         self.straight.require_equal(size, whole, f"the size of axis {axis} of '{self.op.name}'", self.op)
 
     def _require_in_bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
-        """Require 0 <= offset, 0 <= size and offset + size <= whole: CompileError for static values, else checks at run
-        time.
+        """Require 0 <= offset, 0 <= size and offset + size <= whole. Raise CompileError if known values violate that,
+        and emit checks at run time for others.
 
         offset, size, whole: registers with the start and the number of elements of the slice, and the size of the axis.
         """

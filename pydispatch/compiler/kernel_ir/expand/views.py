@@ -50,10 +50,11 @@ def strided(op: Operation, value: SSAValue) -> Strided:
     """Return the strided layout of a memref: its offset, sizes and strides, of which static ones are ints.
 
     The storage is the operand of the reinterpret_cast that defines the memref. A memref with another definition is its
-    own storage, and dynamic parts of its layout are queried at run time.
+    own storage, and dynamic parts of its layout are queried at run time. Raises CompileError at `op` if the value is no
+    memref.
 
     Args:
-        op: An operation that uses it, at which an unsupported type is reported.
+        op: An operation that uses it.
         value: The memref.
     """
     if not isinstance(value.type, MemRefType):

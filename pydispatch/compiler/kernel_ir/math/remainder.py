@@ -49,6 +49,7 @@ def remainder(x: Number, y: Number) -> Number:
     # An upper bound of the digits of a quotient: one for each exponent, and for each digit of a subnormal divisor.
     most_digits = (1 << (format.width - 1 - format.fraction)) + format.fraction
     most_iterations = -(-most_digits // (STEPS * room))
+    # The carried values are (rest, digits left): go on while digits are left.
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
     magnitude = _scaled(rest, divisor_exponent, format)
     remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), magnitude).with_sign_of(x)

@@ -282,7 +282,7 @@ def emit_inner(
     """
     if not dims:
         write(build, indices)
-    elif len(dims) == 1:
+    elif len(dims) == 1:  # `i` is the counter of the parallel loop
         build.parallel(low, high, lambda b, i: write(b, [*indices, i]), index_below=dims[0])
     else:
 

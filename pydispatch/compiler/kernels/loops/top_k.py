@@ -244,6 +244,7 @@ class _Heap:
                 inner.add(arith.SelectOp(moves, next_left, inner.value(size))),  # `size` ends the loop
             ]
 
+        # Go down while the left child, the second carried value, is in the heap.
         first = build.plus(build.times(start, 2), 1)
         initial = [build.value(start), build.value(first)]
         hole, _ = _repeat(build, initial, lambda inner, carried: inner.less(carried[1], size), step)

@@ -319,7 +319,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
     if not inner:
         store_elements(elements, nest, build, indices)
         return
-    if build.in_parallel:  # one invocation, which loops over all inner indices
+    if build.in_parallel:  # one invocation, which loops over all inner indices; `where` has those of an element
         emit_inner(
             build, indices, inner, low=0, high=inner[0], write=lambda b, where: store_elements(elements, nest, b, where)
         )
