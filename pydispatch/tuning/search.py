@@ -132,6 +132,8 @@ class Search:
             # The time that is left is shared in proportion to the weights of the tunables that are left.
             self._improve(state, now + (end - now) * weight / left if left else end)
             left -= weight
+            # Compares the best configuration with the default once more; the default remains unless the other one is
+            # faster.
             self._confirm(state)
             entry = Measurement(
                 state.chosen, round(state.chosen_us, 2), state.tunable.default, round(state.default_us, 2),
@@ -212,7 +214,7 @@ class Search:
         """
         while True:
             names = [n for n in dict.fromkeys(state.tunable.neighbours(state.chosen)) if n not in state.tried]
-            fast: list[tuple[float, str, Call]] = []  # as _try() returns them
+            fast: list[tuple[float, str, Call]] = []  # (microseconds, name, its call) of those that look faster
             for at in range(0, len(names), BATCH):
                 begin = self.clock()
                 if begin >= end:
@@ -223,6 +225,7 @@ class Search:
                 if self.clock() + spent > end and at + BATCH < len(names):
                     self._compare(state, fast)
                     return
+            # Measure the fastest candidates and the best in turns: a faster one becomes the best.
             if not self._compare(state, fast):
                 state.complete = True
                 return

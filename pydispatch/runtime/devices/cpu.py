@@ -195,7 +195,7 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """Open the device with options, texts by their names. The name "local-sync" stands for the CPU with one worker.
+    """Open the CPU. `options` has their texts by name; the name "local-sync" stands for the CPU with one worker.
 
     Raise DeviceUnavailableError for an index other than 0, and InvalidArgumentError for a wrong option.
 

@@ -165,7 +165,7 @@ def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
     """
     ffi, _ = binding()
 
-    class Functions:  # of its own for each table, since `__slots__` are the names
+    class Functions:  # a class for each table, since its slots have these names
         """Table of Vulkan functions, with one slot per function name."""
 
         __slots__ = names

@@ -28,7 +28,8 @@ class PipelineCache:
     def __init__(self, context: LogicalDevice) -> None:
         """Create the cache of a device, and fill it from its file in the cache directory.
 
-        A file that is missing, broken, or of another driver counts as empty."""
+        A file that is missing, broken, or of another driver counts as empty.
+        """
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)

@@ -62,7 +62,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the plan as one command buffer, and wait until it is complete.
 
-        A recording is a finished command buffer, which contains addresses of blocks. Recordings are cached by the
+        A recording is a finished command buffer, which refers to certain blocks. Recordings are cached by the
         numbers of these blocks, and by constants and fill patterns if they differ between calls. A recording is taken
         out of the cache while it runs, so that no other thread submits it.
 

@@ -155,7 +155,8 @@ class _PartialRead(NamedTuple):
         frame = regs[FRAME_SLOT]
         # The mask makes a negative offset unsigned: the sum wraps to the address below the base.
         addresses = np.broadcast_to(regs[self.base], frame.n) + np.uint64(self.offset & ALL_ADDRESS_BITS)
-        # Read byte by byte, each for all threads of one size together.
+        # Read byte by byte, each for all threads of one size together: bytes beyond a size must not be accessed, since
+        # their addresses may be invalid.
         for length in np.unique(sizes[sizes > 0]):
             threads = np.flatnonzero(sizes == length)
             frame_part = frame.subset(threads)

@@ -90,6 +90,7 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
         amounts = np.where(is_too_large, 0, count).astype(dtype)
         return np.where(is_too_large, dtype.type(0), value << amounts if left else value >> amounts)
 
+    # The closure sets regs[d] to shift_values(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, shift_values, a, b)
 
 
@@ -128,6 +129,7 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
         pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         return ((pair << n) >> np.uint64(32) if is_left else pair >> n).astype(np.uint32)
 
+    # The closure sets regs[d] to shift_pair(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, shift_pair, a, b, c)
 
 
@@ -153,6 +155,7 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result = result | ((x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z))
         return result
 
+    # The closure sets regs[d] to apply_table(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, apply_table, a, b, c)
 
 
@@ -196,6 +199,7 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
         length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
         return np.where(length == 0, _NO_BIT, bits - length if returns_shift else length - 1).astype(np.uint32)
 
+    # The closure sets regs[d] to find_highest_bit(regs[a]): arrays with an element per thread, by slot.
     return into(d, find_highest_bit, a)
 
 
@@ -221,6 +225,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
             width *= 2
         return value
 
+    # The closure sets regs[d] to reverse_bits(regs[a]): arrays with an element per thread, by slot.
     return into(d, reverse_bits, a)
 
 
@@ -256,6 +261,7 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
         ones = (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
         return (shifted & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
 
+    # The closure sets regs[d] to the field of (regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, extract_signed if dtype.kind == "i" else extract_unsigned, a, b, c)
 
 
@@ -278,6 +284,8 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
         shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
+    # The closure sets regs[f] to insert_field(regs[a], regs[b], regs[c], regs[d]): arrays with an element per thread,
+    # by slot.
     return into(f, insert_field, a, b, c, d)
 
 
@@ -312,6 +320,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
         mask, _ = _mask(np.minimum(pos, 64), np.minimum(width, 64))
         return mask.astype(np.uint32)
 
+    # The closure sets regs[d] to make_mask(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, make_mask, a, b)
 
 
@@ -344,6 +353,7 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
             low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
         return low.astype(np.uint32)
 
+    # The closure sets regs[d] to extend(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, extend, a, b)
 
 
@@ -389,6 +399,7 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
             result = result | (byte << np.uint32(8 * n))
         return result
 
+    # The closure sets regs[d] to select_bytes(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, select_bytes, a, b, c)
 
 
@@ -420,4 +431,5 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result[thread] = set_bits[abs(n) - 1]
         return result
 
+    # The closure sets regs[d] to find_set_bits(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, find_set_bits, a, b, c)

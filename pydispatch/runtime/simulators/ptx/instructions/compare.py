@@ -209,6 +209,8 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
         compute = _chosen_halves(condition, type_, np.uint16(_TRUE_HALVES[result_type]))
     else:
         compute = _chosen_number(condition, type_, result_type)
+    # The closure sets regs[target] to compute(regs[a], regs[b]) or, with a combination, compute(regs[a], regs[b],
+    # predicate).
     return into(target, compute, a, b, *([condition.predicate] if condition.combine is not None else []))
 
 

@@ -322,6 +322,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
         is_negative = result >> np.uint32(31) != 0
         return np.where(is_negative & ~nan, np.uint32(0), result) if relu else result
 
+    # The closure sets regs[d] to round_to_tf32(regs[a]): arrays with an element per thread, by slot.
     return into(d, round_to_tf32, a)
 
 
