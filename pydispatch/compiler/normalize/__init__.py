@@ -79,6 +79,7 @@ def normalize(module: ModuleOp, reassociate: bool = True, has_invocations: bool 
         CompileError: A rule refuses an operation.
     """
     _check_tables()
+    # The operations that rules replace, in the order of the program, each followed by those that its rule creates.
     pending = [op for op in walk(module) if row_of(op.name)]
     pending.reverse()  # operations are popped from the end
     while pending:

@@ -175,7 +175,8 @@ def _find_scores(
     dims = list(range(len(shape_of(result))))
     for value in (result, *(r for op in after if op is not second.op for r in op.results)):
         if not isinstance(value.type, TensorType) or matching_dims(value, result, cache) != dims:
-            continue  # no elementwise function of the product
+            continue  # no elementwise function of the product, or one with its dimensions in another order
+        # The value is such a tensor if one of its users is not elementwise on the product.
         users = [use.operation for use in value.uses]
         if any(user not in members for user in users):
             return None
@@ -235,6 +236,7 @@ def _part_of(
     operation that is free to duplicate has the first of these parts. With any other operation, the chain has no kernel,
     and the result is None.
     """
+    # The operations that depend on a product.
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
     part_of: dict[Operation, Part] = {first.op: Part.FIRST_PRODUCT, second.op: Part.SECOND_PRODUCT}
@@ -244,7 +246,8 @@ def _part_of(
         elif op in after_first and op not in part_of:
             is_elementwise = all(matching_dims(r, result, cache) is not None for r in op.results)  # on the product
             part_of[op] = Part.FIRST_PRODUCT if is_elementwise else Part.ROW_OPERATIONS
-    for op in reversed(operations):  # users are later, so that their parts are known
+    # The others, from their users: these are later, so that their parts are known.
+    for op in reversed(operations):
         if op in part_of:
             continue
         users = [user for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))]

@@ -128,8 +128,9 @@ def _strides_in_page(
 ) -> dict[int, int] | None:
     """Return dimension of the gather -> distance in a page of its neighbours, in elements, for each that indexes pages.
 
-    A gather of `source[page, j, i]` with pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index is no
-    dimension of the same size, or if a dimension indexes a page twice.
+    Pages are blocks source[i] of a tensor, which a table of indices selects. A gather of `source[page, j, i]` with
+    pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index is no dimension of the same size, or if a
+    dimension indexes a page twice.
 
     Args:
         expression: The gathered element, as a function of the gather's dimensions.

@@ -158,7 +158,8 @@ def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
     `arith.subf` of a score (`AT_MOST_FILL`) and the maximum of the row (`AT_LEAST_LARGEST`) is `NEGLIGIBLE`. Where no
     rule applies, the result is `UNIFORM` if all operands are, else `UNKNOWN`.
 
-    "Fill" is the number that a mask writes to hidden scores, and "largest" the largest visible score of the row.
+    "Fill" is the number that a mask writes to hidden scores, and "largest" the largest visible score of the row. A
+    value is `UNIFORM` if it is the same at all columns, and `NEGLIGIBLE` if its exponential is 0.
     """
     if (constant := Expression(op.results[0], ()).number()) is not None:
         return _of_number(constant)

@@ -296,6 +296,7 @@ def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operatio
     Producers are first. Return None if an operation reads tensors or indices, has regions, or several results. For the
     value %2 of the body `(%a, %q, %s, %acc) { %1 = sitofp %q; %2 = mulf %1, %s; ... }` it is ([%1, %2], [1, 2]).
     """
+    # Values from outside of the body, such as constants, are neither code nor operands.
     code: list[Operation] = []
     ordinals: set[int] = set()
     pending, visited = [value], set[SSAValue]()

@@ -102,7 +102,8 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     generic = view_of(elements, value.op)
     # The index of each loop; None for loops that are no dimension of the result.
     point: list[Index | None] = [None] * len(generic.iterators)
-    if elements.flat is not None:  # the one index of an element in any tensor is passed as the index of each loop
+    # All tensors are accessed as one dimension: one linear index is passed as the index of each loop.
+    if elements.flat is not None:
         results = body_at(elements, build, generic, list(indices) * max(1, len(point)))
         for result, element in zip(value.op.results, results, strict=True):
             elements.define(build, result, indices, element)

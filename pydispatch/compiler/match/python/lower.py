@@ -88,7 +88,9 @@ class Lowering:
         self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
         outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
-        """Print a linalg.generic, and return the name of its results ("%v3"; result 1 of several is "%v3#1").
+        """Print a linalg.generic, and return the name of its results: "%v3". Result 1 of several is "%v3#1".
+
+        The operation is one of `lines`, the text so far.
 
         Args:
             maps: Indexing maps of inputs and outputs, as text.

@@ -202,7 +202,8 @@ def _result_type(value: SSAValue, match: Match) -> TensorType:
         if structure is None:
             continue
         index = match.root.results.index(value)
-        # The loop that runs along this axis. An input's axis with the same loop has the same size.
+        # The loop that runs along this axis, as an expression of the map. An input's axis with the same one has the
+        # same size.
         loop = structure.maps[len(structure.inputs) + index].results[axis]
         for operand, map in zip(structure.inputs, structure.maps, strict=False):
             if loop in map.results and operand in match.inputs:

@@ -116,7 +116,9 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
 def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
     """Return the tensor of f16 or bf16 whose elements are factor B, if register blocks can widen them to f32.
 
-    Return None for another B, or if the CPU does not widen vectors of these types.
+    There are three forms: a product and sums of f16 or bf16, which are computed in f32; a body that extends the element
+    to the type of the sums; and an f32 tensor that an earlier operation has extended, whose source is returned. Return
+    None for another B, or if the CPU does not widen vectors of these types.
     """
     b, acc = contraction.b, contraction.acc
     value, element = contraction.tensor_of(b), contraction.element_of(b)

@@ -236,6 +236,8 @@ class Packing:
     ) -> tuple[Index, Index]:
         """Return the offsets of the element at step 0 of a panel's first column: in the argument, and in the copy.
 
+        A panel is nr adjacent columns of B, which the copy stores as [panel][other coordinates ...][column].
+
         Args:
             build: Emits the arithmetic.
             source: B in its argument, where indices count from the beginning of the tensor.

@@ -133,6 +133,8 @@ def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> fl
 def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_digits: int) -> BlockSizes:
     """Return the block sizes for weights that are unpacked in registers, again for each register block of rows.
 
+    All of K is one chunk: rows of A are copied once, in all their blocks.
+
     Args:
         match: The product.
         level: The CPU.
@@ -156,7 +158,8 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
         """
         return (sums_per_vector + 2) * vectors + 2 <= level.registers
 
-    vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)  # per row of a register block
+    # Vectors in a row of a register block, which is part of a panel of `match.width` columns.
+    vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
     return BlockSizes(
         rows=rows,
         row_block=row_block,
@@ -208,14 +211,15 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
 def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> BlockSizes:
     """Return the block sizes for weights that are unpacked to bytes in memory, which matrix registers multiply.
 
-    A workgroup has at most `MATRIX_ROWS` rows. The more groups of rows there are, the more panels a workgroup may have,
-    and the fewer workgroups convert the same rows to digits.
+    A workgroup has at most `MATRIX_ROWS` (32) rows, and elements of A become integers of some signed bytes, the digits.
+    The more groups of rows there are, the more panels (adjacent columns of the weights) a workgroup may have, and the
+    fewer workgroups convert the same rows to digits.
 
     Example:
         For 64 rows of A with 3 digits, a workgroup has 32 rows. Each is 3 rows of bytes in matrix registers, which hold
         10 rows of A then: 4 register blocks of 8 rows.
     """
-    digits, groups = match.integer_bytes, match.steps_per_block // WORD_BYTES
+    digits, groups = match.integer_bytes, match.steps_per_block // WORD_BYTES  # a group is four bytes along K
     row_groups = ceil_quotient(total_rows, MATRIX_ROWS)
     rows = ceil_quotient(total_rows, row_groups)
     return BlockSizes(

@@ -108,7 +108,9 @@ class PanelWorkgroup(ABC):
     ) -> None:
         """Emit a loop over panels, from the first one of `panels` up to its exclusive end.
 
-        `body` emits the code for a panel, from a builder, the panel, and the index of its first sum in the totals.
+        A panel is some adjacent columns of the weights. The totals are the sums over K of the workgroup's rows and the
+        columns of its panels, in memory. `body` emits the code for a panel, from a builder, the panel, and the index of
+        its first sum in the totals.
         """
         first, end = panels
 
@@ -159,6 +161,9 @@ class PanelWorkgroup(ABC):
 
     def _finish(self, build: Builder, panel: Index, first_total: Index) -> None:
         """Emit the results of the dispatch for a panel: the elements that depend on its sums, and their stores.
+
+        `define` makes a sum the element of the product from which elements of the results, such as relu(sum), are
+        computed. Results are indexed by dimensions of the product's result (`Output.dims`), such as [1, 0].
 
         Args:
             build: Receives the code.

@@ -191,7 +191,7 @@ class Products:
             block: The block: its first row and column are those of the product.
             shape: Rows and columns of the product.
             target: The sums in memory.
-            accumulate: Whether the product is added to the sums.
+            accumulate: Whether the product is added to the sums; otherwise it replaces them.
         """
         contraction, (height, width) = self.nest.plan.contraction, shape
         steps, (factor_a, factor_b) = self.steps(build, region), factors
@@ -216,7 +216,11 @@ class Products:
         level(build, steps.loop_dims, indices={})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
-        """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
+        """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching.
+
+        {accumulate, unsigned_a, prefetch = 4096, into_l2} adds products of unsigned and signed bytes to the sums, and
+        prefetches the rows of B that are 4,096 bytes ahead into the second-level cache.
+        """
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
         # With matrix registers, A and B may have the same sign. But the sums of a factor, its products by ones, are
@@ -290,7 +294,8 @@ class Products:
                 constants of coordinates are added; a packed copy begins with the tile.
             view: The operand.
             indices: Indices of dimensions in the tile; 0 for all others.
-            panel_dim: Dimension that is left out, because `_offset_in_panels` accounts for it; None for no dimension.
+            panel_dim: Dimension that is left out, N of a B in panels: the caller adds the offset of the columns in the
+                panels. None for no dimension.
         """
         positions: list[Index] = []
         for coordinate in view.factor.coordinates:

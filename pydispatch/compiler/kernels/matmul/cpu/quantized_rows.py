@@ -157,8 +157,9 @@ class RowConversion:
     def _for_each_element(self, build: Builder, blocks: Index, body: Callable[[Builder, Index, Index], None]) -> None:
         """Emit parallel loops over the elements of a row in the first `blocks` blocks of a chunk.
 
-        `body` emits the code of one element, from a builder, a block and a step of the block. If the steps of all
-        blocks are equally far apart in A, there is one loop: it passes block 0, and steps counted from its first one.
+        A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks. `body`
+        emits the code of one element, from a builder, a block and a step of the block. If the steps of all blocks are
+        equally far apart in A, there is one loop: it passes block 0, and steps counted from its first one.
         """
         match = self.match
         has_equal_distances = all(
@@ -192,6 +193,9 @@ class RowConversion:
         self, build: Builder, row_indices: Mapping[int, Index], first_block: Index, block: Index, step: Index
     ) -> list[Index]:
         """Return the coordinates of an element of A: for each axis of its tensor, the index that the loops give.
+
+        K is two loops of the contraction, over blocks, whose weights share a scale, and over the steps of a block. With
+        blocks of 32 steps, block 2 and step 5 of A[row, 32 * block + step] have the coordinates (row, 69).
 
         Args:
             build: Receives the arithmetic.
@@ -288,14 +292,15 @@ class RowConversion:
         return build.add(arith.BitcastOp(bits, f32))
 
     def _store_digits(self, build: Builder, integer: SSAValue, digits: SSAValue, offset: Index) -> list[SSAValue]:
-        """Emit stores of the digits of an i32, lowest first; return (low,) for one digit, else (low, high).
+        """Emit stores of the digits of an i32, lowest first; return [low] for one digit, else [low, high].
 
-        `integer` is low + 2^8 high, where `low` is the lowest digit, and `high` the integer that the higher digits
-        form. Callers sum up each of them separately, because both sums then fit into i32.
+        The digits are the signed bytes of which the integer is composed. `integer` is low + 2^8 high, where `low` is
+        the lowest digit, and `high` the integer that the higher digits form. Callers sum up each of them separately,
+        because both sums then fit into i32.
 
         Example:
             The three digits of 200 are -56, 1 and 0, since a digit is a signed byte: 200 = -56 + 2^8. The result is
-            (-56, 1).
+            [-56, 1].
 
         Args:
             build: Receives the code.
@@ -314,7 +319,7 @@ class RowConversion:
             # Without its lowest digit, the remainder is a multiple of 2^8.
             remainder = build.add(arith.SubiOp(remainder, build.add(arith.ExtSIOp(byte, i32))))
             remainder = build.add(arith.ShRSIOp(remainder, i32_constant(build, BITS_OF_DIGIT)))
-            if digit == 0:
+            if digit == 0:  # the integer that all further digits form
                 high = remainder
         shifted = build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT)))
         low = build.add(arith.SubiOp(integer, shifted))

@@ -385,7 +385,12 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
 
 
 def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
-    """Return the reason why a schedule that a program states is not valid for a contraction; None if it is valid."""
+    """Return the reason why a schedule that a program states is not valid for a contraction; None if it is valid.
+
+    It must have positive sizes; tiles of whole register blocks, whose sums fit into the registers; a batch only for a
+    packed B with all steps of K; chunks of whole groups of steps; operands that can be read as it states; and operands
+    and sums of at most `MAX_OPERAND_BYTES`. The checks have this order.
+    """
     mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)  # mr x nr: register block, mt x nt: tile, kc: chunk
     if min(mr, nr, mt, nt, kc) < 1:
         return "sizes are at least 1"

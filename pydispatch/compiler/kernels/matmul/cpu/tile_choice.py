@@ -194,6 +194,11 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
 def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
     """Return the number of rows of the register block.
 
+    Example:
+        With AVX-512, blocks of two vectors have at most 14 rows. 100 rows are ten blocks of 10, which load 10 * (10 +
+        1) times for each step of K; eight blocks of 14 would load 8 * (14 + 1) times. 16 rows are two blocks of 8,
+        since two of 9 would compute 18 rows.
+
     Args:
         level: The CPU.
         vectors: Vectors of a row of the block.
@@ -219,6 +224,7 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
         """Return the rows that all blocks compute: the last block computes some again."""
         return ceil_quotient(m, rows) * rows
 
+    # The fewest loads; but the fewest rows, also in lower blocks, if those would compute too many rows again.
     fewest_rows = max(1, most_rows * 2 // 3)  # lower blocks leave too many accumulators unused
     best = min(range(most_rows, fewest_rows - 1, -1), key=loads)
     if computed(best) <= MOST_COMPUTED * m:

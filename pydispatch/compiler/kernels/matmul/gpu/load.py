@@ -341,10 +341,11 @@ class Staging:
     def _load_contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
         """Emit the loads of the elements of a run, at the indices `points` of an argument or a padded argument.
 
-        Return the elements. The first load states the alignment of the run, so that the emitter can merge all loads to
-        one vector load. Either all elements of a run are padding or none is: a single branch decides, and the loads
-        stay in it.
+        A run is consecutive elements in memory, such as 4 of f32. Return the elements. The first load states the
+        alignment of the run, so that the emitter can merge all loads to one vector load. Either all elements of a run
+        are padding or none is: a single branch decides, and the loads stay in it.
         """
+        # An argument: a load for each element.
         value = source_of(value)
         if not isinstance(value, OpResult):
             values = [self.elements.at(build, value, point) for point in points]
@@ -352,6 +353,7 @@ class Staging:
             assert isinstance(load, memref.LoadOp)
             state_alignment(load, self.operand.vector_width * scalar_width(values[0].type) // 8)
             return values
+        # A pad: an `scf.if` with the loads from its source in one branch, and the padding in the other.
         pad = value.op
         assert isinstance(pad, tensor.PadOp)
         exists = is_in_source(self.elements, build, pad, points[0])

@@ -336,8 +336,9 @@ class _Workgroup:
     ) -> list[SSAValue]:
         """Emit the unrolled steps for all points of a block, and return the new sums.
 
-        For a block of 4 positions and unrolled loops of 3x3, these are 9 steps, in each of which each point adds one
-        value to its sum. An element of a padded input is read once for all points of the block that use it.
+        A point is a position of the block, with the indices of all loops there. For a block of 4 positions and unrolled
+        loops of 3x3, these are 9 steps, in each of which each point adds one value to its sum. An element of a padded
+        input is read once for all points of the block that use it.
 
         Args:
             build: Receives the code.
