@@ -105,11 +105,11 @@ def test_gradients_have_the_form_of_wrt() -> None:
 def test_a_product_has_its_start_as_a_factor() -> None:
     @pd.program
     def scaled_product(x: Matrix, y: Vector) -> Any:
-        start = x.trace.constant(-1.5, F64)  # NumPy's products start with 1, those of the graph with any number
+        start = x.program_trace.constant(-1.5, F64)  # NumPy's products start with 1, those of the graph with any number
         (result,) = reduce_with(
             x.trace, [x.tensor], [start], [0], lambda s, products, factors: [s.binary("mul", products[0], factors[0])]
         )
-        return (Array(x.trace, result) * y).sum()
+        return (Array(x.program_trace, result) * y).sum()
 
     x = np.stack([X, Y, np.array([4.0, 0.0, 0.5])])  # one column has a zero
     dx, dy = pd.grad(scaled_product)(x, Y)
