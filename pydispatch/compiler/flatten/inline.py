@@ -183,6 +183,8 @@ def _check_and_count(
 ) -> None:
     """Store in `size_after` the number of operations of `root`, and of each function that it calls, after inlining.
 
+    If @main, of 5 operations, calls @f, of 10, twice, 10 is stored for @f and 25 for @main.
+
     Raises CompileError for a call of a function that is missing, has no body, is recursive, or has another signature.
 
     Args:
@@ -292,7 +294,11 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
     """Replace a call by copies of the function's blocks; return the copied operations.
 
     The calling block is split at the call. Its first half branches to the copied entry block, and each copied return to
-    the second half, which has an argument for each result of the call.
+    the second half, which has an argument for each result of the call: `a; %r = call @f(%x); b` becomes
+
+        ^block:      a; br ^entry(%x)
+        ^entry(%p):  ...; br ^after(%v)      the copy of @f, which returns %v
+        ^after(%r):  b
     """
     block = call.parent
     assert block is not None and call.next_op is not None

@@ -29,6 +29,8 @@ def erase_unused(function: Operation) -> bool:
 def merge_equal_operations(block: Block, op_by_key: dict[object, Operation]) -> None:
     """Eliminate common subexpressions of a block: merge pure operations with equal names, operands and attributes.
 
+    Of two `tensor.dim %x, %c0`, the first one also replaces the second. Operations with regions are not merged.
+
     op_by_key: the operations of enclosing blocks, by name, operands and attributes; they replace equal ones here.
     """
     op_by_key = dict(op_by_key)  # a copy: enclosing blocks cannot use the operations of this one

@@ -80,7 +80,9 @@ class GroupOrder:
     def merge(self, a: int, into: int) -> None:
         """Merge node `a` into node `into`, whose number remains. No other node may be on a path between the two.
 
-        Each node has a rank, its position in a topological order: nodes that it reads have lower ranks.
+        Each node has a rank, its position in a topological order: nodes that it reads have lower ranks. If `into` has
+        the rank 1, a reader of it 2, a node that `a` reads 3, and `a` 4, that node gets the rank 1, the merged one 2
+        and the reader 4.
         """
         # Both sets are nodes with ranks between the two: predecessors of the later node, successors of the earlier one.
         predecessors, successors = self._between(a, into, limit=None)

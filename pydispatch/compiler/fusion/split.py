@@ -113,6 +113,8 @@ def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | 
 def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
     """Replace a reduction by a reduction of its partial results along one axis.
 
+    Partial results [64, 16] with the axis 0 are reduced to the result [16]. The initial values are those of `op`.
+
     Args:
         op: The reduction.
         combine: The operation of its body that combines two values.

@@ -231,7 +231,8 @@ def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Li
 def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
     """Return an index as a linear form of the counter of the loop with the body `block`; None if it is not linear.
 
-    Loop-invariant values have the slope 0.
+    With the counter i and a loop-invariant n, 2 * i + n has the slope 2 and the start n. Loop-invariant values have the
+    slope 0.
     """
     if value is block.args[0]:
         return Linear(1, 0)

@@ -92,7 +92,10 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
 
     A scan stores a running combination, such as a sum: `for i { total += x[i]; y[i] = total }`. The loop carries one
     integer, which only an operation of `KINDS` reads, and stores a value computed from it. Loads and the store access
-    contiguous elements. Their memories do not overlap, unless nothing writes that of a load.
+    contiguous elements. A load reads the element that its own iteration stores, or memory that the store does not
+    overlap.
+
+    `read_only` are memrefs that nothing in the function writes.
     """
     # A loop over an index by 1 that carries one value, and has enough iterations for a vector.
     block = loop.body.block

@@ -49,8 +49,9 @@ class StridedLoop:
 def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> StridedLoop | None:
     """Return the first `scf.for` in a parallel loop over invocations, if its step is the number of invocations.
 
-    Invocation i of W then processes elements i, i + W, ... Return None if the `scf.for` has another step or cannot be
-    interchanged. `read_only`: memrefs that the function does not write.
+    In `parallel lane in 0..64 { for i = lane to n step 64 { ... } }`, invocation 3 processes the elements 3, 67 and so
+    on. Return None if the `scf.for` has another step or cannot be interchanged. `read_only`: memrefs that the function
+    does not write.
     """
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:

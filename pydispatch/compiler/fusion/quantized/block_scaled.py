@@ -369,8 +369,9 @@ class _BodyAt:
         """Store an integer that the body computes, and that is not recognized, as a tensor that products can read.
 
         Insert an elementwise generic that computes `value` alone before the generic of this body, and return its
-        result. Its body has the operations up to the one that computes `value`. Return None for the body of a
-        reduction, and for values that the body does not compute.
+        result: for the weight sitofp((a << 4) | b) * s, it is a tensor of (a << 4) | b. Its body has the operations up
+        to the one that computes `value`. Return None for the body of a reduction, and for values that the body does not
+        compute.
         """
         generic = self.generic
         if not generic.is_parallel or not isinstance(value, OpResult):

@@ -107,6 +107,8 @@ def _rewrite(op: GenericOp) -> bool:
 def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     """Build the dequantized maximum of stored integers, to replace `op`.
 
+    The maximum of the numbers 0.5 * (q - 3) becomes 0.5 * (max(q) - 3).
+
     Return None if the input is not quantized, or if a window may have no element: the maximum is then -infinity, which
     no stored integer stands for.
     """

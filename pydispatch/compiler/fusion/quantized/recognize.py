@@ -295,7 +295,8 @@ class ScalarRecognizer:
     def _loop_invariant(self, value: SSAValue) -> ScalarExpr | None:
         """Return a value as an expression of tensor elements whose indices depend on `scale_loops` alone.
 
-        These are the loops that a scale may depend on: all but the reduction loops of the product that reads it.
+        These are the loops that a scale may depend on: all but the reduction loops of the product that reads it. With
+        the reduction loop d2, s[d0] * 2.0 is such an expression, s[d2] is not.
 
         Return None for other values, and for those that are computed by other operations than scalar arithmetic.
         """

@@ -142,6 +142,8 @@ def _guarded(
 ) -> SSAValue:  # fmt: skip
     """Insert a division that is defined for every divisor `rhs`, and return its result.
 
+    An unsigned x / rhs becomes `rhs == 0 ? 0 : x / (rhs == 0 ? 1 : rhs)`, where the first 0 is `at_zero`.
+
     Args:
         builder: Inserts operations.
         rhs: The divisor.

@@ -139,7 +139,10 @@ def nest(
 
 
 def in_order(workgroup: Workgroup, op: Operation) -> None:
-    """Rewrite a parallel loop or a `memref.copy` into sequential loops, all of which one invocation runs."""
+    """Rewrite a parallel loop or a `memref.copy` into sequential loops, all of which one invocation runs.
+
+    A loop over (i, j) becomes a loop over i around a loop over j. The loops of a reduction carry its results so far.
+    """
     build = workgroup.build(op)
     # A copy: a nest of loops over the elements. `_element` copies the one at the indices; it carries no values.
     if op.name == "memref.copy":

@@ -126,6 +126,9 @@ class Frame:
     def bind(self, flat: Index | None = None) -> None:
         """Emit the buffers of all arguments and results, and register them.
 
+        A function of x and y that updates x in place, and also returns a new z, has three bindings: x, which is
+        written, y, which is read only, and z.
+
         `flat` is the number of elements if all tensors are bound as one dimension; None to bind them in their shapes.
         """
         self.elements.flat = flat

@@ -353,7 +353,8 @@ def emit_bytes(
 ) -> None:
     """Emit loops over the bytes of results with elements of less than a byte.
 
-    Each iteration writes the `per_byte` elements of one byte, so that no two workgroups write the same byte.
+    Each iteration writes the `per_byte` elements of one byte, so that no two workgroups write the same byte. For
+    results of 4 bits, iteration 5 writes the elements 10 and 11.
 
     Args:
         frame: The kernel under construction.

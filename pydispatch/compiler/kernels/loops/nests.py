@@ -273,6 +273,8 @@ def emit_inner(
 ) -> None:
     """Emit the inner dimensions, of sizes `dims`: sequential loops around a parallel loop over the last one.
 
+    For the sizes [4, 100] these are `for i in 0..4 { parallel j in 0..100 { write at [*indices, i, j] } }`.
+
     Args:
         build: The builder.
         indices: Indices of the dimensions before them.

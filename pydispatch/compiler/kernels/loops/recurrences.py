@@ -58,7 +58,8 @@ def write_rows(
 
     The region `first` of a recurrence maps the indices of a row to its initial state: the values that are carried from
     element to element. The region `next` maps the indices of an element and the state to the next state, followed by
-    the element of each result.
+    the element of each result. A running sum has the state (total): `next` maps (i, total) to total + x[i], the next
+    state, and total + x[i], the element.
 
     Args:
         elements: Tensors of the kernel.
