@@ -47,6 +47,7 @@ class CallArrays:
         self.counts = np.zeros(rows, np.int32)
         self.pages = np.full((rows, table_pages), SCRAP_PAGE, np.int32)
         self.sampled = np.zeros(rows, np.int32)
+        # Parameters by which the token of each row is chosen. These values choose the most probable one.
         self._temperature = np.zeros(rows, np.float32)
         self._top_k = np.zeros(rows, np.int32)
         self._top_p = np.ones(rows, np.float32)

@@ -141,7 +141,8 @@ class Scheduler:
         A page of the cache has the keys and values of `_page_size` tokens of a sequence. A sequence starts if pages for
         its known tokens (the prompt, and what it had generated before a preemption) are available, besides those that
         prefilling sequences will take, and one more for each running sequence; with fewer it might be preempted at
-        once. Alone it always fits. If the first one in the queue does not fit, later ones do not start before it.
+        once. Alone it always fits. If the first one in the queue does not fit, later ones do not start before it, and
+        nothing is tried again until `_may_start` is set: by a new sequence, released rows or pages, or pages to share.
         """
         self._may_start = False
         promised = sum(map(self._missing_pages, self._prefilling))  # available pages that these sequences will take
@@ -389,6 +390,8 @@ class Scheduler:
             self._complete(sequence, "stop")
             return False
         sequence.generated.append(token)
+        # The output: the token, or the text that it completes. A token may end within a character, or its text may be
+        # the beginning of a stop string: then it completes no text yet.
         output, decoder = sequence.output, sequence.decoder
         if decoder is None:
             output.pieces.append(token)

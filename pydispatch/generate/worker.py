@@ -98,6 +98,7 @@ class Worker:
                 thread = threading.Thread(target=self._run, name="pydispatch-generate", daemon=True)
                 thread.start()  # it waits for the lock, which this thread has
                 self._thread = thread
+            # The queue is full: refuse the sequence, or let its submitter wait.
             if self._queued >= self._max_queue:
                 if not may_wait:
                     raise QueueFullError(

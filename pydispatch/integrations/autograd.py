@@ -29,6 +29,9 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
         library: The `torch.library.Library` that has registered the operator.
         backward: The derivative, backward(context, gradients of the results) -> gradients of the arguments. The context
             has the arguments and then the results of the call: tensors in `saved_tensors`, other values in `others`.
+
+    Raises:
+        InvalidArgumentError: A call of the operator raises it for an argument in forward-mode differentiation.
     """
     namespace, _, operator = name.partition("::")
     op = getattr(getattr(torch.ops, namespace), operator).default

@@ -123,9 +123,10 @@ def _arguments_with_gradients(function: Rule, rule: Rule, wrt: Sequence[str] | s
             )
         names = _written_gradients(function, rule, types)
     elif wrt is None:
-        names = _differentiable_arguments(function, types)
+        names = _differentiable_arguments(function, types)  # arrays of floats that `function` does not write
     else:
         names = [wrt] if isinstance(wrt, str) else list(wrt)
+    # `wrt` must name arrays, and a rule must compute at least one gradient.
     arrays = [name for name, type_ in types.items() if type_.shape is not None]
     if not names or not set(names) <= set(arrays):
         raise InvalidArgumentError(

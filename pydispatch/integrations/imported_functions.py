@@ -69,6 +69,8 @@ class Imported(ImportedSource):
         Programs launch it on their arrays. It is the one of `_TEMPLATES` for the number of parameters, with the types
         of the import: for `log2(x: f32) -> f32`, the kernel of `_unary` with the annotations x0: f32["n"] and
         out: f32["n"].
+
+        Raise InvalidArgumentError if the import has more than MAX_PARAMETERS parameters.
         """
         count = len(self.parameters)
         if count > MAX_PARAMETERS:

@@ -84,6 +84,9 @@ class TorchFunction:
             name: "library::operator".
             is_internal: Whether only another operator calls this one: it is a derivative, or computes a batch. Users
                 cannot register a derivative for it.
+
+        Raises:
+            InvalidArgumentError: The name is malformed or in use, or PyTorch lacks a type of the function.
         """
         with importing("to_torch", "torch"):
             import torch
@@ -119,6 +122,10 @@ class TorchFunction:
             torch: The module torch.
             match: Match of the operator's name: group 1 is the library, group 2 the operator.
             is_derivative_final: Whether users may not register a derivative.
+
+        Raises:
+            InvalidArgumentError: The name is in use, was used with another schema, or PyTorch lacks a type of the
+                function.
         """
         function, name = self._function, self._name
         with _lock:
@@ -217,6 +224,8 @@ class TorchFunction:
 
         Only shapes and types of `args` are read, so they may be tensors without data, and sizes may be symbols of
         PyTorch. A size that depends on data becomes a new symbol.
+
+        Raise InvalidArgumentError if a tensor in `args` has another type or rank than the argument.
         """
         # Check the arguments, and collect what the sizes of results may depend on.
         torch, function = self._torch, self._function
@@ -251,6 +260,9 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
         schema: Name, parameters and results in PyTorch's syntax, without the library.
         kernel: Address of the C function that PyTorch calls for CPU tensors.
         has_state: Whether calls read or write state, so that their number and order matter.
+
+    Raises:
+        InvalidArgumentError: PyTorch refuses the schema or the kernel.
     """
     namespace, _, operator = name.partition("::")
     tags = [torch.Tag.pt2_compliant_tag]
@@ -289,6 +301,9 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
         context: Context of the call in PyTorch's autograd, as `autograd._save_arguments` fills it. `others` has an
             entry for each argument and then for each result: a number, or None for the next of `saved_tensors`.
         gradients: Gradients of the results, in order.
+
+    Raises:
+        InvalidArgumentError: The function was closed or has no derivative.
     """
     function = _functions.get(name)
     if function is None or function.rule is None or function.gradient is None:
@@ -319,6 +334,9 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
 
     Returns:
         The results, one tensor or a tuple; and in the same form the axis of each that counts the batch's elements.
+
+    Raises:
+        InvalidArgumentError: The function was closed.
     """
     function = _functions.get(name)
     if function is None:

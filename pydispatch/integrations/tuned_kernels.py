@@ -44,6 +44,9 @@ class TunedKernel(Kernel):
                 first view that the kernel writes.
             configs: The configurations, at least one.
             key: Names of sizes and of arguments that are numbers; their values decide which configuration is used.
+
+        Raises:
+            InvalidArgumentError: There are no configurations.
         """
         if not configs:
             raise InvalidArgumentError(f"kernel '{function.__name__}': configs: expected one or more, got none")
@@ -66,7 +69,8 @@ class TunedKernel(Kernel):
         """Return the kernel with the fastest configuration for such arguments, which are not modified.
 
         The configuration depends on the device and on the values of the kernel's key: an argument, or the size of one.
-        If the database does not have it, all configurations are measured if `measures`, else the first is returned.
+        If the database does not have it, all configurations are measured if `measures`, else the first is returned. The
+        fastest one is stored in `_chosen` for later calls.
         """
         self.kernels[0].check_count(args)
         values = tuple(

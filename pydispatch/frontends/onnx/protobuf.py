@@ -153,6 +153,9 @@ class _MessageReader:
         fields are replaced, as protobuf demands for several occurrences.
 
         `depth` is the number of messages that contain this one.
+
+        Raise FormatError for bytes that begin no field, for text that is no UTF-8, and for messages that are nested too
+        deep.
         """
         if depth > _MAX_DEPTH:
             raise FormatError(f"messages are nested deeper than {_MAX_DEPTH} at byte {position}")

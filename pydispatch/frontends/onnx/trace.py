@@ -81,6 +81,8 @@ class OnnxTracer:
         """Emit the function `main` of the program.
 
         The constants and shapes that the caller supplies replace inputs and input shapes of the graph.
+
+        Raise CompileError if the graph has no outputs, or two inputs or two outputs of one name.
         """
         graph, inputs, constants = self.source.graph, self.options.inputs, self.options.constants
         if graph is None or not graph.output:
@@ -124,6 +126,10 @@ class OnnxTracer:
             inputs: The graph's inputs by name; they replace initializers of the same names.
             outer: The values of the enclosing graph, which a subgraph may use; None for the main graph.
             opsets: The operator set version of each domain.
+
+        Raises:
+            CompileError: The graph has sparse initializers, an output that no node computes, or a node that is not
+                supported.
         """
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
@@ -173,6 +179,10 @@ class OnnxTracer:
             layer: Name of the node in messages.
             values: Values of the graph by name, to which the outputs are added.
             opsets: Operator set version of each domain.
+
+        Raises:
+            CompileError: The model does not import the domain of the operator, or the operator is not supported with
+                these operands and attributes.
         """
         operands = self._operands(node, values)
         domain = _domain(node.domain)
@@ -274,6 +284,9 @@ class OnnxTracer:
 
         Nodes of the body may refer to attributes of the function: they take those of the call, else the function's
         defaults.
+
+        Raise CompileError if the call has more operands than the function has inputs, or the functions of the model are
+        inlined too often.
         """
         if len(operands) > len(function.input):
             raise self.builder.fail(

@@ -134,6 +134,9 @@ def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
         archive: The archive.
         config: Path of the JSON member, such as "data/weights/model_weights_config.json". The storages are members of
             its folder.
+
+    Raises:
+        ProgramFault: An entry is a pickled object, or an array exceeds its storage.
     """
     folder = config.rpartition("/")[0]
     views: dict[tuple[str, TensorMeta], StoredArray] = {}  # (storage, layout) -> the array, for names that share it

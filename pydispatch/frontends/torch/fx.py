@@ -125,6 +125,8 @@ class _GraphReader:
 
         Result n of several is `node.n`. The nodes that select it (getitem) are recorded in `selections`. The results of
         an operator that returns a list are one item, a tuple of names.
+
+        Raise ProgramFault if a node takes all results at once, instead of selecting one.
         """
         value = node.meta.get("val")
         if not isinstance(value, (tuple, list)):
@@ -176,6 +178,8 @@ class _GraphReader:
         - A get_attr node, which reads an attribute of the module: the graph of a nested GraphModule, such as a branch
           of `cond`; for a tensor the node's name, under which the tensor is recorded in `constants`.
         - Any other node: its name.
+
+        Raise ProgramFault for a nested graph that holds tensors of its own.
         """
         if node.op != "get_attr":
             return self.selections.get(node) or ValueName(node.name)

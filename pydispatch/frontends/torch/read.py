@@ -255,6 +255,9 @@ class _Program:
         Args:
             values: Outputs of the main graph.
             results: Results of `main` so far, the updated arguments, by name.
+
+        Raises:
+            CompileError: The signature has another number of outputs, or one is neither a tensor nor a number.
         """
         specs = self.program.outputs
         if len(specs) != len(values):

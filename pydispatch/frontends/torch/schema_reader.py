@@ -92,6 +92,8 @@ def _node(value: JsonValue, index: int) -> ExportedNode:
     """Read a node, a call of an operator. Arguments are positional unless the file says that they are keywords.
 
     index: position of the node in the graph, which names the node if neither the file nor a result does.
+
+    Raise ProgramFault for invalid contents, and for a keyword argument that is passed twice.
     """
     target = value.get("target").text()
     # The arguments. `parameters` are the names of the positional ones. Errors get the name of the called operator.

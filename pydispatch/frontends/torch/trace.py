@@ -113,6 +113,9 @@ class Tracer:
             operator: Name with the overload, such as `aten.add_.Tensor`.
             positional: Positional arguments: TensorMemory for tensors, numbers, constants, and tuples of these.
             keywords: Keyword arguments, by parameter name.
+
+        Raises:
+            ArgumentError: The arguments do not fit the conversion, or an in-place operator has no tensor to write to.
         """
         conversion, is_in_place = self._conversion(operator, positional, keywords)
         bound = bind(conversion, self, positional, keywords)

@@ -148,7 +148,8 @@ class ProgramAttributeParser(FastParser):
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _parse_later_alias(self, alias: str) -> Attribute:
-        """Parse the definition of an alias that is used before its definition, and return the attribute or type.
+        """Parse the definition of an alias that is used before its definition, and return the attribute or type, which
+        is also stored in `attribute_aliases` for further uses.
 
         In `module attributes {a = #x} {}` with `#x = 4 : i32` below it, the current token is the `}` after `#x`. The
         parser continues at the offset of `4`, parses the value, and returns to the `}`.

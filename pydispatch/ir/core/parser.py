@@ -67,6 +67,10 @@ class ProgramParser(ProgramAttributeParser):
 
         Returns:
             The operation, located at its name. Its results are registered under their names.
+
+        Raises:
+            CompileError: There is no operation of this name, or its class refuses the operands or attributes.
+            ParseError: The text does not have the syntax of the operation.
         """
         # The names of the results, and the name of the operation, which determines its class.
         start = self.pos

@@ -92,6 +92,8 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
 
     The attribute pads has the padding before each spatial axis, then that after each of them. With auto_pad=SAME_UPPER,
     an axis of 6 with windows of 3 and the stride 2 has 3 windows, and 1 element of padding after it.
+
+    Raise CompileError if `kernel` does not have a size for each spatial axis, or an attribute is invalid.
     """
     rank = spatial_rank(call, x)
     strides = positive(call, "strides", rank)
@@ -204,8 +206,11 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
     """Return the transposed convolution of x [n, c, ...] by filters w, plus one bias element per channel of the result.
 
     The pads crop the result: an axis of 3 with a kernel of 3 and the stride 2 becomes 7 elements, of which the pads 1
-    and 1 leave 5. They are those of the attributes pads or auto_pad, or the ones that lead to the attribute
-    output_shape. Filters w are [c, f / groups, ...], and output_padding appends elements to the result.
+    and 1 leave 5. They are those that lead to the sizes in the attribute output_shape if the node has it; else those of
+    auto_pad, if that is not NOTSET; else those in the attribute pads. Filters w are [c, f / groups, ...], and
+    output_padding appends elements to the result.
+
+    Raise CompileError if output_shape does not have a size for each spatial axis, or another attribute is invalid.
     """
     rank = spatial_rank(call, x)
     kernel = kernel_of(call, w, x)
@@ -232,7 +237,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
             low[d], high[d] = 0, total
             continue
         low[d], high[d] = _halves(total, auto)  # SAME_UPPER has an odd element after the axis, others before it
-    if auto == "VALID" and wanted is None:
+    if auto == "VALID" and wanted is None:  # no pads, whatever the attribute pads states
         low, high = [0] * rank, [0] * rank
     convolved = convolutions.transposed_convolution(
         call.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(call),

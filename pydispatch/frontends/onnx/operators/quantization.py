@@ -63,6 +63,8 @@ def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, b
     `t` is a scalar or a vector along `axis`: for x [2, 3, 4] and axis 1, a vector of 3 becomes [1, 3, 1]. If `block` is
     not 0, `t` instead has the shape of x except along `axis`, where it has one number for each `block` elements; the
     last block may be shorter. For x [1, 5], axis 1 and the block size 3, [[a, b]] becomes [[a, a, a, b, b]].
+
+    Raise CompileError if `t` has another shape, or if there are blocks along an axis of dynamic size.
     """
     if t is None or t.rank == 0:
         return t

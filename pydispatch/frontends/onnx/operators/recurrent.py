@@ -38,6 +38,8 @@ def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> li
     """Return for each direction the list of its activation functions, from the node's attributes.
 
     `defaults` names the functions of one direction that are used if the node names none; it also states their number.
+
+    Raise CompileError if the node names another number of functions, or one that is not known.
     """
     names = call.texts("activations", []) or list(defaults) * directions
     alphas, betas = call.reals("activation_alpha", []), call.reals("activation_beta", [])
@@ -92,6 +94,9 @@ def _recurrent(
     Returns:
         The outputs [length, directions, batch, hidden], then each final state [directions, batch, hidden]. With the
         attribute layout=1, the batch is the first axis of x, of the states and of the results.
+
+    Raises:
+        CompileError: The operands have other ranks, or the weights do not fit the directions and gates.
     """
     # Read and check the attributes and operands.
     b = call.b

@@ -34,6 +34,9 @@ def _resize(
     x [1, 3, 4, 4] with the scales [1, 1, 2, 2], or with the sizes [1, 3, 8, 8], becomes [1, 3, 8, 8]. `roi` is used by
     the transformation tf_crop_and_resize alone: the starts of the region of interest along all axes, then its ends, as
     fractions of the axes.
+
+    Raise CompileError if the node has neither scales nor sizes, or lacks the region of interest that its transformation
+    uses.
     """
     if call.version < 11:  # then `scales` is the second operand
         roi, scales = None, roi
@@ -132,6 +135,8 @@ def _target_sizes(
     With the policy "stretch" the new sizes are the operand `sizes`. With "not_larger" and "not_smaller" all axes have
     the smallest or the largest of the scales, which keeps the aspect ratio, and new sizes are rounded. Axes of [4, 8]
     with the sizes [8, 8] become [4, 8] with "not_larger", and [8, 16] with "not_smaller".
+
+    Raise CompileError if `sizes` does not have a size for each axis.
     """
     wanted = call.sizes(sizes, "sizes")
     if len(wanted) != len(old):

@@ -40,6 +40,8 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     For an image [n, c, h, w] the result is [n, h, w, 2]: theta[i] @ (x, y, 1) for each map i and each point, where y is
     the coordinate along h and x the one along w. A position has the coordinate along the last axis first, as in the
     grid of GridSample.
+
+    Raise CompileError if theta does not have a matrix of this shape for each image, or a spatial size is 0.
     """
     b, sizes, corners = call.b, call.sizes(size, "size")[2:], call.flag("align_corners")
     rank = len(sizes)  # number of spatial axes
@@ -85,6 +87,9 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
     index of the image of each. Each region is divided into output_height * output_width cells of sampling_ratio *
     sampling_ratio samples: 2 * 2 cells with the ratio 3 have 6 * 6 samples. Coordinates of regions are multiplied by
     spatial_scale to get those of x.
+
+    Raise CompileError if there are no cells, or sampling_ratio is 0, by which the number of samples would depend on the
+    regions.
     """
     b = call.b
     mode = call.text("mode", "avg", ("avg", "max"))

@@ -135,6 +135,8 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
 
     An axis of 7 with num_outputs=3 has the parts 3, 3 and 1. The sizes are an attribute before version 13. Without the
     attribute num_outputs, the number of parts is that of the node's results.
+
+    Raise CompileError if static sizes do not add up to that of the axis; dynamic ones are compared in each call.
     """
     axis = call.axis(call.integer("axis", 0), x.rank)
     part_sizes: Sequence[Size] | None

@@ -27,6 +27,8 @@ def _slice(
     starts [1, 0], ends [9, -1] and axes [0, 2] of x [4, 5, 6] give x[1:4, :, 0:5]. Before version 10 these operands are
     attributes, without steps. Otherwise each of them may be computed at run time. Its elements are then HostIntegers,
     which the host reads back in each call; computed axes are ChosenAxes.
+
+    Raise CompileError if starts or ends are missing, or the operands have different lengths.
     """
     # Read the operands or attributes: a start, an end and a step for each of the axes.
     begins: list[Integer]
@@ -147,6 +149,8 @@ def _pad(
     element before and 3 after axis 0, and 2 before and 4 after axis 1. It is an attribute before version 11. `pads` and
     `axes` may be computed at run time: their elements are then HostIntegers, which the host reads back in each call,
     and the axes are ChosenAxes.
+
+    Raise CompileError if pads are missing, or there are not two for each axis.
     """
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Integer]

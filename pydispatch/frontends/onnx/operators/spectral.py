@@ -82,6 +82,8 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
     `length` is the size to which the axis is cropped or zero-padded. The axis is an attribute before version 20, and an
     operand since then, by default -2, the last axis before the pairs. For an axis that is computed at run time
     (ChosenAxes), x is reshaped to [before, axis, after], transformed, and reshaped back.
+
+    Raise CompileError for an inverse transform of one side, and for one along the last axis, that of the pairs.
     """
     if call.version < 20 or axis is None:
         along: int | ChosenAxes = call.axis(call.integer("axis", 1) if call.version < 20 else -2, x.rank)

@@ -31,6 +31,9 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     Example: pool_int64s = [2, 5, 2, 5, 5, 7] with ngram_counts = [0, 2] are the 1-grams (2), (5), from index 0 of the
     pool on, and the 2-grams (2, 5), (5, 7), from index 2 on. With ngram_indexes = [0, 3, 1, 2] and n-grams of 1 to 2
     words, x = [2, 5, 2] gives [2, 1, 0, 1]: 2 of (2), 1 of (2, 5), 0 of (5, 7) and 1 of (5).
+
+    Raise CompileError for a pool of strings, for rows of a dynamic number of words, and for attributes that contradict
+    each other or need too large a matrix.
     """
     b = call.b
     mode = call.text("mode", choices=("TF", "IDF", "TFIDF"))
@@ -91,6 +94,9 @@ def _pool_by_length(
         pool: The words of all n-grams, one n-gram after the other.
         begins: Index in the pool of the first n-gram of each length.
         columns: Column of each n-gram, in pool order.
+
+    Raises:
+        CompileError: A range of the pool is no whole number of n-grams, or there are fewer columns than n-grams.
     """
     gram_count = 0  # n-grams that are shorter than those of the current length
     for length, (begin, end) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):

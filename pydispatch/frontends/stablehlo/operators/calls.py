@@ -63,6 +63,8 @@ def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Te
 
     operands: n tensors, n initial values, and five integer tensors: the sizes of a window, its strides, the distances
     of neighbouring elements of the tensors (base dilations), the dilations of the window, and the padding.
+
+    Raise CompileError for other operands, and for strides or dilations that are not known at compile time.
     """
     count = (len(operands) - 5) // 2  # all but the five integer tensors
     tensors, starts = operands[:count], operands[count : 2 * count]

@@ -137,6 +137,8 @@ def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indic
     x[b, indices[b, i], c]. Without batch_dims it is [2, 2, 3, 7]: element [a, j, i, c] is x[a, indices[j, i], c].
 
     A negative `dim` counts from the end of x's axes, a negative `batch_dims` from the rank of the indices.
+
+    Raise CompileError if the indices are no integers, or `dim` or `batch_dims` is out of range.
     """
     axis, batch = (tracer.integer(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)

@@ -24,6 +24,8 @@ def _fft(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
 
     A transform to or from real numbers has half a spectrum along the last axis only; along the other axes it is one of
     complex numbers. RFFT begins and IRFFT ends with the last axis, because only there one side is real.
+
+    Raise CompileError for another number of axes, and for an axis whose size is not the one that its length needs.
     """
     kind: Any = op.properties["fft_type"]
     lengths = tracer.integers(op, "fft_length")

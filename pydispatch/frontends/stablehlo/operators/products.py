@@ -66,6 +66,9 @@ def convolution(
 
     Example: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]` states an image and a result with the channels last (NHWC), and a
     kernel with its spatial axes first (HWIO). The image is transposed by (0, 3, 1, 2) and the kernel by (3, 2, 0, 1).
+
+    Raise CompileError if the dimension numbers or properties do not fit the operands, or there are groups of channels
+    and of images.
     """
     # Read the properties.
     conv = op.properties["dimension_numbers"]

@@ -33,6 +33,9 @@ def _along(
         quantization: The quantized type; its `shape` is the number of scales along each of its axes.
         x: The quantized tensor.
         dtype: Type of the constant.
+
+    Raises:
+        CompileError: The scales do not fit the sizes of x, or one of these sizes is dynamic.
     """
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:

@@ -156,6 +156,9 @@ def _members(
     Returns:
         A mask. Apart from the groups, its size is 1 except along `ragged_dim` and, for `sizes` [..., g], along
         `dims_of_sizes`.
+
+    Raises:
+        CompileError: `sizes` is not of integers, or has another shape.
     """
     b = tracer.b
     expected = (*(x.shape[d] for d in dims_of_sizes), sizes.shape[-1] if sizes.rank else 0)

@@ -36,6 +36,8 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
 
     low, high: the range, without `high`; or mean and standard deviation. sizes: vector of the sizes of the result, read
     only if its type has dynamic sizes.
+
+    Raise CompileError if the shape is dynamic, or the type has no such distribution.
     """
     # The shape, which must be static.
     shape: Sequence[Size | None] = shape_of(op.results[0].type)

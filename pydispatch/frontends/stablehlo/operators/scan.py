@@ -22,6 +22,9 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     Return the outputs of all runs, joined along that axis, and the final carried values. operands: the inputs, then the
     initial carried values. An elementwise region becomes one kernel in which each element of a slice runs its own
     recurrence; any other region becomes a loop over slices.
+
+    Raise CompileError if there are no inputs, their sizes along the axis differ, or the region takes another number of
+    values.
     """
     assert isinstance(op, ScanOp)
     count = len(op.inputs)

@@ -71,6 +71,9 @@ def _select_and_scatter(tracer: StablehloTracer, op: Operation, x: Tensor, sourc
         x: The tensor that windows move over.
         source: An element for each window.
         start: Initial value of all elements of the result, which has the shape of x.
+
+    Raises:
+        CompileError: `source` has another rank than x, or `start` is no scalar.
     """
     rank = x.rank
     if source.rank != rank or start.rank:

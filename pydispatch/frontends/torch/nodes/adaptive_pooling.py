@@ -60,12 +60,12 @@ def _pooled(
             continue
         if out == 1:  # one window, the whole axis
             pooled = reduce_equal_windows(pooled, axis)
-        elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
+        elif isinstance(n, int) and isinstance(out, int) and n % out == 0:  # windows of one size: an axis of their own
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
             reduced = reduce_equal_windows([shapes.reshape(builder, x, split) for x in pooled], axis + 1)
             pooled = [shapes.squeeze(builder, x, [axis + 1]) for x in reduced]
-        else:
-            indices, counts = _windows(builder, n, out)
+        else:  # windows of different sizes, or of sizes that only a call knows
+            indices, counts = _windows(builder, n, out)  # of the elements [windows, largest size], and [windows, 1]
             reduced = reduce_gathered_windows(
                 [gathers.take(builder, x, indices, axis) for x in pooled], axis + 1, counts
             )

@@ -73,6 +73,8 @@ def _scan_rows(
     It returns the next carried tensors, then other results.
 
     Return the final carried tensors and, stacked along a new first axis, the other results.
+
+    Raise CompileError if there are no `scanned` tensors, which state the number of runs.
     """
     if not scanned:
         raise tracer.b.fail("a scan without scanned tensors, whose first axis states the number of its steps")

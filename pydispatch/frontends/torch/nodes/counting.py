@@ -42,6 +42,8 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
 
     For example, the elements [0, 1, 1.5, 4, 9] in 4 bins from 0 to 4 give [1, 2, 0, 1]: 4 is in the last interval, 9 in
     none. The counts have the element type of `self`, as in PyTorch.
+
+    Raise CompileError if `self` is not of floats, or there are no bins.
     """
     dtype = self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:

@@ -13,7 +13,10 @@ from pydispatch.operations.formulas import formula, formulas
 
 @converts("aten.gcd")
 def gcd(builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Return the greatest common divisors, by Euclid's algorithm on all elements at once until every remainder is 0."""
+    """Return the greatest common divisors, by Euclid's algorithm on all elements at once until every remainder is 0.
+
+    Raise CompileError if the operands are no integers.
+    """
     x, y = promoted(builder, self, other)
     if not x.dtype.is_integer:
         raise builder.fail(f"common divisors of {x} and {y}; expected integers")

@@ -98,6 +98,8 @@ def embedding_bag_with_any_padding(
 
     It differs in `padding_idx` only: here a number below 0 counts from the end of the table, so that -1 is its last
     row; there it means that no row is padding.
+
+    Raise CompileError for a `padding_idx` below 0 of a table with a dynamic number of rows.
     """
     if padding_idx is not None and padding_idx < 0:
         rows = weight.shape[0]
@@ -176,6 +178,9 @@ def embedding_bag_backward(
         sparse: Unsupported unless false.
         per_sample_weights: A factor for each index; None for 1.
         padding_idx: Number of a row that belongs to no bag and gets no gradient; below 0 for no such row.
+
+    Raises:
+        CompileError: `sparse` or `scale_grad_by_freq` is true.
     """
     if sparse:
         raise builder.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")

@@ -41,6 +41,8 @@ def ldexp(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
 def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     """Return fractions with magnitudes in [0.5, 1) and exponents as i32. For 0, infinities and NaN return the number
     itself and 0.
+
+    Raise CompileError if `self` is not of floats.
     """
     if not self.dtype.is_float:
         raise builder.fail(f"fractions and exponents of {self}; expected floats")

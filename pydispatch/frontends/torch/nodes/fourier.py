@@ -130,6 +130,9 @@ def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, n
         n: Number of real numbers; None for 2 * (size - 1), the even number whose half spectrum has the axis' size.
         dim: The axis.
         norm: Divisor of the result: n for None or "backward", sqrt(n) for "ortho", 1 for "forward".
+
+    Raises:
+        CompileError: `n` is None and the axis has a dynamic size, or `norm` is unknown.
     """
     axis = shapes.axis_of(builder, dim, self.rank)
     size = self.shape[axis]

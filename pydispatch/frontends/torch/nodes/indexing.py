@@ -198,6 +198,9 @@ def scatter(
         src: An update for each element of `index`, or a number for all. A tensor may be larger than `index`: its
             leading elements along each axis are used.
         reduce: How old and new elements are combined: "add", "multiply" or another key of _REDUCTIONS; None to replace.
+
+    Raises:
+        CompileError: `reduce` is unknown.
     """
     if not self.rank:  # as for a vector of one element
         updated = scatter(
@@ -253,6 +256,8 @@ def _scatter_reduced(
     positions: indices along the axis, with the shape of `source`. reduce: "mean", "sum", "prod", "amax", "amin" or
     another key of _REDUCTIONS. Without `include_self`, elements of x at these positions do not contribute: they are
     first replaced by the identity, such as 0 for a sum. A mean is the sum divided by the number of its summands.
+
+    Raise CompileError if `reduce` is unknown.
     """
     name = "add" if reduce == "mean" else _REDUCTIONS.get(reduce)
     if name is None:

@@ -106,6 +106,8 @@ def instance_norm(
     by the running statistics.
 
     momentum: weight of the batch in the updated running statistics. `cudnn_enabled` has no effect.
+
+    Raise CompileError if the running statistics are needed but not passed.
     """
     if not use_input_stats:
         if running_mean is None or running_var is None:
@@ -204,6 +206,8 @@ def _batch_norm(
 
     Return the result, and the mean and inverse deviation of the batch that PyTorch saves for gradients; outside of
     training these two are empty. momentum: weight of the batch in the updated running statistics.
+
+    Raise CompileError if the running statistics are needed but not passed.
     """
     memory = (running_mean, running_var)
     if not training:

@@ -76,6 +76,8 @@ def scaled_mm(
     Each scale is one number, or has one number for each row of `self` (scale_a) or column of `mat2` (scale_b).
     scale_result: factor of results of 8 bits; others ignore it. out_dtype: type of the result; None for that of `self`.
     `use_fast_accum` has no effect.
+
+    Raise CompileError if a scale is not f32 or has another shape.
     """
     rows, columns = self.shape[0], mat2.shape[1]
     # A scale of two axes has along each the full size or 1; one of no axes, or of one axis of size 1, is one number.
@@ -87,6 +89,7 @@ def scaled_mm(
                 f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{full_shape[0]}, {full_shape[1]}]",
                 "multiply blocks that have scales of their own by themselves",
             )
+    # The product in f32, times both scales, plus the bias, times the scale of an 8-bit result.
     product = products.matmul(builder, self, mat2, F32)
     for factor in (scale_a, scale_b):
         product = ew.binary(builder, "mul", product, factor)

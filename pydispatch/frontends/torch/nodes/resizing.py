@@ -285,6 +285,8 @@ def _resize_axes(
     """Resize the last axes, one after the other, to the sizes `output_size`; the scales determine those if it is None.
 
     scales: factor of each of these axes; None for one that the sizes determine.
+
+    Raise CompileError for an interpolation of integers.
     """
     if not x.dtype.is_float and not how.is_nearest:
         raise builder.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")

@@ -19,6 +19,8 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
 
     A box is removed if its intersection with a better box that remains, divided by their union, exceeds iou_threshold.
     dets: boxes as rows (x0, y0, x1, y1). scores: one for each box; higher is better.
+
+    Raise CompileError for operands of other ranks, and for boxes that are no floats.
     """
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise builder.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
@@ -66,6 +68,9 @@ def roi_align(
         pooled_width: Number of columns of cells.
         sampling_ratio: Number of samples along each axis of a cell, at least 1.
         aligned: Whether the center of the first element of an image is at 0.5; otherwise at 0.
+
+    Raises:
+        CompileError: `sampling_ratio` is 0 or less, by which the number of samples would depend on the boxes.
     """
     cells = (pooled_height, pooled_width)
     if sampling_ratio <= 0:

@@ -138,6 +138,8 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
 
     The attribute `out_pad`, (top, bottom, left, right), has the rows and columns that the result gains before and after
     each axis, or loses where it is negative.
+
+    Raise CompileError if `out_pad` takes away more than the kernel adds.
     """
     image, kernel = _operands(tracer, op, inputs, spatial=2)
     out_pad = tracer.integers(op, "out_pad", count=4)

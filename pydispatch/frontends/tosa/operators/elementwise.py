@@ -160,6 +160,8 @@ def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
 
     Older releases have one pair of bounds for floats (`min_fp`) and one for integers (`min_int`). NaN remains NaN, or
     becomes the lower bound if the attribute `nan_mode` is IGNORE.
+
+    Raise CompileError if the lower bound is above the upper one.
     """
     dtype = x.dtype
     old_suffix = "fp" if dtype.is_float else "int"
@@ -207,6 +209,8 @@ def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> 
 
     Example: value -126 gives entry 2 of 256. Of a table that begins with 10, 30, value -32704, which is halfway between
     the values of entries 0 and 1, gives 128 * 20 = 2560.
+
+    Raise CompileError if the values are not of 8 or 16 bits, or the table has another number of entries.
     """
     entry_count = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (entry_count,) or not values.dtype.is_integer:

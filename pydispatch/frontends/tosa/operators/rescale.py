@@ -58,6 +58,8 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     The operands multiplier and shift have one number, or one per channel (the last axis). The integers are signless:
     the attributes `input_unsigned` and `output_unsigned` say that the bits of the operand, or of the result, are those
     of an unsigned number. So the bits 0xFF of an i8 are 255 with `input_unsigned`, else -1.
+
+    Raise CompileError if the types are no integers, or DOUBLE_ROUND is stated for multipliers of 16 bits.
     """
     dtype, source = tracer.dtype(op), inputs[0].dtype
     if not (dtype.is_integer and source.is_integer):

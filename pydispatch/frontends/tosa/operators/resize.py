@@ -56,6 +56,10 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
         denominator: Distance of two elements of the result, in these parts.
         offset: Position of element 0 of the result.
         border: How far the last element of the result may be beyond the last source element.
+
+    Raises:
+        CompileError: The last position is not that of an element, so that the result would have no whole number of
+            elements.
     """
     # Largest i * denominator that the border permits, in parts of 1 / numerator: the position of the last element,
     # i * denominator + offset, is at most (size - 1) * numerator + border.
@@ -140,6 +144,8 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     (i * denominator + offset) / numerator of the source, and the last one at most border / numerator beyond its last
     element. Older releases have attributes instead. For scale [2, 1, 2, 1] with offset and border [0, 0], images of
     3 x 3 elements become images of 5 x 5.
+
+    Raise CompileError if the image does not have four axes, or scale, offset and border are not known numbers.
     """
     tracer.require_rank(inputs[0], 4, "the image")
     attributes = [tracer.sizes_of(op, inputs, index=at, name=name, count=count)

@@ -14,7 +14,10 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalSt
 
 
 def declare(tracer: TosaTracer, op: VariableOp) -> None:
-    """Declare a mutable global of the program for a variable; without an initial value it is zero."""
+    """Declare a mutable global of the program for a variable; without an initial value it is zero.
+
+    Raise CompileError if the variable has a dynamic size.
+    """
     with tracer.b.at(op):
         dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
         sizes = [n for n in shape if n is not None]

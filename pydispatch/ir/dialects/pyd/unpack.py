@@ -53,12 +53,14 @@ class UnpackOp(IRDLOperation):
         if bits is None or len(shape) != 3 or shape[1] < 1 or shape[2] != WORD_BYTES * 8 // bits:
             raise VerifyException(f"pyd.unpack takes groups of 8 weights of i4, or of 4 of i8; got {weights}")
         groups, columns, steps = shape
+        # Without terms: bytes. Weights of i8 are bytes already, so only those of i4 are unpacked.
         if self.terms is None:
             # Number of groups of 4 bytes in the target; dynamic, which is negative, if that of the weights is.
             words = groups * steps // WORD_BYTES if groups >= 0 else groups
             if bits != 4 or target.element_type != i8 or target_shape != (words, columns, WORD_BYTES):
                 raise VerifyException(f"pyd.unpack without terms makes bytes of i4 in groups of 4; got {target}")
             return
+        # With terms: floats, a row for each index of K.
         terms = self.terms.type
         assert isinstance(terms, MemRefType)
         if target.element_type != f32 or target_shape != (groups * steps if groups >= 0 else groups, columns):

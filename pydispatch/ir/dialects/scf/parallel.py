@@ -211,6 +211,7 @@ class ForallOp(IRDLOperation):
         """
         arguments = _parse_index_arguments(parser)
         lower, upper, step = _parse_loop_bounds(parser, len(arguments))
+        # The outputs: the initial tensors, and an argument of the body for each.
         outs: Sequence[SSAValue] = []
         types: list[Attribute] = []
         if parser.parse_optional_keyword("shared_outs") is not None:
