@@ -107,7 +107,11 @@ def test_a_product_has_its_start_as_a_factor() -> None:
     def scaled_product(x: Matrix, y: Vector) -> Any:
         start = x.program_trace.constant(-1.5, F64)  # NumPy's products start with 1, those of the graph with any number
         (result,) = reduce_with(
-            x.trace, [x.tensor], [start], [0], lambda s, products, factors: [s.binary("mul", products[0], factors[0])]
+            x.program_trace,
+            [x.tensor],
+            [start],
+            [0],
+            lambda s, products, factors: [s.binary("mul", products[0], factors[0])],
         )
         return (Array(x.program_trace, result) * y).sum()
 
