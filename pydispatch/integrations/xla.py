@@ -55,6 +55,9 @@ class JaxFunction:
         Args:
             callee: The function, its derivative, and its versions that compute a batch.
             name: Name of the call in XLA programs.
+
+        Raises:
+            InvalidArgumentError: XLA cannot pass the type of an argument or result.
         """
         with importing("to_jax", "jax"):
             import jax

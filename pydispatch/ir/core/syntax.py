@@ -320,6 +320,9 @@ def print_results(
 ) -> None:
     """Print result types in the syntax that `parse_tied_results` parses: `T{%d}` or `%operand as T{%d}`.
 
+    The second form is that of a tied result, which is stored in the memory of an operand. For the results
+    tensor<?xf32>, of the size %n, and i32, tied to %b of another type, print `(tensor<?xf32>{%n}, %b as i32)`.
+
     Args:
         printer: The printer.
         types: The result types.

@@ -233,8 +233,10 @@ def _batch_norm_inference(
     momentum: float,
     eps: float,
 ) -> Normalized:
-    """Normalize each channel by the running statistics. The saved mean and inverse deviation are empty vectors, as
-    PyTorch's are on CPUs; `momentum` has no effect.
+    """Normalize each channel by the running statistics.
+
+    Return the result, and two empty vectors in place of the mean and the inverse deviation that PyTorch saves for
+    gradients in training; PyTorch's are empty too on CPUs. `momentum` has no effect.
     """
     normalized = normalization.batch_norm(
         builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps

@@ -250,7 +250,8 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     """Return the output and the cell state after one step of an LSTM.
 
-    hx: the previous output and cell state. w_ih, b_ih: weights and bias of the input. w_hh, b_hh: of the output.
+    input: [batch, inputs]. hx: the previous output and cell state, [batch, hidden] each. w_ih, b_ih: weights
+    [4 * hidden, inputs] and bias of the input. w_hh, b_hh: weights [4 * hidden, hidden] and bias of the output.
     """
     w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
     gate_inputs = linear(builder, input, w_ih, b_ih)  # `_lstm_cell` does not read the input weights of w

@@ -135,7 +135,8 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
 def _parse_while(cls: type[scf.WhileOp], parser: Parser) -> scf.WhileOp:
     """Parse `(%x = %y) : (T) -> (U) {...} do {...}`; the first list is omitted if the loop carries no values.
 
-    T are the types of the initial values and of the first region's arguments, U those of the results and of the second
+    The first region computes the condition, and passes values to the second region, the body, or to the results. T are
+    the types of the initial values and of the first region's arguments, U those of the results and of the second
     region's arguments.
     """
     pairs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser)) or []
