@@ -98,6 +98,7 @@ class OperandMemory:
         self._require_valid()
         if self._access is Access.READ:
             raise InvalidArgumentError("upload: the program gives this operand to the command to be read only")
+        # The first bytes of the block as host memory; None if the host cannot access the block.
         mapped = self._context.view(self._block, self._block_offset + self.size)
         if mapped is not None:
             mapped[self._block_offset : self._block_offset + len(source)] = source

@@ -155,8 +155,8 @@ class Record:
 
         An operand is unaligned if its offset is no multiple of the alignment that the executable requires. The commands
         of a region do not depend on each other; the next region begins when they are done. Region r becomes three: 3r
-        copies operands to aligned transients, 3r + 1 has the commands of r, 3r + 2 copies operands that may have been
-        written back.
+        copies operands to aligned transients, 3r + 1 has the commands of r, 3r + 2 copies back the
+        operands that may have been written.
 
         Example:
             Buffer 1 is a result, buffer 2 a new transient, and the executable requires an alignment of 16 bytes:

@@ -143,8 +143,8 @@ class Context(Closing, base.Context):
         )
         self.lost = self.closed = False
         self._set_object_name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
-        # What submissions, allocations and recordings use.
-        # The timeline semaphore counts completed submissions; `value` is the number of the last one.
+        # What submissions, allocations and recordings use. The timeline semaphore counts completed submissions; `value`
+        # is the number of the last one.
         self._create_timeline()  # sets semaphore, semaphores and value
         self._make_pools(lib, force_staging)  # sets pool, staging, is_mapped and heap_bytes
         pool = self.ffi.new("VkCommandPool*")

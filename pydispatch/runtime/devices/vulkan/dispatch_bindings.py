@@ -154,8 +154,8 @@ class DispatchBindings:
     def _bindable_range(self, index: int, slot: Slot, kernel: VulkanKernel, binding: int) -> BoundRange:
         """Return the memory to bind for an operand.
 
-        An operand at an offset that the device cannot bind is added to `moved`, and its temporary block is bound. Raise
-        InvalidArgumentError if it exceeds maxStorageBufferRange.
+        An operand at an offset that the device cannot bind is added to `moved`, and a temporary block is bound, to
+        which it is copied before the dispatch. Raise InvalidArgumentError if an operand exceeds maxStorageBufferRange.
 
         Args:
             index: Index of the dispatch among the commands of the plan.

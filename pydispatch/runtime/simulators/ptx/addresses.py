@@ -152,8 +152,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
         """Resolve register plus offset: first in the allocation of the previous access, then in any memory.
 
-        An access of the value `base_of_first_byte` of the base register is that to the first byte of `previous`; one
-        that is up to `largest_offset` bytes after it fits the allocation.
+        Where the base register has the value `base_of_first_byte`, the access is to the first byte of `previous`;
+        values up to `largest_offset` above it are inside of the allocation too.
 
         regs: the registers of the frame, by slot.
         """

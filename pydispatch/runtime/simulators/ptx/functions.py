@@ -104,11 +104,11 @@ class _VariadicArguments:
         self._frame, self._position, self._address = frame, position, address
 
     def format(self, match: re.Match[str]) -> str:
-        """Read the next argument, and return its text.
+        """Read the next argument, and return its text; `%%` takes none, and is "%".
 
         match: the specifier, a match of `_FORMAT`. `%5ld` has the length modifier "l" and the kind "d"; its argument
-        has 8 bytes, and is formatted by Python's `%5d`. `layout`, the flags, width and precision, is "5" here; each `*`
-        in it takes an argument of 4 bytes before.
+        has 8 bytes, and is formatted by Python's `%5d`. `layout`, the flags, width and precision, is "5" here; for each
+        `*` in it an argument of 4 bytes is read first.
         """
         layout, length, kind = match.groups()
         if kind == "%":

@@ -192,7 +192,7 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
         The only one with operands of f64 is rsqrt: rsqrt.approx.f64 returns all bits of the f64 computation, and
         rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
         """
-        # The rounding mode, which these do not have, and the other modifiers.
+        # `_` is a rounding mode, which these instructions do not have.
         _, words, type_ = float_modifiers(builder, instruction, _APPROXIMATE)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":

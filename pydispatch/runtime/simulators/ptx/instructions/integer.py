@@ -101,6 +101,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if opcode == "mad":
         d, *factors, addend = builder.bind(instruction, dtype, type_, type_, dtype)
     else:
+        # Of add and sub, `factors` has the first operand alone.
         d, *factors, addend = builder.bind(instruction, dtype, dtype, dtype)
     multiply = multiply_high if "hi" in instruction.modifiers else np.multiply
     combine = _difference if opcode == "sub" else _sum

@@ -71,6 +71,7 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     lanes = int(instruction.opcode[-1])
     bits = 32 // lanes
     d_type, a_type, b_type = (dtype_of(f"{type_[0]}{bits}") for type_ in types)
+    # With .sat each result is clamped to the range of its type.
     limits = None
     if "sat" in instruction.modifiers:
         limits = int(np.iinfo(d_type).min), int(np.iinfo(d_type).max)
