@@ -155,6 +155,7 @@ def apply_one(
         from pydispatch.compiler.match.python.apply import apply_patterns
 
         apply_patterns(rewrite.what, module, report, targets, decide=decide)
+    # A spec or pattern may have built operations that are not valid.
     try:
         ir.verify(module)
     except CompileError as error:

@@ -113,6 +113,7 @@ def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation 
     source = value.type
     if source == to:
         return None
+    # From or to an index, between integers, between floats, and between both.
     if isinstance(source, IndexType) or isinstance(to, IndexType):
         return arith.IndexCastOp(value, to)
     if isinstance(source, IntegerType) and isinstance(to, IntegerType):
@@ -171,11 +172,13 @@ def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned:
     Raises:
         VerifyException: The types do not fit the function.
     """
+    # The elements of the inputs, in the type of the output where they are cast.
     body = BodyBuilder(types)
     *inputs, out = body.block.args
     values: list[SSAValue] = [*inputs]
     if cast:
         values = [body.cast(value, out.type, unsigned) for value in values]
+    # The function of them.
     if function == "copy":
         result = values[0]
     elif function == "select":

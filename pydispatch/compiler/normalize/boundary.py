@@ -55,6 +55,7 @@ def _cast(op: Operation, build: Build) -> None:
             "tensor<4xui32> to tensor<4xi32>, or takes complex numbers as pairs, tensor<4xcomplex<f32>> to "
             "tensor<4x2xf32>"
         )
+    # A constant in the other type, or a bitcast.
     constant = _constant_of(op.operands[0], target)
     if constant is not None:
         build.replace(build.add(arith.ConstantOp(constant)).result)

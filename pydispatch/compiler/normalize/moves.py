@@ -124,6 +124,7 @@ def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAVa
         dynamic_high[dim] = build.add(arith.SubiOp(total, build.dim(op.source, dim))).result
     if not any(high):
         return op.source
+    # The pad, whose body yields the padding value.
     assert op.padding_value is not None and isinstance(op.source.type, TensorType)
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(op.padding_value))

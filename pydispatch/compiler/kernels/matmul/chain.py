@@ -133,7 +133,7 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     # The second product must read its factor A from the buffer of rows as it is, not a function of the rows.
     if scores is None or not second.a.is_element or rows is scores or rows.owner not in after_first:
         return None
-    # The kernel stores only results of the second product: nothing else may read the first one or the rows.
+    # The kernel stores only results of the second product: no operation outside of the dispatch may read other values.
     parts = _split_into_parts(first, second, scores, after_first, operations, cache)
     if parts is None or any(_is_used_outside(op, members) for op in (*parts.first_product, *parts.row_operations)):
         return None

@@ -171,6 +171,7 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
         return reasons.WRITTEN.format(op.name)
     if isinstance(op, OrderedOp):
         return reasons.ORDERED.format(op.name)
+    # An inexpensive operation, as many elements as the result, or one for each column.
     if (
         not _is_costly(op)
         or _element_count(op) == _element_count(contraction.op)

@@ -172,6 +172,7 @@ def linear(expression: AffineExpr) -> Linear | None:
     A Linear has pairs of (loop, coefficient), ordered by loop, and a constant: `(d3 + 2 * d0) + 5` has the terms
     ((0, 2), (3, 1)) and the constant 5.
     """
+    # A loop, a constant, a sum, or a product by a constant.
     if isinstance(expression, AffineDimExpr):
         return Linear(((expression.position, 1),), 0)
     if isinstance(expression, AffineConstantExpr):
@@ -309,10 +310,12 @@ def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operatio
             ordinals.add(operand.index)
         elif isinstance(operand, OpResult) and operand.op.parent_block() is generic.block:
             op = operand.op
+            # `linalg.index` and `tensor.extract` depend on indices and tensors that are no operands of the generic.
             if op.regions or op.name.startswith(("linalg.", "tensor.")) or len(op.results) != 1:
                 return None
             code.append(op)
             pending += op.operands
+    # In the order of the body, producers are first.
     order = {op: i for i, op in enumerate(generic.block.ops)}
     return sorted(code, key=lambda op: order[op]), sorted(ordinals)
 

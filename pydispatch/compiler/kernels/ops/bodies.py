@@ -91,6 +91,7 @@ def clone_op(
         return
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
+    # The clone, without the location of `op`: the builder sets its own.
     operands = [resolve(elements, mapping, value) for value in op.operands]
     properties = _copied_properties(elements, op, may_reassociate=op in reassociable)
     copy = type(op).create(

@@ -108,6 +108,7 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
         for result, element in zip(value.op.results, results, strict=True):
             elements.define(build, result, indices, element)
         return results[value.index]
+    # The inverse of the output map: the loop of each dimension has its index.
     for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
             point[expression.position] = index

@@ -136,6 +136,7 @@ class DagPattern:
             want, got = len(self.root.results), len(root.results)
             reason = f"expected {self.root.name} with {want} result(s), got {root.name} with {got}"
             return Mismatch(depth=0, reason=reason, op=root)
+        # All results of the root must match together; the search ends at the first way.
         search = _Search(self, view)
         nodes = view.nodes(root)
         names = [f"result {i}" if len(nodes) > 1 else "" for i in range(len(nodes))]
@@ -326,6 +327,7 @@ class _Search:
             want, got = len(mine.children), len(theirs.children)
             self.fail(f"expected {want} operand(s), got {got}", mine.label, theirs.op)
             return
+        # The orders of the program's operands.
         orders = [list(theirs.children)]
         if mine.commutative and theirs.children[0] is not theirs.children[1]:
             orders.append(orders[0][::-1])

@@ -101,6 +101,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         text = expressions.constant_text(value)
         result = op.results[0]
         return [Node(intern_key(key), (), result.type, op=op, label="constant", value=result, parts=[("value", text)])]
+    # A splat is a node of its scalar, and a reshape of unit axes one that reads its operand by a map.
     if op.name in _SPLATS:
         return [_splat(op, op.operands[0], view)]
     unit_axes = map_of_unit_axes(op)

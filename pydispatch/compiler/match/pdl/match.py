@@ -109,6 +109,7 @@ class PdlSearch:
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
+        # The name, or a `linalg.generic` that computes the same; then the attributes, then the types of results.
         name = mine.opName.data if mine.opName is not None else None
         if name is not None and op.name != name and not is_spelling_of(op, name):
             return self.fail(f"expected {name}, got {op.name}", where, op)
@@ -132,6 +133,7 @@ class PdlSearch:
             op: Operation of the program.
             where: Position of the operation in the pattern, for messages; "" for the root.
         """
+        # The operation must have it, with the known value, and of the known type.
         got = op.properties.get(name, op.attributes.get(name))
         if got is None:
             return self.fail(f"{op.name} has no attribute '{name}'", where, op)
@@ -199,6 +201,7 @@ class PdlSearch:
         The range is the results of one operation of the pattern, in order, or `pdl.operands`, which any values match
         whose types are those that it states, if any.
         """
+        # The results of one operation, or values of the stated types.
         owner, where = mine.owner, f"operands of {op.name}"
         if isinstance(owner, pdl.ResultsOp):
             sources = [source_of(v) for v in got]
@@ -232,6 +235,7 @@ class PdlSearch:
             where: Position of the operand in the pattern, for messages, such as "operand 1 of linalg.matmul".
             user: The operation of the program that has the operand.
         """
+        # An input of the pattern: the same value wherever the pattern has it, of the stated type.
         owner = mine.owner
         if isinstance(owner, pdl.OperandOp):
             before = self.bound.get(mine)
@@ -244,6 +248,7 @@ class PdlSearch:
         if not isinstance(owner, pdl.ResultOp | pdl.ResultsOp):
             self.fail("a range of values among others is not supported", where, user)
             return
+        # A result of an operation of the pattern, which must match the producer of the operand.
         parent = owner.parent_.owner
         assert isinstance(parent, pdl.OperationOp)
         ways = (

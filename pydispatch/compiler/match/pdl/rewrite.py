@@ -184,6 +184,7 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, kind: type[Operation], opera
         type = getattr(value, "type", None)
         if isinstance(type, Attribute):
             return [type]
+    # A comparison, another operation whose definition states the types, or one without results.
     if name in ("arith.cmpi", "arith.cmpf") and operands:
         compared = operands[0].type
         return [TensorType(i1, compared.get_shape()) if isinstance(compared, TensorType) else i1]

@@ -112,6 +112,7 @@ def _argument_lines(
         )
     if parameter not in outputs:
         return _converted(name, kernel, parameter, f"%in_{pattern_name}", declared, type)
+    # An output: an empty tensor with its sizes, which the kernel writes.
     empty = f"%empty_{parameter}"
     sizes = ", ".join(f"%size_{size}" for size in declared.shape or () if not isinstance(size, int))
     lines = [f"{empty} = tensor.empty({sizes}) : {declared.mlir}"]

@@ -106,13 +106,14 @@ class Lowering:
         out_names, out_types = [n for n, _ in outs], [t for _, t in outs]
         arguments = [f"%x{i}: {t.dtype}" for i, t in enumerate(types)]
         arguments += [f"%o{i}: {t.dtype}" for i, t in enumerate(out_types)]
-        gives = ", ".join(t.mlir for t in out_types)
+        gives = ", ".join(t.mlir for t in out_types)  # the types of the results
         lines = "\n".join(body)
         text = (
             f"linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{', '.join(iterators)}]}} "
             f"{taken}outs({', '.join(out_names)} : {gives}) {{\n^bb0({', '.join(arguments)}):\n{lines}\n"
             f"linalg.yield {', '.join(results)} : {', '.join(t.dtype for t in out_types)}\n}} -> "
         )
+        # One result, or a pack of several, "%v3:2 = ... -> (types)".
         if len(outs) == 1:
             return self.line(text + gives)
         self.count += 1

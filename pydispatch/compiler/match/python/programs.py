@@ -44,6 +44,7 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
         raise CompileError(
             f"pattern '{pattern.name}' computes nothing: it returns an input", location_of(terminator), note
         )
+    # The only operation that they are results of.
     roots = {value.owner for value in results}
     if len(roots) != 1:
         raise CompileError(

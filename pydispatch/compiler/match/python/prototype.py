@@ -124,6 +124,7 @@ def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | No
     declared = bitcode_parameters(bitcode, symbol)
     if declared is None:
         return None
+    # A pointer is `ptr`, or a type with `*` in the bitcode of an old LLVM.
     parameters = []
     for parameter in declared:
         is_pointer = parameter.type.startswith("ptr") or parameter.type.endswith("*")

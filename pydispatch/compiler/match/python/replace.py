@@ -155,6 +155,7 @@ class Replacer:
         # position among all inputs of the signature, sizes included, because `Lowering` looks it up there.
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
         values = [Value(op="input", type=type, detail=input_index) for input_index, type in tensors]
+        # The results, which must have the types of the pattern's.
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
         wanted = [t for _, t in signature.outputs]
         if [v.type.mlir for v in results] != [t.mlir for t in wanted]:
@@ -162,6 +163,7 @@ class Replacer:
                 f"the replacement of pattern '{pattern.name}' gives ({', '.join(str(v.type) for v in results)}), "
                 f"the pattern ({', '.join(map(str, wanted))})"
             )
+        # The text of the function.
         lowering = Lowering(signature.inputs)
         names = [lowering.value(v) for v in results]
         types = ", ".join(v.type.mlir for v in results)

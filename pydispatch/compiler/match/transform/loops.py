@@ -34,6 +34,7 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
         for candidate in walk(root):
             if candidate is root or (names and candidate.name not in names):
                 continue
+            # "LinalgOp" is the only interface that is checked.
             if op.interface is not None and op.interface.data == "LinalgOp" and as_structured(candidate) is None:
                 continue
             if op.op_attrs is not None and not _has_attributes(candidate, op.op_attrs.data):
@@ -264,6 +265,7 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
     nth = op.attributes.get("nth_parent")
     parents: dict[Operation, None] = {}
     for target in run.ops(op, env):
+        # n times the next ancestor that is as stated; None beyond the outermost operation.
         parent: Operation | None = target
         for _ in range(nth.value.data if isinstance(nth, IntegerAttr) else 1):
             parent = parent.parent_op() if parent is not None else None

@@ -124,11 +124,13 @@ def _operand_handler(
         picked = op.positions(len(values))
         if picked is None:
             reject(f"expected more {what}s than {len(values)}", root)
+        # The checks of maps that the attributes select.
         for i in picked:
             map = structure.maps[first_map(structure) + i]
             for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
                 if flag in op.attributes and not holds(map):
                     reject(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
+        # The results, each by its type.
         for result in op.results:
             kind = result.type.name
             if kind == "transform.any_value":
@@ -186,6 +188,7 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
     block = structure.body
     if block is None or block.last_op is None:
         reject("the operation has no body", root)
+    # One check after the other.
     last = block.last_op
     if "passthrough" in op.attributes:
         is_passthrough = list(last.operands) == list(block.args[: len(structure.inputs)])

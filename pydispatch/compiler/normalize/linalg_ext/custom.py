@@ -32,6 +32,7 @@ def _custom_op(op: Operation, build: Build) -> None:
         argument: _cast(build, operand, argument.type)
         for argument, operand in zip(block.args, op.operands, strict=True)
     }
+    # Copies of the body's operations, and the values that it yields.
     terminator = block.last_op
     assert terminator is not None
     for inner in block.ops:

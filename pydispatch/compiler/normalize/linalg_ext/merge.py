@@ -326,7 +326,7 @@ class _MergePass:
         left, right, middle, end = carried
         row, block, element = at
         column = code.plus(code.times(block, self.block_length), element)
-        over = code.equal(column, end)
+        over = code.equal(column, end)  # the pair is complete: its end is the start of the next one
         next_middle = code.minimum(code.plus(end, self.run_length), self.row_length)
         left, middle = code.select(over, end, left), code.select(over, next_middle, middle)
         right = code.select(over, next_middle, right)

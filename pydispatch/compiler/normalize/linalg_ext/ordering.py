@@ -232,6 +232,7 @@ def _arg_compare(op: Operation, build: Build) -> None:
         if op.index_base is not None:
             candidate = body.plus(candidate, op.index_base)
         candidate = body.cast(candidate, element, unsigned=False)
+    # The better of the value and the best one so far, with its index.
     (better,) = body.inline(op.body, [value, best])
     body.finish(body.select(better, value, best), body.select(better, candidate, index))
     outer_dims = projection(rank, [d for d in range(rank) if d != op.along])

@@ -209,6 +209,7 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
     products = WinogradProducts(op, build, sizes)
     image = _pad_to_whole_tiles(op, build, sizes)
     matrix = matrices(op.tile, op.kernel).input
+    # Along H, with all columns x of the image, and then along W.
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
     subscripts: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
     image_subscripts = [subscripts[c] for c in op.layout]
@@ -237,6 +238,7 @@ def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, 
             whole = count * op.tile + op.kernel - 1
             shape[d], high[d] = whole, whole - shape[d]
             continue
+        # The number of tiles or the size is dynamic: the padding is computed at run time.
         tiles = build.index(count) if isinstance(count, int) else count
         whole_tiles = build.add(arith.MuliOp(tiles, build.index(op.tile))).result
         total = build.add(arith.AddiOp(whole_tiles, build.index(op.kernel - 1))).result
@@ -245,6 +247,7 @@ def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, 
         high[d] = DYNAMIC
     if not any(high):
         return image
+    # The pad, whose body yields 0.
     zero = build.scalar(0.0, element)
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(zero))

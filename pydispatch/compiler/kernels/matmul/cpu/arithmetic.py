@@ -164,6 +164,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
     128 for 0 to 255 in a signed byte. Instructions take pairs of signs, such as unsigned A and signed B; the pair that
     needs the fewest offsets is chosen. Pairs of i16 are used if bytes are not possible, and the ranges fit i16.
     """
+    # The (least, greatest) value of each factor.
     a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
     if a is None or b is None or not _has_identity_steps_and_columns(contraction):
         return None
@@ -171,6 +172,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
     if level.byte_products and fit_bytes:
         steps = _matrix_steps(contraction, group=MATRIX_BYTES) if "i8" in level.matrix_types else 0
         uses_matrix_registers = steps > 0
+        # One candidate for each pair of signs; a byte counts as the range of values from 0 or from -128 on.
         signs = SIGN_CHOICES["all signs" if uses_matrix_registers else level.byte_products]
         candidates = [
             Arithmetic(
@@ -186,6 +188,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
             for unsigned_a, unsigned_b in signs
         ]
         return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
+    # Pairs of i16.
     fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
     return Arithmetic(compute=i16, sum_type=i32, group=2) if fit_i16 else None
 

@@ -57,10 +57,10 @@ class FactorSums:
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
         """Allocate the sums that the offsets of `Arithmetic` need, emit code that sets them to zero, and return them.
 
-        An offset is a constant that packing subtracts from elements, so that they fit bytes. One of A is corrected by
-        `a_offset` times the sum of each column of B (`of_b`), one of B by `b_offset` times the sum of each row of A
-        (`of_a`). `add` computes the sums as products: those of B's columns of a row of ones, in place of A, and B;
-        those of A's rows of A and LANES equal columns of ones, in place of B.
+        An offset is a constant that packing subtracts from elements, so that they fit bytes. To make up for an offset
+        of A, products need the sum of each column of B (`of_b`), and for an offset of B the sum of each row of A
+        (`of_a`). `add` computes these sums as products, too: a row of ones times B has the sums of B's columns; A times
+        LANES equal columns of ones has the sums of A's rows.
         """
         plan = products.nest.plan
         arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction

@@ -102,7 +102,7 @@ def _lower(
         if schedule is not None:
             raise schedule_error(source, "the function is computed without register blocks")
         return None
-    frame.bind()
+    frame.bind()  # emits the buffers of arguments and results
     _emit_variants(frame, plans, match.result_dims)
     return frame.finish(
         workgroups=lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic))

@@ -143,7 +143,7 @@ class Packing:
         def panel(inner: Builder, panel_index: Index) -> None:
             """Emit the packing of the nr columns of panel `panel_index`: zeros for those beyond B's edge.
 
-            If the columns are full and contiguous along K in an argument, they are transposed in registers instead of
+            A full panel whose columns are contiguous along K in an argument is transposed in registers instead of
             copied element by element.
             """
             start = self.nest.block_start(inner, self.region, n, panel_index, nr)

@@ -194,6 +194,7 @@ def plan_of(
     access = operand_access(contraction, level, sizes, row_range)
     if access is None:
         return None
+    # The schedule: the default one for the problem, or the stated one if it is valid.
     problem, k = access.problem, sizes[contraction.k]
     if schedule is None:
         schedule = default_schedule(level, problem)

@@ -74,6 +74,7 @@ class RowTiles:
         size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4  # chains are f32 or f64
         # Rows whose length is a multiple of 256 bytes would compete for few sets of the cache: a vector pads them.
         stride = columns + (level.vector // size if columns * size % 256 == 0 else 0)
+        # The most register blocks of rows that fit; fewer of them while there are too few workgroups.
         block = min(max(first.schedule.mr, second.schedule.mr), count)
         blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
         while blocks > 1 and prod(outer) * ceil_quotient(count, blocks * block) < MIN_WORKGROUPS:

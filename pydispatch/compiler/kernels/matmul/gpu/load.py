@@ -136,6 +136,7 @@ class Staging:
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
         inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
         pitch = inner + max(1, ACCESS_BYTES * 8 // bits)  # lines of the tile begin in different memory banks
+        # The vector loads of the tile, divided among the invocations and rounded up.
         loads_per_invocation = -(-extent * tile.depth // operand.vector_width // tile.invocations)
         buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
         private = storage(elements.entry, plan.element, loads_per_invocation * operand.vector_width, PRIVATE)

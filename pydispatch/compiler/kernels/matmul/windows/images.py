@@ -242,6 +242,7 @@ def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequen
         positions: The loop of the window's positions.
         sizes: Size of each loop.
     """
+    # The loops of the index: the positions, and at most one reduction.
     step_loops = [d for d in coordinate.dims if d in generic.reduced_loops]
     stride = coordinate.coefficient(positions)
     has_other_loops = len(coordinate.dims) != 1 + len(step_loops)

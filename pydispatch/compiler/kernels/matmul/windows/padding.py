@@ -155,6 +155,7 @@ class PaddedInputs:
         sizes = self.elements.dims(pad.source)
         for index, low_amount, high_amount, size in zip(indices, low, high, sizes, strict=True):
             unpadded = build.minus(index, low_amount)
+            # A padded dimension: whether the index is in the source, and the nearest one that is.
             if low_amount != 0 or high_amount != 0:
                 exists = both(build, exists, build.less(build.minus(low_amount, 1), index))
                 exists = both(build, exists, build.less(unpadded, size))
