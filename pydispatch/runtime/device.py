@@ -83,7 +83,7 @@ def device(name: str = "cpu") -> Device:
     options = _options_of(name, query)
     start = time.perf_counter()
     opened = _scheme(provider).open(name_and_index, options)
-    opened.spec = name
+    opened.spec = name  # opens an equal device in another process
     logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
     return opened
 

@@ -65,6 +65,7 @@ def capsule_of_array(array: NDArray[Any], code: int | None, options: dict[str, A
         array = array.copy()
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise BufferError("DLPack takes this array only when it is contiguous and may be written; give a copy of it")
+    # A consumer that states no version knows only the capsule of DLPack before 1.0.
     version = options.get("max_version")
     bits = array.dtype.itemsize * 8
     is_versioned = version is not None and version[0] >= 1

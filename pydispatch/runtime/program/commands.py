@@ -37,7 +37,9 @@ def commands_of(module: Module) -> Commands:
 
 
 def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
-    """Return the error for host commands without a provider.
+    """Return the error for host commands without a provider, functions that a program calls between dispatches.
+
+    It lists each command with its operands, and a provider of a similar name.
 
     Args:
         lacking: Their names, at least one.

@@ -386,6 +386,9 @@ def missing_imports(
 ) -> MissingImportError:
     """Return the error for an executable with unresolved required imports.
 
+    It lists each symbol with the exports, kernels of the executable, that call it, and a known symbol of a similar
+    name.
+
     Args:
         name: Name of the executable.
         variant: Entry of its variant in the manifest.

@@ -155,7 +155,8 @@ def _link_executables(
         file: Its artifact.
         properties: Properties of the device, by which variants are chosen.
         linker: Interface of the device that links the chosen variants.
-        executables, functions: Entries of the manifest, as `manifest.read` returns them.
+        executables: Entry of each executable in the manifest, in order, with its name and variants.
+        functions: Entry of each function in the manifest, by name.
 
     Returns:
         The chosen variant of each executable, in the order of the program.

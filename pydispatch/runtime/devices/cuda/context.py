@@ -361,7 +361,7 @@ class Context(Closing, base.Context):
             # Drop the blocks of complete events; the status of cuEventQuery is 0 for these.
             while self._borrowed_until and not driver.cuEventQuery(self._borrowed_until[0][0])[0]:
                 event, _ = self._borrowed_until.popleft()
-                self._events.append(event)
+                self._events.append(event)  # to be recorded again
 
     def _destroy_garbage(self) -> None:
         """Destroy unused driver objects. Before a module is unloaded, wait for the stream, which may run its code."""

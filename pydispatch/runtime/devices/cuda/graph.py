@@ -133,7 +133,8 @@ class Graph:
     def _update_nodes(self, changed: Sequence[int]) -> bool:
         """Set the values of steps in the executable graph; return whether the driver has accepted all of them.
 
-        changed: indices of the steps in `steps`.
+        After a hardware error the device is lost: raise KernelError or DeviceLostError. changed: indices of the steps
+        in `steps`.
         """
         if not changed:
             return True

@@ -26,7 +26,10 @@ Hexadecimal floats (a, A) become decimal ones."""
 
 @handles("call")
 def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of a call of a function of CUDA's device runtime: vprintf, or a failed assertion."""
+    """Return the closure of a call of a function of CUDA's device runtime: vprintf, or a failed assertion.
+
+    vprintf prints for each thread; an assertion ends the kernel with a fault that names its text, file and line.
+    """
     builder.require_modifiers(instruction, ("uni",))
     operands = [operand for operand in instruction.operands if operand is not None]
     # The operands are `(results), callee, (arguments)`; a call without results has only the other two.
