@@ -139,7 +139,7 @@ class Record:
 
         remaining = [i for i, command in enumerate(self.commands) if has_effect(command)]
         record = copy.copy(self)
-        # For each command, the index of the command of the C core's plan that it comes from: see the class.
+        # For each command, the index of the command of `data` that it is or whose operand it copies; None: its own.
         origins = range(len(self.commands)) if self.origins is None else self.origins
         record.commands, record.command_indices = (
             [self.commands[i] for i in remaining],
