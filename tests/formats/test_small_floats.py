@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pydispatch.formats.arrays.small_floats import FORMATS, decode, encode_bfloat, values
+from pydispatch.formats.arrays.small_floats import FORMATS, decode, encode, encode_bfloat, values
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "f8E8M0FNU"])
@@ -35,3 +35,23 @@ def test_bfloats_are_rounded_once():
         np.testing.assert_array_equal(encode_bfloat(sign * np.nextafter(ties, np.inf)), codes[1:] | bit)
         special = encode_bfloat(np.copysign([np.inf, 1e39, np.nan], sign))
         np.testing.assert_array_equal(special, np.array([0x7F80, 0x7F80, 0x7FC0]) | bit)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_integers_wider_than_f64_are_rounded_once(dtype):
+    # bf16 numbers near 2^60 differ by 2^53: 2^60 + 2^52 is a tie, and 2^60 has the even code.
+    base, tie = 1 << 60, (1 << 60) + (1 << 52)
+    integers = [tie - 1, tie, tie + 1, base + (1 << 53) + 1, (1 << 63) - 1, (1 << 53) + 1]
+    expected = [base, base, base + (1 << 53), base + (1 << 53), 1 << 63, 1 << 53]
+    codes = encode_bfloat(np.array(integers, dtype))
+    assert [int(value) for value in codes.view(ml_dtypes.bfloat16).astype(np.float64)] == expected
+    if dtype is np.int64:
+        np.testing.assert_array_equal(encode_bfloat(-np.array(integers, dtype)), codes | 0x8000)
+        assert encode_bfloat(np.array([-(1 << 63)])) == 0xDF00
+    else:
+        np.testing.assert_array_equal(encode_bfloat(np.array([(1 << 64) - 1, 3 << 62], dtype)), [0x5F80, 0x5F40])
+
+
+def test_exponents_of_integers_wider_than_f64_are_rounded_down():
+    integers = np.array([(1 << 60) - 1, 1 << 60, (1 << 53) + 1, (1 << 63) - 1])
+    np.testing.assert_array_equal(encode(integers, "f8E8M0FNU"), np.array([59, 60, 53, 62]) + 127)

@@ -135,7 +135,7 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """
     import numpy as np
 
-    wide = numbers.astype(np.float64)
+    wide = _wide(numbers)
     if name == EXPONENT_ONLY:
         return _encode_exponents(wide)
     exponent_bits, fraction_bits, _, special = FORMATS[name]
@@ -160,9 +160,10 @@ def encode_bfloat(numbers: NDArray[Any]) -> NDArray[np.uint16]:
     """
     import numpy as np
 
+    wide = _wide(numbers)
     with np.errstate(all="ignore"):
-        floats = numbers.astype(np.float32)
-        error = numbers.astype(np.float64) - floats  # 0 unless the elements are wider than f32
+        floats = wide.astype(np.float32)
+        error = wide - floats  # 0 unless the elements are wider than f32
     bits = floats.view(np.uint32)
     # bf16 is the upper half of f32. A tie, 0x8000 in the lower half, is rounded away from zero if 1 is added: if the
     # number has a larger magnitude than its f32, or is equal to it and the upper half is odd.
@@ -171,6 +172,23 @@ def encode_bfloat(numbers: NDArray[Any]) -> NDArray[np.uint16]:
     rounded = (bits + np.uint32(0x7FFF) + (is_above | ((error == 0) & is_odd))) >> 16
     quiet_nan = np.where(np.signbit(floats), 0xFFC0, 0x7FC0)  # the addition may turn NaN into another number
     return np.where(np.isnan(floats), quiet_nan, rounded).astype(np.uint16)
+
+
+def _wide(numbers: NDArray[Any]) -> NDArray[np.float64]:
+    """Convert numbers to f64 such that rounding the result to a format of this module rounds only once.
+
+    Integers with more bits than the fraction of f64 are rounded to odd: 2^60 + 1 becomes 2^60 + 2^11, which is still
+    above 2^60. Rounded to the nearest f64 it would become 2^60, and a number next to a tie would become the tie.
+    """
+    import numpy as np
+
+    if numbers.dtype.kind in "iu" and numbers.dtype.itemsize == 8:
+        high = numbers >> 53
+        is_exact = (high == 0) | (high == -1)  # in [-2^53, 2^53)
+        # The low 11 bits of 64 are dropped. Bit 11, the lowest one of the others, becomes 1 if any of them was set.
+        has_remainder = (numbers & 0x7FF) != 0
+        numbers = np.where(is_exact, numbers, ((numbers >> 11) | has_remainder) << 11)
+    return numbers.astype(np.float64)
 
 
 def _encode_exponents(wide: NDArray[np.float64]) -> NDArray[np.uint8]:
