@@ -284,7 +284,8 @@ def _have_equal_rows(chain: Chain) -> bool:
     M of both products, or an outer dimension of both.
     """
     first, second = chain.first, chain.second
-    first_loops, second_loops = chain.first_loops, chain.second_loops  # for each dimension of the rows
+    # For each dimension of the rows, such as [head, query, key], the loop of each product that runs over it.
+    first_loops, second_loops = chain.first_loops, chain.second_loops
     # The columns are K of the second product. A loop that indexed two dimensions would read a diagonal of the rows.
     if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:
         return False
@@ -296,7 +297,8 @@ def _have_equal_rows(chain: Chain) -> bool:
         return False
     if second.m is not None and second.m not in second_loops:
         return False
-    # M of both products must be the same dimension of the rows; None for a single row.
+    # M of both products must be the same dimension of the rows (None for a single row), and all other dimensions but
+    # the columns outer ones of both.
     row_of_first = None if first.m is None else first_loops.index(first.m)
     row_of_second = None if second.m is None else second_loops.index(second.m)
     outer_of_first, outer_of_second = ({loops[d] for d in chain.outer} for loops in (first_loops, second_loops))

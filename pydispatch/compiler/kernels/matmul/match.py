@@ -373,6 +373,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
         size = _static_size(generic, dim)
         return size > 1, a.is_last(dim), b.is_last(dim), size, dim
 
+    # K, and the dimensions that have none of these roles.
     k = max(eligible, key=preference_for_k)
     outer = tuple(d for d in generic.out_dims if d not in (m, n))
     if n is None and (outer or not (a.is_last(k) and b.is_last(k))):

@@ -44,8 +44,8 @@ class KnownIndices:
         # `joined`: (quotient, remainder) -> (dividend, divisor) of the division that computed them.
         self.parts: MutableMapping[SSAValue, tuple[Index, Index, Index]] = table(parent.parts if parent else None)
         self.joined: MutableMapping[tuple[Index, Index], tuple[Index, Index]] = table(parent.joined if parent else None)
-        # Value -> bound that it is below; values that are not negative, without such a bound, as keys; value that
-        # counts from 0 in steps of one -> its end.
+        # `_bounds`: value -> bound that it is below. `_not_negative`: values that are not negative, without such a
+        # bound, as keys. `_counters`: value that counts from 0 in steps of one, as a loop's index does -> its end.
         self._bounds: MutableMapping[SSAValue, Index] = table(parent._bounds if parent else None)
         self._not_negative: MutableMapping[SSAValue, None] = table(parent._not_negative if parent else None)
         self._counters: MutableMapping[SSAValue, Index] = table(parent._counters if parent else None)

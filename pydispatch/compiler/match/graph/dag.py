@@ -375,10 +375,10 @@ class _Search:
 
         It is not possible in three cases, of which the reason is recorded:
 
-        - The types do not fit.
-        - The input is bound to another value: the pattern x * x does not match a * b.
         - `theirs` is a node: the program computes it inside of a fused generic, as a scalar for each element. No tensor
           of the program has these elements, so that a replacement of the match could not use it.
+        - The types do not fit.
+        - The input is bound to another value: the pattern x * x does not match a * b.
 
         Args:
             leaf: Position of the input among those of the pattern.

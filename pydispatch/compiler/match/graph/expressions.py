@@ -209,7 +209,7 @@ class ScalarBody:
         return [*op.operands, *self._regions[op][1]]
 
     def _assign_number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
-        """Assign a number to a value whose `operands`, those of `_operands`, have numbers.
+        """Assign a number to a value whose operands, and values that its regions read, have numbers.
 
         The number is the id of a key, by which equal computations have equal numbers. The key depends on the origin of
         the value:
@@ -258,9 +258,9 @@ class ScalarBody:
 def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Hashable]:
     """Return a key for each region of an operation; regions with equal keys compute the same.
 
-    The key of a region with one block is (types of the block's arguments, value numbers of what it yields), see
-    `ScalarBody`: the names of values do not matter. The key of an empty region is (). A region of several blocks, which
-    has branches, is equal only to itself: its key is the operation.
+    The key of a region with one block is (types of the block's arguments, value numbers of what it yields). Equal
+    computations have equal value numbers: the names of values do not matter. The key of an empty region is (). A region
+    of several blocks, which has branches, is equal only to itself: its key is the operation.
 
     A value from outside counts by its position in `captured`, not by what it is. A caller that compares operations must
     therefore also compare their captured values.

@@ -206,6 +206,9 @@ def check_arguments(
 ) -> None:
     """Raise CompileError if the values that a pattern passes do not fit the parameters of the C function.
 
+    Checked are, in this order, their number and, for each, its type, that no result is passed for a pointer to const,
+    and that a parameter with the name of another value is not passed this one.
+
     Args:
         pattern: Name of the pattern.
         symbol: Name of the function.

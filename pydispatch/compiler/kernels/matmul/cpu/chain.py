@@ -257,11 +257,11 @@ class _ChainEmitter:
         that stores the quotients.
         """
         chain, elements = self.chain, self.frame.elements
-        self._read_from_buffer(chain.scores)
+        self._read_from_buffer(chain.scores)  # elements of the scores are loads from the buffer from here on
         # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
-        analysis.allocate_rows(self.frame, nest)
+        analysis.allocate_rows(self.frame, nest)  # memory for values that a row stores for its later loops
         columns = self._restrict_columns()  # their end: later ones are hidden, and not computed
 
         def store_element(inner: Builder, indices: list[Index]) -> None:

@@ -139,7 +139,7 @@ def panels_of_b(
     """Return the panels of columns that B is stored in, if register blocks can read these; else None.
 
     A panel is a fixed number of adjacent columns: a B of shape [K, N] in panels of 32 is an argument of shape [N / 32,
-    K, 32], or, in groups of 4 steps of K, [N / 32, K / 4, 32, 4] (see `panels.py`). Register blocks can read them if
+    K, 32], or, in groups of 4 steps of K, [N / 32, K / 4, 32, 4]. Register blocks can read them if
     N is the dimension that panels cut, and the elements, or the groups, are those that the arithmetic multiplies.
 
     Args:

@@ -334,7 +334,7 @@ class Products:
 
         Example:
             B in panels of 32 columns, in groups of 4 steps, with 64 steps of K, is a memref<16x32x4xi8> with the
-            strides [128, 4, 1]. The strides of its `view` are 32 along K and 1 along N, see `OperandView`.
+            strides [128, 4, 1]. Its `view` has the strides 32 along K and 1 along N, as if there were no groups.
         """
         plan, count = self.nest.plan, steps.count
         contraction, group = plan.contraction, plan.group

@@ -158,7 +158,7 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 
 
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
-    """Return the tiles of the default schedule for a B that is not streamed (see `streams_b`).
+    """Return the tiles of the default schedule for a B that is packed or read in place by the columns of a block.
 
     Tiles are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk.
     `choose_tiles` chooses them from a request, which says how A and B are read. Whether reading A in place pays depends
@@ -169,7 +169,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         level: The CPU.
         problem: The contraction.
         pack_b: Whether B is packed; otherwise it is read in place.
-        minimizes_passes: Whether the fewest blocks of rows are best (see `TileRequest`).
+        minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
     """
     n, size = problem.n, problem.sum_bytes
     # A variant for few rows is computed in blocks of 16 rows, those of one matrix register, instead of 32.

@@ -114,7 +114,7 @@ def level_of(machine: Machine) -> Level:
     and avx512f, has the sizes of "avx512f", the first of `LEVELS` that it has; an x86-64 without AVX those of "x86_64".
     """
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
-    # Capabilities beside the sizes: see the fields of `Level`.
+    # Capabilities beside the sizes: whether vectors of f16 and bf16 are widened, dot products, and matrix registers.
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
