@@ -103,6 +103,11 @@ CASES = {
         "stream.executable @e {\n stream.executable.export @f workgroups(%w: index) -> (index, index, index) "
         "{ stream.return %w : index } }", 2, 2, "returns (index), expected (index, index, index)"),
     "executable body": ("stream.executable @e {\n func.func @f() { return } }", 1, 1, "cannot hold 'func.func'"),
+    "modules of a variant": (
+        "hal.executable @e {\n hal.executable.variant @v target(" + T + ") { module { } module { } } }", 2, 2,
+        "'hal.executable.variant' holds more than one 'builtin.module'"),
+    "modules of an executable": (
+        "stream.executable @e { module { } module { } }", 1, 1, "'stream.executable' holds more than one"),
     "condition of a workload": (
         "hal.executable @e { hal.executable.variant @v target(" + T + ") {\n hal.executable.condition(%d: !hal.device, "
         "%n: index) -> i1 { %c = arith.constant true hal.return %c : i1 } } }", 2, 2,

@@ -19,10 +19,19 @@ from pydispatch.ir.dialects.hal.device import DeviceType
 
 
 def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> None:
-    """Check that a body contains only operations with the names in `allowed`; raise VerifyException otherwise."""
+    """Check that the body of an executable or variant contains only operations with the names in `allowed`, and at most
+    one module, the one with its functions; raise VerifyException otherwise.
+    """
+    has_module = False
     for child in region.ops:
         if child.name not in allowed:
             raise VerifyException(f"'{op.name}' cannot hold '{child.name}', it holds {', '.join(allowed)}")
+        if child.name == "builtin.module":
+            if has_module:
+                raise VerifyException(
+                    f"'{op.name}' holds more than one 'builtin.module'; put the functions of all its exports in one"
+                )
+            has_module = True
 
 
 def check_region(
