@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pydispatch as pd
+from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import C64, DTYPES, F32, I64, U64
 from pydispatch.graph.values import Tensor
@@ -290,6 +291,16 @@ def test_complex_quotients_by_the_smallest_and_largest_numbers(run, dtype: Any) 
     is_exact = np.repeat([True, True, False], len(rhs)) | (np.abs(np.tile(rhs, 3).real) >= limits.tiny)
     wanted = np.repeat(factors, len(rhs))
     np.testing.assert_allclose(quotient[is_exact], wanted[is_exact], rtol=1e-6 if dtype is np.complex64 else 1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("values", [{}, {"nan": 2.0, "posinf": 3.0, "neginf": -4.0}])
+def test_nan_to_num_replaces_both_parts_of_complex_numbers(run, dtype: Any, values: dict[str, float]) -> None:
+    ends = [0.0, 1.5, -2.0, np.nan, np.inf, -np.inf]
+    z = np.array([complex(real, imag) for real in ends for imag in ends], dtype)
+    (result,) = run(lambda b, x: CONVERSIONS["aten.nan_to_num"](b, x, **values), z)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, np.nan_to_num(z, **values))
 
 
 def test_sums_of_complex_products(run) -> None:

@@ -120,15 +120,17 @@ def nan_to_num(
 ) -> Tensor:
     """Replace NaN by 0 and infinities by the largest finite numbers of the type, unless other numbers are passed.
 
-    Integers are returned unchanged.
+    Integers are returned unchanged. Of complex numbers, the real and the imaginary part are replaced on their own.
     """
-    if not self.dtype.is_float:
+    if category(self.dtype) < Category.FLOAT:
         return self
     largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
-    largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)  # by default the largest f32
+    largest_finite = largest.get(self.dtype.real.name, 3.4028234663852886e38)  # by default the largest f32
 
     def replaced(e: Element) -> Element:
-        """Return an element with NaN and infinities replaced."""
+        """Return an element with NaN and infinities replaced, in both parts of a complex number."""
+        if e.dtype.is_complex:
+            return replaced(e.real).with_imag(replaced(e.imag))
         high = (e.unary("is_inf") & (e > 0.0)).where(largest_finite if posinf is None else posinf, e)
         low = (e.unary("is_inf") & (e < 0.0)).where(-largest_finite if neginf is None else neginf, high)
         return e.unary("is_nan").where(nan or 0.0, low)
