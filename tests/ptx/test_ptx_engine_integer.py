@@ -149,6 +149,21 @@ def test_counts_and_fields(bits: int) -> None:
     check(f"bfi.{b}", [u, u, "u32", "u32"], u, insert, {2: 70, 3: 70})
 
 
+def test_the_nth_set_bit() -> None:
+    rows = [  # mask, base, n, result
+        (0b101100, 2, 1, 2), (0b101100, 2, 2, 3), (0b101100, 2, 3, 5), (0b101100, 2, 4, -1),
+        (0b101100, 5, -1, 5), (0b101100, 5, -3, 2), (0b101100, 5, -4, -1), (0b101100, 3, 0, 3), (0b101100, 4, 0, -1),
+        (1 << 31, 31, -1, 31), (0xFFFFFFFF, 0, 32, 31), (0xFFFFFFFF, 0, -(1 << 31), -1),
+        # PTX leaves a base above 31 undefined: the instruction ends at once, without a bit.
+        (0xFFFFFFFF, 0xFFFFFFFF, -1, -1), (0xFFFFFFFF, 32, -1, -1), (0xFFFFFFFF, 32, 1, -1),
+        (0xFFFFFFFF, 1 << 30, 0, -1),
+    ]  # fmt: skip
+    masks, bases, counts, results = zip(*rows, strict=True)
+    inputs = [("u32", np.array(masks, np.uint32)), ("u32", np.array(bases, np.uint32))]
+    positions = each("fns.b32 %d, %a, %b, %c;", [*inputs, ("s32", np.array(counts, np.int32))], "u32")
+    assert positions.view(np.int32).tolist() == list(results)
+
+
 def test_bytes_and_dots() -> None:
     def permute(a: int, b: int, c: int) -> int:
         both = (b << 32 | a).to_bytes(8, "little")

@@ -408,7 +408,7 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `fns d, mask, base, n`: the index of the n-th set bit of a mask from bit `base` on.
 
     Bits are counted from 1, upwards for n > 0, downwards for n < 0. For n = 0 the result is `base` if that bit is set.
-    If there is no such bit, it is 0xFFFFFFFF.
+    If there is no such bit, it is 0xFFFFFFFF, also for a base above 31, which PTX leaves undefined.
     """
     if instruction.modifiers != ("b32",):
         builder.fail(instruction)
@@ -423,6 +423,8 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
         result = np.full(masks.shape, _NO_BIT, np.uint32)
         for thread in np.ndindex(masks.shape):
             bits, start, n = int(masks[thread]), int(bases[thread]), int(offsets[thread])
+            if start > 31:
+                continue
             order = range(start, 32) if n >= 0 else range(start, -1, -1)
             set_bits = [k for k in order if bits >> k & 1]
             if n == 0:
