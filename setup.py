@@ -101,24 +101,32 @@ class BuildExt(build_ext):
     """
 
     def build_extension(self, extension: Extension) -> None:
+        """Compile what is out of date, link the library in build/library, and copy it to where setuptools wants it.
+
+        With a prebuilt library of equal sources, only copy that.
+        """
         target = Path(self.get_ext_fullpath(extension.name))
         if PREBUILT is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
             replace_by_copy(PREBUILT, target)
             return
-        kept, made_of = ROOT.joinpath(*KEPT, SANITIZER or "plain", target.name), f"{SUFFIX} {digest()}"
+        # The library in build/library, and the text of the file beside it: interpreter and digest of the sources.
+        cached_library, stamp_text = ROOT.joinpath(*KEPT, SANITIZER or "plain", target.name), f"{SUFFIX} {digest()}"
         folder = ROOT / "build" / "objects" / (SANITIZER or "plain")
         own = folder / SUFFIX.strip(".")  # objects of this interpreter
 
+        # Source file → object file. The objects of csrc do not depend on the interpreter, those of Cython's modules do.
         core = {path: folder / path.with_suffix(self.compiler.obj_extension) for path in c_sources()}
         modules = {p: own / p.with_suffix(self.compiler.obj_extension) for p in map(Path, extension.sources)}
         objects = {**core, **modules}
 
         def is_stale(path: Path) -> bool:
+            """Return whether a source must be compiled: its object is missing, or older than an input of it."""
             target, inputs = objects[path], (*with_headers(ROOT / path), ROOT / "setup.py")
             return bool(self.force) or not target.exists() or target.stat().st_mtime < max(map(modified, inputs))
 
         def compile_one(path: Path) -> None:
+            """Compile one source with the flags of the core or of Cython's modules; threads call this concurrently."""
             progress.next(path)
             is_core = path in core
             self.compiler.compile(
@@ -133,19 +141,19 @@ class BuildExt(build_ext):
         progress = Progress(len(stale))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, stale))
-        if not kept.exists() or modified(kept) < max(map(modified, objects.values())):
-            kept.parent.mkdir(parents=True, exist_ok=True)
+        if not cached_library.exists() or modified(cached_library) < max(map(modified, objects.values())):
+            cached_library.parent.mkdir(parents=True, exist_ok=True)
             self.compiler.link_shared_object(
                 [str(p) for p in objects.values()],
-                str(kept),
+                str(cached_library),
                 libraries=self.get_libraries(extension),
                 library_dirs=extension.library_dirs,
                 extra_postargs=extension.extra_link_args,
                 build_temp=self.build_temp,
             )
-        kept.with_name(DIGEST).write_text(made_of)
+        cached_library.with_name(DIGEST).write_text(stamp_text)
         target.parent.mkdir(parents=True, exist_ok=True)
-        replace_by_copy(kept, target)
+        replace_by_copy(cached_library, target)
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()
@@ -195,12 +203,13 @@ def cython_view() -> str:
 
 
 def extensions() -> list[Extension]:
+    """Translate the Cython modules to C, and return one extension with all of it, which is linked into one library."""
     import numpy
     from Cython.Build import cythonize
     from Cython.Compiler import Options
 
     Options.warning_errors = True
-    # what the C that Cython writes would trip over
+    # The C that Cython writes has these warnings, which are errors for the core.
     compile_args = [*compile_flags("-O2"), *(f"-Wno-{name}" for name in QUIET)]
     link_args = ["-pthread", "-lm", *(["-ldl"] if host() == "linux" else [])]
     if SANITIZER:
@@ -213,6 +222,7 @@ def extensions() -> list[Extension]:
     }
     if host() == "linux":  # elsewhere, and by default from Python 3.14 on, processes would run this file again
         multiprocessing.set_start_method("fork", force=True)
+    # One extension for each module, whose `sources` is then the C file.
     written = cythonize(
         [Extension(f"pydispatch._core.{p.stem}", [f"_core/{p.name}"]) for p in sorted((ROOT / "_core").glob("*.pyx"))],
         include_path=[cython_view()],
