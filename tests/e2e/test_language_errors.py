@@ -40,6 +40,10 @@ REFUSED = {
     "region 1 returns values of types (f32) but expected (i32)": "%i = util.unfoldable_constant 2 : index\n"
     "  %r = scf.index_switch %i -> i32\n  case 1 {\n    %a = arith.constant 1.0 : f32\n    scf.yield %a : f32\n  }\n"
     "  default {\n    %a = arith.constant 1 : i32\n    scf.yield %a : i32\n  }",
+    "elements of index do not become f32": "%i = util.unfoldable_constant 2 : index\n"
+    "  %a = tensor.from_elements %i, %i : tensor<2xindex>\n  %b = tensor.empty() : tensor<2xf32>\n"
+    "  %c = linalg.copy ins(%a : tensor<2xindex>) outs(%b : tensor<2xf32>) -> tensor<2xf32>\n"
+    "  check.expect_eq(%c, %c) : tensor<2xf32>",
     "the second region yields (f32), expected (i32)": "%i = util.unfoldable_constant 2 : i32\n"
     "  %r = scf.while (%a = %i) : (i32) -> i32 {\n    %t = arith.constant true\n    scf.condition(%t) %a : i32\n  } do {\n"
     "  ^bb0(%b: i32):\n    %q = arith.constant 1.0 : f32\n    scf.yield %q : f32\n  }",

@@ -114,7 +114,9 @@ def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation 
     if source == to:
         return None
     # From or to an index, between integers, between floats, and between both.
-    if isinstance(source, IndexType) or isinstance(to, IndexType):
+    if isinstance(source, IndexType) and isinstance(to, IntegerType):
+        return arith.IndexCastOp(value, to)
+    if isinstance(source, IntegerType) and isinstance(to, IndexType):
         return arith.IndexCastOp(value, to)
     if isinstance(source, IntegerType) and isinstance(to, IntegerType):
         if source.width.data > to.width.data:
