@@ -30,6 +30,24 @@ func.func @scaled(%a: tensor<4xf32>) -> tensor<4xf32> {
   %b = arith.mulf %a, %c : tensor<4xf32>
   return %b : tensor<4xf32>
 }
+func.func @doubled(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %b = arith.addf %a, %a : tensor<?xf32>
+    scf.yield %b : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+func.func @sum(%n: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c0) -> index {
+    %b = arith.addi %a, %i : index
+    scf.yield %b : index
+  }
+  return %r : index
+}
 """
 
 
@@ -90,6 +108,28 @@ def test_calls_of_no_elements_on_a_closed_device(name: str) -> None:
     )
     for call in calls:
         assert np.array(call()).shape == (0,)
+    device.close()
+    for call in calls:
+        with pytest.raises(pd.DeviceUnavailableError, match="was closed"):
+            call()
+
+
+@pytest.mark.parametrize("name", [*OWN, "ptx-interpreter"])
+def test_procedures_without_commands_on_a_closed_device(name: str) -> None:
+    """A loop over tensors without elements and a loop over numbers run no kernels."""
+    pd.device(name).close()  # another test may hold buffers of it
+    device = pd.device(name)
+    program = device.load(pd.compile(PROGRAM, targets=("cuda", "vulkan", "webgpu")))
+    x, out = X[:0], device.empty(0)
+    calls = (
+        lambda: program.doubled(x, 3),
+        lambda: program.doubled(x, 0, out=out),
+        lambda: program.doubled.submit(x, 3).result(60),
+        program.doubled.prepare(x, 3),
+        lambda: program.sum(4),
+    )
+    for call in calls:
+        assert np.array(call()).tolist() in ([], 6)
     device.close()
     for call in calls:
         with pytest.raises(pd.DeviceUnavailableError, match="was closed"):

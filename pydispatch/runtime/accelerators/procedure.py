@@ -101,7 +101,11 @@ class AcceleratorProcedure(Submitted, Callee):
         exception itself is stored in `Executor.raised`, under the id of the thread; this method raises it unchanged.
 
         args: buffers of the device, arrays and numbers, in the order of the signature.
+
+        Raises:
+            DeviceUnavailableError: The device is closed or lost. That is an error also if no step runs commands.
         """
+        self._context.require_usable()
         raised, here = self._executor.raised, threading.get_ident()
         try:
             try:
