@@ -79,6 +79,8 @@ def weight(
         (model([node("RandomUniform", [], ["y"], message((1, "shape"), (8, 2), (20, 7)),
                      message((1, "dtype"), (3, 7), (20, 2)))], [], [value("y", 2, dtype=7)]),
          "RandomUniform: uniform random numbers of i64 are not defined"),
+        (model([node("LayerNormalization", ["x", "x"], ["y"], message((1, "stash_type"), (3, 10), (20, 2)))], [X], [Y]),
+         "LayerNormalization: its stash_type is f16; supported are f32 (1) and f64 (11)"),
         (weight(b"\0" * 7), "2 elements of type f32 take 8 bytes; 7 are there"),
         (weight(b"\0" * 8, shape=[1 << 40, 1 << 40]), "elements of type f32 take"),
         (weight(b"\0" * 8, shape=[-1]), "its shape is [-1]"),

@@ -64,7 +64,7 @@ def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor |
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))
     if inner not in (F32, DTYPES["f64"]):
-        raise call.fail(f"it computes in {inner}; supported is f32")
+        raise call.fail(f"its stash_type is {inner}; supported are f32 (1) and f64 (11)")
     return normalization.layer_norm(call.b, x, range(axis, x.rank), scale, bias, call.real("epsilon", 1e-5))
 
 
