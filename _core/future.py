@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -122,14 +125,29 @@ class Countdown:
         self._finish()
 
 
+def has_futures(args: Iterable[Any], named: dict[str, Any]) -> bool:
+    """Return whether a positional or named argument of a call is a future."""
+    return any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values()))
+
+
 def deferred(
-    submit: Callable[..., concurrent.futures.Future[Any]], args: Iterable[Any], named: dict[str, Any]
+    submit: Callable[..., concurrent.futures.Future[Any]],
+    args: Iterable[Any],
+    named: dict[str, Any],
+    previous: concurrent.futures.Future[None] | None = None,
+    is_submitted: concurrent.futures.Future[None] | None = None,
 ) -> Future:
     """Return a future of a call that is submitted once all futures among its arguments have ended.
 
     The call receives the result of each future in the place of the future. An error of one becomes the error of the
-    returned future. submit: starts the call with positional arguments `args` and keywords `named`, of which at least
-    one is a future.
+    returned future.
+
+    Args:
+        submit: Starts the call with positional arguments `args` and keywords `named`.
+        args: Positional arguments of the call.
+        named: Named arguments of the call.
+        previous: Future that must have ended, too, before the call is submitted. None: `args` or `named` has a future.
+        is_submitted: Future that ends once the call has been submitted, or has failed before; may be None.
     """
     args = list(args)
     outer = Future()
@@ -143,8 +161,13 @@ def deferred(
                 outer.set_exception(error)
         else:
             inner.add_done_callback(partial(_copy_outcome, outer))
+        finally:
+            if is_submitted is not None:
+                _announce(is_submitted)
 
     inputs = [value for value in (*args, *named.values()) if isinstance(value, concurrent.futures.Future)]
+    if previous is not None:
+        inputs.append(previous)
     countdown = Countdown(len(inputs), start)
     for future in inputs:
         future.add_done_callback(countdown)
@@ -165,3 +188,79 @@ def _copy_outcome(outer: Future, inner: concurrent.futures.Future[Any]) -> None:
         outer.set_result(inner.result())
     else:
         outer.set_exception(error)
+
+
+class _Announced(threading.local):
+    """Futures of submissions that this thread is to end, in order; None while it ends none."""
+
+    futures: deque[concurrent.futures.Future[None]] | None = None
+
+
+_announced = _Announced()
+
+
+def _announce(is_submitted: concurrent.futures.Future[None]) -> None:
+    """End the future of a submission, which submits the next call in order.
+
+    That call announces its own submission in turn. The futures are ended one after the other by the outermost call of
+    this function, because thousands of calls that are nested in each other would exceed the recursion limit.
+    """
+    if _announced.futures is not None:
+        _announced.futures.append(is_submitted)
+        return
+    futures = _announced.futures = deque([is_submitted])
+    try:
+        while futures:
+            futures.popleft().set_result(None)
+    finally:
+        _announced.futures = None
+
+
+class SubmissionOrder:
+    """Order of the calls that share the state of a program, some of which have futures as arguments.
+
+    A call whose arguments are futures can be submitted only when they have ended. Later calls of the same order wait
+    until it has been submitted, or has failed; they do not wait for its end.
+    """
+
+    def __init__(self) -> None:
+        """Create an order without calls."""
+        self._reset()
+        _orders.add(self)
+
+    def _reset(self) -> None:
+        """Forget all calls: later ones do not wait for them."""
+        self._lock = threading.Lock()  # held while `_last` is replaced
+        # Future that ends when the latest deferred call has been submitted. The reference is weak, because the future
+        # leads to the function of the call, and with it to the owner of this object.
+        self._last: weakref.ref[concurrent.futures.Future[None]] | None = None
+
+    def submit(self, submit: Callable[..., Future], args: Iterable[Any], named: dict[str, Any]) -> Future:
+        """Submit a call after all earlier ones of this order, and return its future.
+
+        submit: starts the call with positional arguments `args` and keywords `named`, in which it gets the results of
+        futures.
+        """
+        is_submitted: concurrent.futures.Future[None] | None = None
+        with self._lock:
+            previous = self._last() if self._last is not None else None
+            is_waiting = previous is not None and not previous.done()
+            if is_waiting or has_futures(args, named):
+                is_submitted = concurrent.futures.Future()
+                self._last = weakref.ref(is_submitted)
+        if is_submitted is None:
+            return submit(*args, **named)
+        return deferred(submit, args, named, previous, is_submitted)
+
+
+_orders: weakref.WeakSet[SubmissionOrder] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Forget in the child of a fork which calls the parent has deferred."""
+    for order in _orders:
+        order._reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -9,6 +9,7 @@ from pydispatch._core.state cimport State
 cdef class Procedure(PublicFunction):
     cdef State state
     cdef object verify
+    cdef readonly object order  # the SubmissionOrder of its calls; None if they use no globals that change
 
     # |blocks|: of arguments that are buffers of the device, or NULL on the CPU.
     cdef list with_device_inputs(self, tuple args, bint runs)

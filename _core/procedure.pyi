@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pydispatch._core.future import Future
+from pydispatch._core.future import Future, SubmissionOrder
 from pydispatch._core.items import OnError
 from pydispatch._core.prepared_procedure import PreparedProcedure
 from pydispatch._core.profile import Profile
@@ -10,6 +10,7 @@ from pydispatch._core.public import PublicFunction
 from pydispatch._core.state import State
 
 class Procedure(PublicFunction):
+    order: SubmissionOrder | None
     def __init__(
         self, module: Module, index: int, verify: Callable[[str, list[Any]], None], state: State | None = None
     ) -> None: ...

@@ -24,7 +24,7 @@ from pydispatch._core.c_procedure cimport pyd_invocation_result, pyd_invocation_
 from pydispatch._core.c_procedure cimport pyd_procedure_call_on_device, pyd_value_t
 from pydispatch._core.c_program cimport PYD_KIND_SCALAR
 from pydispatch._core.c_program cimport pyd_program_check, pyd_program_check_t, pyd_program_function_t
-from pydispatch._core.c_program cimport pyd_program_procedure, pyd_tensor_bytes
+from pydispatch._core.c_program cimport pyd_program_procedure, pyd_program_procedure_uses_globals, pyd_tensor_bytes
 from pydispatch._core.c_sched cimport pyd_scope_t
 from pydispatch._core.c_status cimport pyd_interrupt_t, pyd_status_t
 from pydispatch._core.memory cimport Block
@@ -74,6 +74,7 @@ cdef class Procedure(PublicFunction):
             raise Error("a Procedure is made once, of a program that is linked")
         self.describe(module, index, info)
         self.state, self.verify = module.state if state is None else state, verify
+        self.order = self.state.order if pyd_program_procedure_uses_globals(module.program, index) else None
 
     def __call__(self, *args, out=None, workers=None, **named):
         """Run the procedure. Return an array or number for one result, a tuple for several, None for none."""

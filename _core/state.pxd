@@ -10,3 +10,4 @@ cdef class State:
     cdef object owner  # the module of a session: the state uses its program until it is freed
     cdef Scheduler sched
     cdef Pool pool
+    cdef object order  # the SubmissionOrder of calls that use the globals

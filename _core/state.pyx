@@ -11,6 +11,7 @@ from pydispatch._core.sched cimport Caller, enter, leave
 from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport check
 
+from pydispatch._core.future import SubmissionOrder
 from pydispatch._core.status import Error
 
 
@@ -45,6 +46,7 @@ cdef class State:
         if self.state != NULL:
             raise Error("a State is made once")
         self.sched, self.pool, self.owner = module.sched, module.pool, module if is_session else None
+        self.order = SubmissionOrder()
         check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
         check(pyd_process_atfork_add(self.state, fork_prepare, fork_done, fork_child))
         enter(module.sched.callers, &caller)

@@ -13,6 +13,7 @@ from pydispatch._core.status cimport check
 from pydispatch._core.task cimport Task, fill_options
 
 from concurrent.futures import Future as AnyFuture
+from functools import partial
 
 from pydispatch._core.future import CallFuture, deferred
 
@@ -35,13 +36,22 @@ cdef class ProcedureTask(Task):
 
 def submit(Procedure procedure not None, args, out, priority, workers):
     """See Procedure.submit."""
+    start_now = partial(start, procedure)
+    named = {"out": out, "priority": priority, "workers": workers}
+    if procedure.order is not None:
+        return procedure.order.submit(start_now, args, named)
+    for value in args:
+        if isinstance(value, AnyFuture):  # the call is submitted when the results of all futures are there
+            return deferred(start_now, args, named)
+    return start_now(*args, **named)
+
+
+def start(Procedure procedure not None, *args, out, priority, workers):
+    """Submit one call whose arguments are no futures, and return its future."""
     cdef ProcedureTask task = ProcedureTask.__new__(ProcedureTask)
     cdef pyd_submit_options_t options
     cdef pyd_input_t* inputs
     cdef pyd_status_t status
-    for value in args:
-        if isinstance(value, AnyFuture):  # the call is submitted when the results of all futures are there
-            return deferred(procedure.submit, args, {"out": out, "priority": priority, "workers": workers})
     fill_options(&options, procedure.name, priority, workers, (), NULL)
     task.procedure, task.module, task.after = procedure, procedure.module, ()
     task.out = procedure.check_out(out)

@@ -26,6 +26,10 @@ uint32_t pyd_program_procedure_count(const pyd_program_t* program) { return prog
 const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index) {
   return index < program->procedure_count ? &program->procedures[index].info : NULL;
 }
+bool pyd_program_procedure_uses_globals(const pyd_program_t* program, uint32_t index) {
+  const pyd_procedure_t* p = &program->procedures[index];
+  return p->has_stores || p->loads_mutable;
+}
 uint32_t pyd_program_parameter_count(const pyd_program_t* program) { return program->parameter_count; }
 const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index) {
   return index < program->parameter_count ? &program->parameters[index] : NULL;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures as cf
 import functools
 import gc
 import threading
@@ -62,6 +63,39 @@ def test_globals_of_sessions_are_their_own(counter: Any) -> None:
     np.testing.assert_array_equal(second.session().advance(x), 1 + SQUARES + x)
     np.testing.assert_array_equal(first.plain(x), 2 * x)
     assert list(first.functions) == list(counter.functions)
+
+
+def test_calls_with_state_keep_their_order_where_an_argument_is_a_future(counter: Any) -> None:
+    x, argument = np.float32([1, 0, 0, 2]), cf.Future[Any]()
+    first, second = counter.advance.submit(argument), counter.advance.submit(x)
+    # Calls of another session, and calls without state, do not wait.
+    np.testing.assert_array_equal(counter.session().advance.submit(x).result(60), 1 + SQUARES + x)
+    np.testing.assert_array_equal(counter.plain.submit(x).result(60), 2 * x)
+    assert not first.done() and not second.done()
+    argument.set_result(8 * x)
+    np.testing.assert_array_equal(first.result(60), 1 + SQUARES + 8 * x)
+    np.testing.assert_array_equal(second.result(60), 1 + 2 * SQUARES + 9 * x)
+
+
+def test_calls_after_one_whose_argument_fails(counter: Any) -> None:
+    """There are so many that they would exceed the recursion limit if one submitted the next."""
+    x, argument = np.zeros(4, np.float32), cf.Future[Any]()
+    failing = counter.advance.submit(argument)
+    later = [counter.advance.submit(x) for _ in range(2000)]
+    argument.set_exception(ValueError("no argument"))
+    with pytest.raises(ValueError, match="no argument"):
+        failing.result(60)
+    for n, future in enumerate(later[:20], 1):
+        np.testing.assert_array_equal(future.result(60), 1 + n * SQUARES)
+    np.testing.assert_array_equal(later[-1].result(60), 1 + 2000 * SQUARES)
+
+
+def test_dropped_arguments_hold_no_call_up(counter: Any) -> None:
+    x, argument = np.zeros(4, np.float32), cf.Future[Any]()
+    counter.advance.submit(argument)
+    del argument  # it cannot end any more
+    gc.collect()
+    np.testing.assert_array_equal(counter.advance.submit(x).result(60), 1 + SQUARES)
 
 
 def test_a_session_is_closed_without_its_program(counter: Any) -> None:

@@ -138,6 +138,8 @@ uint32_t pyd_program_function_count(const pyd_program_t* program);
 const pyd_program_function_t* pyd_program_function(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_procedure_count(const pyd_program_t* program);
 const pyd_program_function_t* pyd_program_procedure(const pyd_program_t* program, uint32_t index);
+// Whether calls of a procedure read or write globals that change, so that their order matters. |index| must exist.
+bool pyd_program_procedure_uses_globals(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_parameter_count(const pyd_program_t* program);
 const pyd_program_parameter_t* pyd_program_parameter(const pyd_program_t* program, uint32_t index);
 uint32_t pyd_program_command_count(const pyd_program_t* program);

@@ -62,9 +62,9 @@ static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const 
 
 pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task,
                                        const pyd_submit_options_t* options) {
-  const pyd_procedure_t* p = &state->program->procedures[procedure];
   if (state->program->command_count) pyd_task_set_blocking(task);  // host commands may sleep
-  return p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
+  bool has_order = pyd_program_procedure_uses_globals(state->program, procedure);
+  return has_order ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
 }
 
 // Creates the task of a call with a copy of its inputs, and submits it. |*out_task| is unchanged after a failure.

@@ -72,6 +72,7 @@ class AcceleratorProcedure(Submitted, Callee):
         """
         self._procedure, self._device, self._executor = procedure, device, executor
         self._context = device._context
+        self._order = procedure.order
         super().__init__(procedure, self._context.name)
         self.results, self._flops = procedure.results, flops
 

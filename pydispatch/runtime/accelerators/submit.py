@@ -6,7 +6,6 @@ run in the order of submission.
 
 from __future__ import annotations
 
-import concurrent.futures
 import heapq
 import os
 import threading
@@ -17,7 +16,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pydispatch._core.future import Future, deferred
+from pydispatch._core.future import Future, SubmissionOrder, deferred, has_futures
 from pydispatch._core.items import OnError, all_of, in_order, returns_errors
 from pydispatch.errors import InvalidArgumentError
 
@@ -160,6 +159,8 @@ class Submitted:
     _executor: Any  # of the program; its functions share the thread of `thread_of`
     _keeps_order = False
     """Whether calls run in the order of submission even if their priorities differ."""
+    _order: SubmissionOrder | None = None
+    """Order of calls that share state, which holds even if arguments are futures; None for functions without state."""
     __call__: Callable[..., Any]
     name: str
 
@@ -183,12 +184,18 @@ class Submitted:
         if rank is None:
             raise InvalidArgumentError(f"submit: priority: expected 'high', 'normal' or 'low', got {priority!r}")
         check_workers(self.name, workers)
-        if any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values())):
-            # Submit again when these are done, with their results. `workers` was checked, and has no effect.
-            return deferred(partial(self.submit, priority=priority), args, named)
         if self._keeps_order:  # with equal priorities, the order of submission holds
             rank = PRIORITIES["normal"]
-        return thread_of(self._executor).submit(self, args, named, priority=rank)
+
+        def queue_call(*args: Any, **named: Any) -> Future:
+            """Queue the call, whose arguments are no futures."""
+            return thread_of(self._executor).submit(self, args, named, priority=rank)
+
+        if self._order is not None:
+            return self._order.submit(queue_call, args, named)
+        if has_futures(args, named):
+            return deferred(queue_call, args, named)
+        return queue_call(*args, **named)
 
     def submit_many(
         self, items: Iterable[Any], priority: str = "normal", workers: int | None = None, on_error: OnError = "raise"
