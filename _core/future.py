@@ -8,7 +8,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -125,6 +124,43 @@ class Countdown:
         self._finish()
 
 
+class DeferredFuture(Future):
+    """A Future of a call that is submitted when the futures among its arguments have ended.
+
+    Cancelling it before then prevents the submission; later it cancels the submitted call.
+    """
+
+    def __init__(self) -> None:
+        """Create the future of a call that is not submitted yet."""
+        super().__init__()
+        self._call: concurrent.futures.Future[Any] | None = None  # the submitted call, until it has ended
+
+    def cancel(self) -> bool:
+        """Cancel the call. Return False if it has ended, or cannot be cancelled since it has begun."""
+        call = self._call
+        return super().cancel() if call is None else call.cancel()
+
+    def follow(self, call: concurrent.futures.Future[Any]) -> None:
+        """Take over the outcome of the submitted call once it has ended."""
+        self._call = call
+        if self.cancelled():  # by another thread, during the submission
+            call.cancel()
+        call.add_done_callback(self._copy_outcome)
+
+    def _copy_outcome(self, call: concurrent.futures.Future[Any]) -> None:
+        """Copy the result, the error or the cancellation of `call`, which has ended."""
+        self._call = None
+        if call.cancelled():
+            super().cancel()
+        if not self.set_running_or_notify_cancel():
+            return
+        error = call.exception()
+        if error is None:
+            self.set_result(call.result())
+        else:
+            self.set_exception(error)
+
+
 def has_futures(args: Iterable[Any], named: dict[str, Any]) -> bool:
     """Return whether a positional or named argument of a call is a future."""
     return any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values()))
@@ -150,17 +186,20 @@ def deferred(
         is_submitted: Future that ends once the call has been submitted, or has failed before; may be None.
     """
     args = list(args)
-    outer = Future()
+    outer = DeferredFuture()
 
     def start() -> None:
-        """Submit the call, whose end then settles the returned future."""
+        """Submit the call, whose end then settles the returned future, unless that was cancelled."""
         try:
+            if outer.cancelled():
+                outer.set_running_or_notify_cancel()
+                return
             inner = submit(*map(_value_of, args), **{name: _value_of(value) for name, value in named.items()})
         except BaseException as error:
             if outer.set_running_or_notify_cancel():
                 outer.set_exception(error)
         else:
-            inner.add_done_callback(partial(_copy_outcome, outer))
+            outer.follow(inner)
         finally:
             if is_submitted is not None:
                 _announce(is_submitted)
@@ -177,17 +216,6 @@ def deferred(
 def _value_of(argument: Any) -> Any:
     """Return the result of an argument that is a future, which has ended; any other argument itself."""
     return argument.result() if isinstance(argument, concurrent.futures.Future) else argument
-
-
-def _copy_outcome(outer: Future, inner: concurrent.futures.Future[Any]) -> None:
-    """Copy the result or the error of `inner`, which has ended, to `outer`, unless `outer` was cancelled."""
-    if not outer.set_running_or_notify_cancel():
-        return
-    error = concurrent.futures.CancelledError() if inner.cancelled() else inner.exception()
-    if error is None:
-        outer.set_result(inner.result())
-    else:
-        outer.set_exception(error)
 
 
 class _Announced(threading.local):

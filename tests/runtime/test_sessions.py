@@ -90,6 +90,17 @@ def test_calls_after_one_whose_argument_fails(counter: Any) -> None:
     np.testing.assert_array_equal(later[-1].result(60), 1 + 2000 * SQUARES)
 
 
+def test_cancelled_calls_whose_arguments_are_futures_do_not_run(counter: Any) -> None:
+    x, argument = np.zeros(4, np.float32), cf.Future[Any]()
+    cancelled, later = counter.advance.submit(argument), counter.advance.submit(x)
+    assert cancelled.cancel()
+    argument.set_result(x)
+    np.testing.assert_array_equal(later.result(60), 1 + SQUARES)
+    assert cancelled.cancelled() and cf.wait([cancelled], timeout=60).done
+    with pytest.raises(cf.CancelledError):
+        cancelled.result(60)
+
+
 def test_dropped_arguments_hold_no_call_up(counter: Any) -> None:
     x, argument = np.zeros(4, np.float32), cf.Future[Any]()
     counter.advance.submit(argument)

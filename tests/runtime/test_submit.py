@@ -350,6 +350,18 @@ def test_a_cancelled_call_with_state(gate: Gate) -> None:
     assert len(second.result(60)) == 2 and gate.program.total() == 2
 
 
+def test_a_call_is_cancelled_after_its_arguments_have_ended(gate: Gate) -> None:
+    argument = cf.Future[Any]()
+    call = gate.program.ask_state.submit(argument)
+    argument.set_result(1000)
+    assert gate.entered.wait(60)
+    assert call.cancel()
+    gate.open.set()
+    with pytest.raises(cf.CancelledError):
+        call.result(60)
+    assert call.cancelled() and gate.program.total.submit().result(60) == 0  # runs after the call has ended
+
+
 def test_coroutines(program: Any) -> None:
     a, b = rows(50)
 
