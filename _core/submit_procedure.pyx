@@ -36,17 +36,20 @@ cdef class ProcedureTask(Task):
 
 def submit(Procedure procedure not None, args, out, priority, workers):
     """See Procedure.submit."""
-    start_now = partial(start, procedure)
-    named = {"out": out, "priority": priority, "workers": workers}
     if procedure.order is not None:
-        return procedure.order.submit(start_now, args, named)
+        return procedure.order.submit(partial(start_with, procedure, out, priority, workers), args, {})
     for value in args:
         if isinstance(value, AnyFuture):  # the call is submitted when the results of all futures are there
-            return deferred(start_now, args, named)
-    return start_now(*args, **named)
+            return deferred(partial(start_with, procedure, out, priority, workers), args, {})
+    return start(procedure, args, out, priority, workers)
 
 
-def start(Procedure procedure not None, *args, out, priority, workers):
+def start_with(Procedure procedure not None, out, priority, workers, *args):
+    """Submit one call with its arguments last, and return its future; see `start`."""
+    return start(procedure, args, out, priority, workers)
+
+
+cdef object start(Procedure procedure, args, out, priority, workers):
     """Submit one call whose arguments are no futures, and return its future."""
     cdef ProcedureTask task = ProcedureTask.__new__(ProcedureTask)
     cdef pyd_submit_options_t options
