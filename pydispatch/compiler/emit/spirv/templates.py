@@ -61,12 +61,6 @@ class Template:
         `copy` builds a table of words, in this order: literals; ids of declarations outside functions (`outer`);
         operands; the label of the block that the copy begins in; new ids for the function's own. The ids are those of
         the module that is copied into. For each word of the function, its position in such a table is recorded here.
-
-        Args:
-            function: The function in kernel IR, whose parameters and results are scalars.
-            tables: Constant tables (`memref.global`) that the function reads, by symbol.
-            rows: Lowering of each operation, by operation name.
-            index_width: Bits of an index.
         """
         # The function in a module of its own.
         kernels = Kernels(ModuleOp([]), rows, constants=())

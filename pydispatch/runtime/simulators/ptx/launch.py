@@ -56,19 +56,7 @@ class Launch:
         self, memory: GlobalMemory, kernel: PtxKernel, grid: Dim3, block: Dim3, params: bytes, dynamic_shared: int,
         cancel: Callable[[], bool] | None, max_steps: int, races: bool,
     ) -> None:  # fmt: skip
-        """Create a launch that has not begun. Raise InvalidArgumentError if the arguments do not fit the kernel.
-
-        Args:
-            memory: Global memory.
-            kernel: The kernel.
-            grid: Number of thread blocks in x, y and z.
-            block: Number of threads of a block in x, y and z.
-            params: Parameters, laid out as in `.param` space.
-            dynamic_shared: Bytes of dynamic shared memory of a block.
-            cancel: Function that is polled; the launch ends if it returns True. None: the launch cannot be cancelled.
-            max_steps: Number of instructions at which the launch fails.
-            races: Whether data races are detected.
-        """
+        """Create a launch that has not begun. Raise InvalidArgumentError if the arguments do not fit the kernel."""
         self.memory, self.kernel, self.grid, self.block = memory, kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
         self.dynamic_shared: int = dynamic_shared

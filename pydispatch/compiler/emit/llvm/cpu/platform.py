@@ -60,7 +60,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         executable: The name in the library tables of this module; None if another module contains the tables.
         exports: The exports of the executable.
         constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
-        functions: The functions of the module, by name.
+        functions: The functions of the module, by name; None for a module whose functions call no imports.
     """
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
@@ -74,16 +74,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         constants: Sequence[str] = (),
         functions: Mapping[str, FuncOp] | None = None,
     ) -> None:
-        """Collect the imports that the exports reach; no function is emitted yet.
-
-        Args:
-            arch: The architecture, such as "x86_64".
-            features: LLVM features that code may use.
-            executable: The name in the library tables of this module; None if another module contains the tables.
-            exports: The exports of the executable.
-            constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
-            functions: The functions of the module, by name; None for a module whose functions call no imports.
-        """
+        """Collect the imports that the exports reach; no function is emitted yet."""
         self.arch = arch
         self.features = features
         self.alignment = 1  # bytes; binding() raises it

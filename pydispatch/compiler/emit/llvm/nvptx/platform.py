@@ -97,14 +97,6 @@ class CudaPlatform(Platform[FunctionEmitter]):
     ) -> None:
         """Begin the module, before its functions are emitted.
 
-        Args:
-            features: LLVM features, such as "sm_80".
-            exports: The kernels.
-            sizes: Invocations per workgroup of each export.
-            constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
-            functions: The functions of the module, by name.
-            dynamic: Exports whose workgroup memory is sized at launch.
-
         Raises:
             CompileError: The name of an executable constant or of a declared function is no PTX identifier.
         """
