@@ -112,6 +112,40 @@ def test_accuracy_levels_permit_shorter_integers(bits: int, cpu: str, tmp_path: 
 
 
 @pytest.mark.parametrize("cpu", machine_levels.parameters(["x86-64-v4"], {"x86-64-v4": VNNI}))
+@pytest.mark.parametrize("option", [8, 16, 24])
+@pytest.mark.parametrize(
+    ("bits", "rows", "block", "blocks"),
+    [(4, 1, 16, 3), (8, 5, 32, 5), (4, 12, 64, 7), (4, 128, 256, 1), (4, 8, 512, 2)],
+)
+def test_blocks_are_rounded_in_groups(
+    bits: int, rows: int, block: int, blocks: int, option: int, cpu: str, tmp_path: Path
+) -> None:
+    """Blocks that fill no group of 16, and those of many vectors. Infinity and NaN spoil their own row only."""
+    rng = np.random.default_rng(block)
+    stored = rng.integers(0, 256, (64, blocks, block * bits // 8)).astype(np.uint8)
+    scales = rng.uniform(0.5, 1, (64, blocks)).astype(np.float32)
+    x = rng.standard_normal((rows, blocks, block)).astype(np.float32)
+    x *= np.exp2(rng.integers(-20, 20, (rows, blocks, 1))).astype(np.float32)
+    matrix = (unpacked(stored, bits, block) - (1 << bits - 1)) * scales[..., None].astype(np.float64)
+    room = np.abs(x).max(-1) @ np.abs(matrix).sum(-1).T
+    file = tmp_path / "model.onnx"
+    sizes = {"K": blocks * block, "N": 64, "bits": bits, "block_size": block}
+    file.write_bytes(model(sizes, {"w": stored, "s": scales}, (rows,)))
+    artifact = pd.compile(file, targets="cpu", cpu=cpu, cpu_features=VNNI, activation_bits=option)
+    call = pd.device("cpu").load(artifact).main
+    x = x.reshape(rows, -1)
+    expected = x @ matrix.reshape(64, -1).T
+    step = {24: 0.0, 16: 1 / 65024, 8: 1 / 254}[option]
+    assert np.all(np.abs(np.asarray(call(x)) - expected) <= (step * 1.001 + 1e-6) * room)
+    for special in (np.inf, -np.inf, np.nan):
+        changed = x.copy()
+        changed[-1, block // 2] = special
+        result = np.asarray(call(changed))
+        assert not np.isfinite(result[-1]).any()
+        np.testing.assert_array_equal(result[:-1], np.asarray(call(x))[:-1])
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(["x86-64-v4"], {"x86-64-v4": VNNI}))
 def test_rows_of_bytes_do_not_depend_on_their_number(cpu: str, tmp_path: Path) -> None:
     """40 rows are several workgroups of rows, 37 are no multiple of any; each of 40 has the bits that it has alone."""
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
@@ -276,3 +276,8 @@ class Builder(IndexBuilder):
         then(inner)
         inner.add(scf.YieldOp())
         self.add(scf.IfOp(condition, [], Region(block)))
+
+
+def load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
+    """Emit the load of the element at an index of a buffer with one dimension at this place, and return it."""
+    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))

@@ -128,17 +128,23 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
 
 
 def _scalar_constant_count(emitter: FunctionEmitter) -> int:
-    """Estimate how many scalar constants the function's code has; each function of `math` counts as 8.
+    """Estimate how many scalar constants the loops around products use; each function of `math` counts as 8.
 
-    Zeros do not count: an instruction without a load clears a register where one is needed.
+    LLVM loads constants before the outermost loop that uses them: those of other loops, such as one that converts an
+    operand before the products, are in no register during these. Zeros do not count: an instruction without a load
+    clears a register where one is needed.
     """
-    constants: set[Attribute] = set()
-    functions = 0
-    for op in walk(emitter.function):
-        if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType) and not _is_zero(op.value):
-            constants.add(op.value)
-        functions += info_of(op).cost is Cost.FUNCTION and op.name not in WITHOUT_CONSTANTS
-    return len(constants) + 8 * functions
+    # A top-level operation of the function is a loop around products if it contains one.
+    loops = [list(walk(op)) for op in emitter.function.body.ops]
+    ops = [op for loop in loops if any(isinstance(op, ContractOp) for op in loop) for op in loop]
+    constants = {
+        operand.owner.value
+        for op in ops
+        for operand in op.operands
+        if isinstance(operand.owner, arith.ConstantOp) and not isinstance(operand.type, IndexType)
+    }
+    functions = sum(info_of(op).cost is Cost.FUNCTION and op.name not in WITHOUT_CONSTANTS for op in ops)
+    return sum(not _is_zero(value) for value in constants) + 8 * functions
 
 
 def _is_zero(value: Attribute) -> bool:

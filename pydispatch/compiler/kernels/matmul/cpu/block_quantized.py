@@ -1,7 +1,8 @@
 """The kernels of rows times block-quantized weights in panels, and the emitter of their products block by block of K.
 
 The product of a block and unsigned weights u is exact or f32; then sum(x (u - zero) scale) = scale (sum(x u) - zero
-sum(x)) for each block and column. Weights are unpacked in registers, or, for matrix registers, to bytes in memory.
+sum(x)) for each block and column. Weights are unpacked in registers, or to bytes in memory: for matrix registers, and
+for many rows that are rounded to single bytes.
 
 Where the CPU multiplies bytes, each block of a row of A is converted to integers of 24 bits, relative to its largest
 element, in three signed bytes (`quantized_rows.py`). Sums of products of bytes are exact, three for each row of A. An
@@ -35,11 +36,10 @@ from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import (
     f32_constant,
     i32_constant,
     joined_digits,
-    load,
 )
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 from pydispatch.compiler.kernels.matmul.cpu.unpacked_weights import UnpackedProducts
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_tiles
@@ -86,14 +86,15 @@ def lower_block_quantized(
         # The last workgroup may have fewer rows, and padding of its register blocks is beyond the last row of A.
         repeats_last=total_rows % sizes.rows != 0 or sizes.padded_rows != sizes.rows,
         blocks=sizes.blocks,
+        lanes=sizes.lanes,
     )
     # If K is a single chunk, each panel is finished before the next one begins: all use the same memory for sums.
     panels_with_sums = 1 if sizes.blocks == match.blocks else sizes.panels
     totals = frame.elements.fresh(f32, panels_with_sums * sizes.padded_rows * match.width)
     outputs = outputs_of(frame, result_dims)
     # `UnpackedProducts` unpacks weights to f32 in memory; the other class unpacks them in registers, or to bytes in
-    # memory for matrix registers.
-    workgroup = UnpackedProducts if sizes.unpacks and not sizes.matrix_steps else _BlockProducts
+    # memory.
+    workgroup = UnpackedProducts if sizes.unpacks and not sizes.byte_digits else _BlockProducts
     workgroup(frame=frame, match=match, sizes=sizes, outputs=outputs, conversion=conversion, totals=totals).emit(
         frame.build, panel_group
     )
@@ -123,6 +124,7 @@ class _BlockOfRow(NamedTuple):
     """Values of one row of A in one block of K, which the products with all columns need.
 
     Attributes:
+        row: The row, counted from the first row of the register block.
         row_of_a: The row, counted from the first row of the workgroup.
         unit: If the elements were converted to integers, the f32 factor that converts these back; None for f32
             elements.
@@ -132,6 +134,7 @@ class _BlockOfRow(NamedTuple):
             elements, and unless the zero point is a constant.
     """
 
+    row: Index
     row_of_a: Index
     unit: SSAValue | None
     total: SSAValue
@@ -192,8 +195,8 @@ class _BlockProducts(PanelWorkgroup):
         a scale, a chunk some adjacent blocks. Totals are the f32 sums over all of K, [row][column], in memory; the
         panel's begin at `first_total`. A register block is `sizes.row_block` rows by `sizes.columns` columns. Its
         products over one block of K are computed into `_sums`, then scaled and added to the totals. Matrix registers
-        first compute the products of `sizes.row_block` rows with all columns of the panel. For them, 4-bit weights are
-        unpacked to bytes in memory once for all rows.
+        first compute the products of `sizes.row_block` rows with all columns of the panel. With `sizes.unpacks`, 4-bit
+        weights are unpacked to bytes in memory once for all rows.
         """
         sizes, match = self.sizes, self.match
 
@@ -201,7 +204,7 @@ class _BlockProducts(PanelWorkgroup):
             """Emit the products of all rows with one block of K."""
             # The register block at row 0 and column 0 of the panel, the two zeros; `_replace` sets others below.
             start = _Position(panel, inner.plus(first_block, block_of_chunk), block_of_chunk, 0, 0, first_total)
-            if sizes.matrix_steps:
+            if sizes.unpacks:
                 if match.bits == 4:
                     self._unpack(inner, start)
                 emit_loop(inner, sizes.padded_rows, sizes.row_block, lambda b, row: rows(b, start._replace(row=row)))
@@ -209,19 +212,26 @@ class _BlockProducts(PanelWorkgroup):
             for column in range(0, match.width, sizes.columns):
                 for row in range(0, sizes.rows, sizes.row_block):
                     height = min(sizes.row_block, sizes.rows - row)
-                    position = start._replace(row=row, column=column)
-                    self._product(inner, position, height)
-                    for i in range(height):
-                        self._add_to_totals(inner, position, i)
+                    self._multiply_block(inner, start._replace(row=row, column=column), height)
 
         def rows(build: Builder, position: _Position) -> None:
             """Emit the products of a register block of rows with all columns of the panel."""
             pinned = build.without_load_motion()  # each product overwrites the sums in memory
-            for column in range(0, match.width, sizes.columns):
+            columns = range(0, match.width, sizes.columns)
+            if not sizes.matrix_steps:
+                for column in columns:
+                    self._multiply_block(pinned, position._replace(column=column), sizes.row_block)
+                return
+            for column in columns:
                 self._product(pinned, position._replace(column=column), sizes.row_block)
-            pinned.parallel(0, sizes.row_block, lambda b, i: self._add_to_totals(b, position, i))
+            pinned.parallel(0, sizes.row_block, lambda b, i: self._add_to_totals(b, position, [i]))
 
         emit_loop(build, sizes.blocks, 1, block)
+
+    def _multiply_block(self, build: Builder, position: _Position, height: int) -> None:
+        """Emit the products of a register block of `height` rows in vector registers, and add them to the totals."""
+        self._product(build, position, height)
+        self._add_to_totals(build, position, range(height))
 
     def _unpack(self, build: Builder, position: _Position) -> None:
         """Emit the conversion of a panel's weights in one block of K from 4 bits to bytes."""
@@ -241,7 +251,7 @@ class _BlockProducts(PanelWorkgroup):
         """
         match, sizes, rows = self.match, self.sizes, self.conversion.buffers
         digits, width = max(1, sizes.byte_digits), sizes.columns  # A of f32 has no digits: one row of `a` for each
-        is_unpacked = sizes.matrix_steps > 0 and match.bits == 4
+        is_unpacked = sizes.unpacks and match.bits == 4
         # Steps of a group: 4 bytes, also of weights that were unpacked to bytes, or 8 weights of 4 bits.
         group = WORD_BYTES if is_unpacked else WORD_BYTES * 8 // match.bits
         groups = match.steps_per_block // group
@@ -263,8 +273,8 @@ class _BlockProducts(PanelWorkgroup):
         c = view_as(build, self._sums, first_sum, [height * digits, width], [self._sum_columns, 1])
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
 
-    def _add_to_totals(self, build: Builder, position: _Position, row: Index) -> None:
-        """Emit the addition of one row of a register block to the totals, the f32 sums over all of K, by vectors.
+    def _add_to_totals(self, build: Builder, position: _Position, rows: Sequence[Index]) -> None:
+        """Emit the addition of rows of a register block to the totals, the f32 sums over all of K, by vectors.
 
         A block of K adds sum(x ((u - zero) * scale + offset)) to a total, for elements x of A and integers u of the
         weights. With product = sum(x u) and row_sum = sum(x), this is
@@ -277,13 +287,13 @@ class _BlockProducts(PanelWorkgroup):
         Args:
             build: Receives the code.
             position: Position of the register block.
-            row: The row within the register block.
+            rows: The rows within the register block.
         """
-        block_of_row = self._block_of_row(build, position, row)
+        blocks_of_rows = [self._block_of_row(build, position, row) for row in rows]
         width = self._sum_columns
         for first in range(0, width, self.sizes.lanes):  # straight code instead of a loop over vectors
             count = min(self.sizes.lanes, width - first)
-            add = partial(self._add_column, position, row, block_of_row, first)
+            add = partial(self._add_column, position, blocks_of_rows, first)
             build.parallel(0, count, add)
 
     def _block_of_row(self, build: Builder, position: _Position, row: Index) -> _BlockOfRow:
@@ -292,8 +302,9 @@ class _BlockProducts(PanelWorkgroup):
         If A was rounded to integers, each block of a row has a unit, the f32 value of the integer 1: None if A is f32.
         An integer is low + 2^8 high; `low` is its lowest digit (a signed byte), `high` the rest.
 
-        Return the row of A in the workgroup, the unit, the f32 sum of the block's elements, and (zero * sum of `low`,
-        zero * sum of `high`) for a constant zero point of the weights; an empty tuple without one, or if A is f32.
+        Return the row in the register block and in the workgroup, the unit, the f32 sum of the block's elements, and
+        (zero * sum of `low`, zero * sum of `high`) for a constant zero point of the weights; an empty tuple without
+        one, or if A is f32.
         """
         rows = self.conversion.buffers
         row_of_a = build.plus(position.row, row)
@@ -307,24 +318,23 @@ class _BlockProducts(PanelWorkgroup):
             # `rows.low` and `rows.high` are the sums over the block.
             zero = i32_constant(build, int(self.match.zero))
             zero_terms = [build.add(arith.MuliOp(load(build, v, index), zero)) for v in (rows.low, rows.high)]
-        return _BlockOfRow(row_of_a, unit, total, tuple(zero_terms))
+        return _BlockOfRow(row, row_of_a, unit, total, tuple(zero_terms))
 
     def _add_column(
-        self, position: _Position, row: Index, block_of_row: _BlockOfRow, first_column: int, build: Builder, j: Index
+        self, position: _Position, rows: Sequence[_BlockOfRow], first_column: int, build: Builder, j: Index
     ) -> None:
-        """Emit the addition of one product to its total: the sum over one block of K to the sum over all of K.
+        """Emit the addition of products to their totals: from the sums over one block of K to the sums over all of K.
 
-        The product is at row `row` and column `first_column + j` of the register block. With row_sum, the sum of the
-        elements of A in the block, the code computes
+        The products are those of `rows` with column `first_column + j` of the register block. With row_sum, the sum of
+        the elements of A in the block, the code computes for each row
 
             total += offset * row_sum + (product - zero * row_sum) * scale
 
-        without the terms of a zero point, scale or offset that the weights lack.
+        without the terms of a zero point, scale or offset that the weights lack. These are loaded once for all rows.
 
         Args:
             position: Position of the register block.
-            row: The row within the register block.
-            block_of_row: Values of the row of A in the block of K; its `total` is the row_sum of the formula.
+            rows: Values of rows of A in the block of K; `_BlockOfRow.total` is the row_sum of the formula.
             first_column: The first of the columns that one vector has.
             build: Receives the code.
             j: Position of the column in the vector.
@@ -333,41 +343,46 @@ class _BlockProducts(PanelWorkgroup):
         column = build.plus(j, first_column)
         column_of_panel = build.plus(column, position.column)
 
-        def value_of(per_block: PerBlock) -> SSAValue:
-            """Return the zero point, scale or offset in `per_block` of this column and block of K."""
-            return self._load_parameter(build, per_block, position.panel, position.block, column_of_panel)
+        def value_of(parameter: PerBlock | float | None) -> SSAValue | None:
+            """Return a zero point, scale or offset for this column and block of K; None for no such term."""
+            if isinstance(parameter, PerBlock):
+                return self._load_parameter(build, parameter, position.panel, position.block, column_of_panel)
+            return f32_constant(build, parameter) if parameter else None
 
-        product = self._product_value(build, row, column, block_of_row)
-        # product - zero * row_sum. If A was rounded to integers of `byte_digits` bytes (0: A is f32), `_product_value`
-        # has subtracted the term of a constant zero point already, in integers (`block_of_row.zero_terms`).
-        if isinstance(match.zero, PerBlock) or (match.zero and not self.sizes.byte_digits):
-            zero = value_of(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(build, match.zero)
-            product = self._multiply_add(build, build.add(arith.NegfOp(block_of_row.total)), zero, product)
-        first_of_row = build.times(block_of_row.row_of_a, match.width)
-        total_index = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
-        total = load(build, self.totals, total_index)
-        if match.offset is not None:
-            total = self._multiply_add(build, block_of_row.total, value_of(match.offset), total)
-        if match.scale is None:
-            total = build.add(arith.AddfOp(total, product))
-        else:
-            total = self._multiply_add(build, product, value_of(match.scale), total)
-        self.frame.elements.store(build, total, self.totals, [total_index])
+        # If A was rounded to integers of `byte_digits` bytes (0: A is f32), `_product_value` subtracts the term of a
+        # constant zero point, in integers (`_BlockOfRow.zero_terms`).
+        is_subtracted = bool(self.sizes.byte_digits) and not isinstance(match.zero, PerBlock)
+        zero = None if is_subtracted else value_of(match.zero)
+        scale, offset = value_of(match.scale), value_of(match.offset)
+        for row in rows:
+            product = self._product_value(build, row, column)
+            if zero is not None:
+                product = self._multiply_add(build, build.add(arith.NegfOp(row.total)), zero, product)
+            first_of_row = build.times(row.row_of_a, match.width)
+            total_index = build.plus(position.first_total, build.plus(column_of_panel, first_of_row))
+            total = load(build, self.totals, total_index)
+            if offset is not None:
+                total = self._multiply_add(build, row.total, offset, total)
+            if scale is None:
+                total = build.add(arith.AddfOp(total, product))
+            else:
+                total = self._multiply_add(build, product, scale, total)
+            self.frame.elements.store(build, total, self.totals, [total_index])
 
-    def _product_value(self, build: Builder, row: Index, column: Index, block_of_row: _BlockOfRow) -> SSAValue:
+    def _product_value(self, build: Builder, row: _BlockOfRow, column: Index) -> SSAValue:
         """Emit the load of a product, of a row of A and a column of weights in one block of K, as f32.
 
         If A was converted to integers, the buffer `_sums` has the product of each of their digits, which are joined to
         one number after `zero_terms` are subtracted; else it has products of f32. The caller subtracts a zero point
-        that is not in `zero_terms`. `row` and `column` are counted from the first ones of the register block.
+        that is not in `zero_terms`. `column` is counted from the first column of the register block.
         """
         width, digits = self._sum_columns, max(1, self.sizes.byte_digits)
-        first = build.plus(column, build.times(row, digits * width))
+        first = build.plus(column, build.times(row.row, digits * width))
         products = [load(build, self._sums, build.plus(first, d * width)) for d in range(digits)]
-        if block_of_row.unit is None:
+        if row.unit is None:
             return products[0]
-        integer = _number_of_digits(build, products, block_of_row.zero_terms)
-        return build.add(arith.MulfOp(integer, block_of_row.unit))
+        integer = _number_of_digits(build, products, row.zero_terms)
+        return build.add(arith.MulfOp(integer, row.unit))
 
     def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue, addend: SSAValue) -> SSAValue:
         """Emit lhs * rhs + addend, and return it.

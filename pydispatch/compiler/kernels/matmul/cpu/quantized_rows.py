@@ -7,19 +7,22 @@ x = unit (d2 2^16 + d1 2^8 + d0).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects import arith, math, memref
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i8, i32
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i8, i32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.matmul.block_quantized import BlockQuantized
+from pydispatch.compiler.kernels.matmul.cpu.lane_reductions import LaneReduction, Partials
 from pydispatch.compiler.kernels.matmul.cpu.operands import CACHE_LINE_BYTES
 from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
@@ -80,6 +83,7 @@ class RowConversion:
         end_row: The number of rows of A.
         repeats_last: Whether rows of the workgroup may be beyond the last one of A: they are copies of it.
         blocks: Number of blocks of K in a chunk.
+        lanes: Number of blocks that are converted to digits at a time: of 32-bit elements in a vector.
     """
 
     elements: Elements
@@ -90,6 +94,7 @@ class RowConversion:
     end_row: int
     repeats_last: bool
     blocks: int
+    lanes: int
 
     @property
     def steps(self) -> int:
@@ -105,12 +110,24 @@ class RowConversion:
     def buffers(self) -> Rows:
         """The buffers that receive a chunk of the rows."""
         elements, count = self.elements, self.rows * self.blocks
-        copy, sums = elements.fresh(f32, self.rows * self.steps), elements.fresh(f32, count)
+        copy = elements.fresh(f32, self.rows * self.steps)
         if not self.digit_count:
-            return Rows(copy=copy, digits=None, units=None, low=None, high=None, sums=sums)
+            return Rows(copy=copy, digits=None, units=None, low=None, high=None, sums=elements.fresh(f32, count))
+        count = self.lanes * ceil_quotient(count, self.lanes)  # whole groups of blocks are stored
+        sums = elements.fresh(f32, count)
         digits = elements.fresh(i8, self.rows * self.digit_count * self.digit_stride)
         low, high, units = elements.fresh(i32, count), elements.fresh(i32, count), elements.fresh(f32, count)
         return Rows(copy=copy, digits=digits, units=units, low=low, high=high, sums=sums)
+
+    @cached_property
+    def _partials(self) -> Partials:
+        """Memory for the reductions of a group of blocks: of largest magnitudes, or of the sums of digits."""
+        return Partials.allocate(self.elements, i32, min(2, self.digit_count), self.lanes, self.match.steps_per_block)
+
+    @cached_property
+    def _reciprocals(self) -> SSAValue:
+        """Buffer of f32: the reciprocal of the unit of each block of a group."""
+        return self.elements.fresh(f32, self.lanes)
 
     def emit(self, build: Builder, first_block: Index) -> None:
         """Emit the stores into `buffers` for the chunk of K that begins with the block `first_block`.
@@ -122,8 +139,7 @@ class RowConversion:
         if rows.digits is None:
             build.parallel(0, count, lambda inner, i: self._sum_block(inner, rows.copy, rows.sums, i))
             return
-        row_and_block = [self.rows, self.blocks]
-        build.parallel(0, count, lambda inner, i: self._quantize(inner, rows, *inner.split(i, row_and_block)))
+        emit_loop(build, count, self.lanes, lambda inner, block: self._convert_group(inner, rows, block))
 
     def copy_rows(self, build: Builder, copy: SSAValue, stride: int, first_block: Index, blocks: Index) -> None:
         """Emit the copy of rows of A to `copy`, [row][step of the chunk], as f32.
@@ -231,12 +247,12 @@ class RowConversion:
         (total,) = build.loop(0, self.match.steps_per_block, [f32_constant(build, 0.0)], step)
         self.elements.store(build, total, sums, [block])
 
-    def _quantize(self, build: Builder, rows: Rows, row: Index, block: Index) -> None:
-        """Emit the conversion of a block in a row of `rows.copy` to digits, which are stored with their unit and sums.
+    def _convert_group(self, build: Builder, rows: Rows, first_block: Index) -> None:
+        """Emit the conversion of `lanes` blocks of `rows.copy` to digits, which are stored with their units and sums.
 
-        Elements become integers of `digit_count` signed bytes, the digits. The unit is the f32 value of the integer 1.
-        Three sums over the block are stored: `low` of the lowest digits, `high` of the integers of the higher digits,
-        and of the integers themselves, low + 2^8 high. With the largest magnitude m of the block and g =
+        Blocks are counted through all rows, [row][block of the chunk]. The unit of a block is the f32 value of the
+        integer 1. Three sums over a block are stored: `low` of the lowest digits, `high` of the integers of the higher
+        digits, and of the integers themselves, low + 2^8 high. With the largest magnitude m of a block and g =
         `GREATEST[digit_count]`: unit = m / g, and element x becomes round(x g / m), which is split into signed bytes.
 
         Example:
@@ -246,50 +262,74 @@ class RowConversion:
         Args:
             build: Receives the code.
             rows: The copy, and the buffers of digits, units and sums, which are written.
-            row: The row, counted from the first row of the workgroup.
-            block: The block of K, counted from the first block of the chunk.
+            first_block: The first block of the group. There may be fewer than `lanes` blocks from it on.
         """
-        steps, digits = self.match.steps_per_block, rows.digits
+        steps, digits, store = self.match.steps_per_block, rows.digits, self.elements.store
         assert digits is not None and rows.units is not None and rows.low is not None and rows.high is not None
-        first = build.plus(build.times(block, steps), build.times(row, self.steps))  # element of the copy
-        block_of_row = build.plus(block, build.times(row, self.blocks))
-        maximum = self._largest_magnitude(build, rows.copy, first)
-        greatest = f32_constant(build, GREATEST[self.digit_count])
-        inverse_unit = build.add(arith.DivfOp(greatest, maximum))
-        # Digits in memory: [row][digit][step of the row].
-        row_of_digits = build.times(row, self.digit_count * self.digit_stride)
-        first_digit = build.plus(build.times(block, steps), row_of_digits)
+        low_sums, high_sums, units = rows.low, rows.high, rows.units
+        group = LaneReduction(
+            elements=self.elements,
+            lanes=self.lanes,
+            steps=steps,
+            blocks=build.least(self.lanes, build.minus(self.rows * self.blocks, first_block)),
+            partials=self._partials,
+        )
 
-        def quantize_element(inner: Builder, k: Index) -> list[SSAValue]:
-            """Store the digits of the element at step `k` of the block, and return what it adds to the block's sums."""
-            scaled = inner.add(arith.MulfOp(load(inner, rows.copy, inner.plus(first, k)), inverse_unit))
-            integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
-            return self._store_digits(inner, integer, digits, inner.plus(first_digit, k))
+        def magnitude(inner: Builder, block: Index, k: Index) -> list[SSAValue]:
+            """Return the bits of the magnitude of the element at step `k` of a block of the group.
 
-        zero = i32_constant(build, 0)
-        initial_sums = [zero] if self.digit_count == 1 else [zero, zero]
-        low, *high_sums = build.reduce(steps, initial_sums, quantize_element, arith.AddiOp)
-        high = high_sums[0] if high_sums else zero
-        unit = build.add(arith.DivfOp(maximum, greatest))
-        for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
-            self.elements.store(build, value, buffer, [block_of_row])
-        # The sum of the block in units: readers multiply it by the unit.
-        self.elements.store(build, joined_digits(build, low, high), rows.sums, [block_of_row])
-
-    def _largest_magnitude(self, build: Builder, copy: SSAValue, first: Index) -> SSAValue:
-        """Emit the largest magnitude of the block whose elements in `copy` begin at `first`, at least `LEAST_MAXIMUM`.
-
-        The bits of f32 magnitudes are compared as integers, which are in the same order.
-        """
-
-        def magnitude_bits(inner: Builder, k: Index) -> list[SSAValue]:
-            """Return the bits of the magnitude of the element at step `k` of the block."""
-            bits = inner.add(arith.BitcastOp(load(inner, copy, inner.plus(first, k)), i32))
+            The bits of f32 magnitudes are compared as integers, which are in the same order.
+            """
+            element = inner.plus(inner.times(inner.plus(first_block, block), steps), k)
+            bits = inner.add(arith.BitcastOp(load(inner, rows.copy, element), i32))
             return [inner.add(arith.AndIOp(bits, i32_constant(inner, ALL_BUT_SIGN)))]
 
+        def store_units(inner: Builder, block: Index, maximum: Sequence[SSAValue]) -> None:
+            """Store the unit of a block, and the reciprocal, which elements are multiplied by."""
+            magnitude, greatest = inner.add(arith.BitcastOp(maximum[0], f32)), f32_constant(inner, self._greatest)
+            store(inner, inner.add(arith.DivfOp(magnitude, greatest)), units, [inner.plus(first_block, block)])
+            store(inner, inner.add(arith.DivfOp(greatest, magnitude)), self._reciprocals, [block])
+
+        def convert(inner: Builder, block: Index, k: Index) -> list[SSAValue]:
+            """Store the digits of the element at step `k` of a block, and return what it adds to the block's sums."""
+            block_of_rows = inner.plus(first_block, block)
+            element = inner.plus(inner.times(block_of_rows, steps), k)
+            scaled = inner.add(arith.MulfOp(load(inner, rows.copy, element), load(inner, self._reciprocals, block)))
+            row, block_of_row = inner.split(block_of_rows, [self.rows, self.blocks])
+            # Digits in memory: [row][digit][step of the row].
+            step = inner.plus(inner.times(block_of_row, steps), k)
+            offset = inner.plus(inner.times(row, self.digit_count * self.digit_stride), step)
+            return self._store_digits(inner, self._rounded(inner, scaled), digits, offset)
+
+        def store_sums(inner: Builder, block: Index, sums: Sequence[SSAValue]) -> None:
+            """Store the sums of a block: of its lowest digits, of the integers above these, and of its integers."""
+            low, high = sums[0], sums[1] if len(sums) > 1 else i32_constant(inner, 0)
+            # The sum of the integers is in units: readers multiply it by the unit.
+            for value, buffer in ((low, low_sums), (high, high_sums), (joined_digits(inner, low, high), rows.sums)):
+                store(inner, value, buffer, [inner.plus(first_block, block)])
+
         least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
-        (bits,) = build.reduce(self.match.steps_per_block, [least], magnitude_bits, arith.MaxSIOp)
-        return build.add(arith.BitcastOp(bits, f32))
+        group.emit(build, [least], arith.MaxSIOp, magnitude, store_units)
+        zero = i32_constant(build, 0)
+        group.emit(build, [zero] * min(2, self.digit_count), arith.AddiOp, convert, store_sums)
+
+    @property
+    def _greatest(self) -> float:
+        """The integer that the largest element of a block becomes."""
+        return GREATEST[self.digit_count]
+
+    def _rounded(self, build: Builder, value: SSAValue) -> SSAValue:
+        """Emit the conversion of an f32, of at most the magnitude `_greatest`, to the nearest integer; NaN becomes 0.
+
+        The sum of 1.5 * 2^23 and a float of up to 2 bytes has the float, rounded to an integer, in its lowest bits:
+        fewer instructions than a conversion, which saturates.
+        """
+        if self.digit_count > 2:
+            return build.add(arith.FPToSIOp(build.add(math.RoundEvenOp(value)), i32))
+        total = build.add(arith.AddfOp(value, f32_constant(build, 1.5 * 2.0**23)))
+        bits = build.add(arith.BitcastOp(total, i32))
+        narrow = build.add(arith.TruncIOp(bits, IntegerType(8 * self.digit_count)))  # also 0 for the bits of a NaN
+        return build.add(arith.ExtSIOp(narrow, i32))
 
     def _store_digits(self, build: Builder, integer: SSAValue, digits: SSAValue, offset: Index) -> list[SSAValue]:
         """Emit stores of the digits of an i32, lowest first; return [low] for one digit, else [low, high].
@@ -324,11 +364,6 @@ class RowConversion:
         shifted = build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT)))
         low = build.add(arith.SubiOp(integer, shifted))
         return [low, high]
-
-
-def load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
-    """Emit the load of the element at an index of a buffer with one dimension, and return it."""
-    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
 
 
 def i32_constant(build: Builder, value: int) -> SSAValue:
