@@ -9,7 +9,7 @@ loads. The order of sums depends on the shape and the variant alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
@@ -341,8 +341,8 @@ class _Workgroup:
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
         # Each row has a test of its own; runs of `column_step` adjacent columns of an invocation share one.
-        row_axis = _Axis(build, row, location.row, tile.height, rows, neighbours=1)
-        column_axis = _Axis(build, column, location.column, tile.width, columns, neighbours=layout.column_step)
+        row_axis = _Axis.of_tile(build, row, location.row, tile.height, rows, neighbours=1)
+        column_axis = _Axis.of_tile(build, column, location.column, tile.width, columns, neighbours=layout.column_step)
         slots: list[Slot] = []
         # Slots with the same tests of row and column, which `_Axis` returns as the same values, share the conjunction.
         conditions: dict[tuple[int, int], SSAValue | bool] = {}
@@ -362,6 +362,7 @@ class _Workgroup:
         return slots
 
 
+@dataclass(frozen=True)
 class _Axis:
     """Rows or columns of the slots of an invocation, with the tests of whether they exist.
 
@@ -376,30 +377,39 @@ class _Axis:
     Attributes:
         build: The builder of the invocation's code.
         first: The invocation's first index.
-        size: Size of the dimension.
+        size: Size of the dimension, number of rows or columns of the result; an SSA value if dynamic.
         run_length: Number of indices in a run.
         is_exact: Whether tiles fill the dimension, so that all indices exist.
-        known_runs: Offset of a run from `first` -> (whether it exists, its first index), for runs that were tested.
+        known_runs: Cache: offset of a run from `first` -> (whether it exists, its first index), for runs that were
+            tested.
     """
 
-    def __init__(
-        self, build: Builder, offset_in_tile: Index, tile: Index, extent: int, size: Index, neighbours: int
-    ) -> None:
-        """Begin without tested runs, adjacent rows or columns that are all in the result or all beyond its edge.
+    build: Builder
+    first: Index
+    size: Index
+    run_length: int
+    is_exact: bool
+    known_runs: dict[int, tuple[SSAValue | bool, Index]] = field(default_factory=dict)
+
+    @staticmethod
+    def of_tile(build: Builder, offset: Index, tile: Index, extent: int, size: Index, neighbours: int) -> _Axis:
+        """Return the axis of an invocation in a tile.
 
         Args:
             build: The builder of the invocation's code.
-            offset_in_tile: The invocation's first row or column in the tile, a multiple of `neighbours`.
+            offset: The invocation's first row or column in the tile, a multiple of `neighbours`.
             tile: Number of the tile along the dimension.
             extent: Rows or columns of a tile.
-            size: Number of rows or columns of the result; an SSA value if dynamic.
+            size: Size of the dimension.
             neighbours: Length of a run. If the size is dynamic or no multiple of it, each index has a test of its own.
         """
-        self.build, self.size = build, size
-        self.first = build.plus(build.times(tile, extent), offset_in_tile)
-        self.run_length = neighbours if isinstance(size, int) and size % neighbours == 0 else 1
-        self.is_exact = isinstance(size, int) and size % extent == 0
-        self.known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
+        return _Axis(
+            build=build,
+            first=build.plus(build.times(tile, extent), offset),
+            size=size,
+            run_length=neighbours if isinstance(size, int) and size % neighbours == 0 else 1,
+            is_exact=isinstance(size, int) and size % extent == 0,
+        )
 
     def at(self, offset: int) -> tuple[SSAValue | bool, Index]:
         """Return whether the index at an offset from `first` exists, and the index.
