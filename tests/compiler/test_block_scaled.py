@@ -40,6 +40,31 @@ def transient_bytes(program: Any, x: Any) -> int:
     return data_of(plan).arena_bytes
 
 
+BYTE_PRODUCTS = {"x86-64-v4": "+avx512vnni", "x86-64-v3": "+avxvnni"}
+"""Levels -> features with which they multiply bytes."""
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(BYTE_PRODUCTS, BYTE_PRODUCTS))
+@pytest.mark.parametrize(("bits", "tolerance"), [(8, 1.01 / 254), (16, 1.01 / 65024), (24, 1e-6)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case((5,), 128, 160, 16, terms="bytes"),
+        Case((16,), 64, 256, 64, terms="number"),
+        Case((33,), 128, 512, 128, terms="floats"),
+        Case((20,), 64, 160, 32, bits=8, terms="offset"),
+        Case((24,), 64, 1024, 512, terms="bytes"),
+        Case((9,), 64, 2048, 1024),
+    ],
+    ids=str,
+)
+def test_rows_become_integers(case: Case, bits: int, tolerance: float, cpu: str) -> None:
+    """Blocks of one vector up to those of many, which are reduced in parts; whole groups of blocks and others."""
+    text, arguments = with_constants(case)
+    artifact = pd.compile(text, targets="cpu", cpu=cpu, cpu_features=BYTE_PRODUCTS[cpu], activation_bits=bits)
+    case.check(pd.device("cpu").load(artifact).f(arguments["x"]), arguments, tolerance)
+
+
 @pytest.mark.parametrize("cpu", machine_levels.parameters(LEVELS))
 @pytest.mark.parametrize(
     "case",

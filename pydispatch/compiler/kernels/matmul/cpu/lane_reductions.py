@@ -113,19 +113,19 @@ class LaneReduction:
 
         A block of more than `MOST_VECTORS` vectors is a loop over parts, whose partial results stay in memory.
         """
-        partials, width = self.partials, self.partials.width
+        buffers, width = self.partials.by_block[: len(start)], self.partials.width
         vectors = self.steps // width
         part = max(n for n in range(1, MOST_VECTORS + 1) if vectors % n == 0)  # vectors of a part
 
         def combine_part(inner: Builder, first_step: Index, lane: Index, is_first: bool) -> None:
             """Combine the terms that a lane has in a part of the block, and what it has of earlier parts."""
             index = inner.plus(inner.times(block, width), lane)
-            results = list(start) if is_first else [load(inner, buffer, index) for buffer in partials.by_block]
+            results = list(start) if is_first else [load(inner, buffer, index) for buffer in buffers]
             for vector in range(part):
                 step = inner.plus(inner.plus(first_step, vector * width), lane)
                 pairs = zip(results, terms(inner, block, step), strict=True)
                 results = [inner.add(combine(result, term)) for result, term in pairs]
-            for result, buffer in zip(results, partials.by_block, strict=False):
+            for result, buffer in zip(results, buffers, strict=True):
                 self.elements.store(inner, result, buffer, [index])
 
         build.parallel(0, width, lambda inner, lane: combine_part(inner, 0, lane, is_first=True))
