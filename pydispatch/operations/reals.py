@@ -147,9 +147,9 @@ class Reals:
         return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
 
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
-        """Return the loop index along an axis as an element of an integer type."""
-        index = self.add_op(linalg.IndexOp(axis))
-        return self.emit(dtype, arith.IndexCastOp(index, dtype.element))
+        """Return the loop index along an axis as a number of a type; of floats, it is rounded to one."""
+        index, integer = self.add_op(linalg.IndexOp(axis)), dtype if dtype.is_integer else I64
+        return self.convert(self.emit(integer, arith.IndexCastOp(index, integer.element)), dtype)
 
     # -- complex numbers and their parts
 

@@ -7,13 +7,13 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.graph.builder import Builder, Input
-from pydispatch.graph.dtypes import I32, I64, DType
+from pydispatch.graph.dtypes import F32, I32, I64, DType
 from pydispatch.operations.elementwise import apply
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-@pytest.mark.parametrize("dtype", [I32, I64])
+@pytest.mark.parametrize("dtype", [I32, I64, F32])
 @pytest.mark.parametrize(("device", "target"), [("cpu", "cpu"), ("vulkan", "vulkan"), ("ptx-interpreter", "sm_80")])
 def test_elements_up_to_a_place(device: str, target: str, dtype: DType) -> None:
     b = Builder("test.onnx")
