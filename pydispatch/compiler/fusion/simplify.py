@@ -65,9 +65,8 @@ def simplify(function: Operation) -> None:
                 continue
             if op.name == "linalg.generic":
                 _replace_unread_outputs(op)
-            # Elementwise operations without an entry in RULES have common rules.
-            default_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
-            for rule in RULES.get(op.name, default_rules):
+            common_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
+            for rule in (*RULES.get(op.name, ()), *common_rules):
                 value = rule(op)
                 # A fold may return a value of another type, such as the operand of a padding of width 0 whose result
                 # type has dynamic sizes. Readers would need a cast, so the operation stays.
@@ -390,7 +389,7 @@ def _fold_single_operand(op: Operation) -> SSAValue | None:
 
 
 ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions, elementwise_of_copy)
-"""Rules of all elementwise operations."""
+"""Rules of all elementwise operations, after those of the operation in RULES."""
 
 RULES: dict[str, Sequence[Rule]] = {
     "tensor.cast": (_fold_same_type, _fold_cast_of_cast, _fold_view_of_splat, _fold_view_of_empty),
@@ -423,4 +422,4 @@ RULES: dict[str, Sequence[Rule]] = {
         collapse_after,
     ),
 }
-"""Name of an operation → its rules in the order of trial. Other elementwise operations have ELEMENTWISE."""
+"""Name of an operation → its rules in the order of trial."""
