@@ -5,6 +5,7 @@
 # make test-all   `make test` and every suite
 # make wheels   the sdist and wheels for Linux on x86_64 and aarch64, in dist/
 # make device-library   pydispatch/compiler/devlib/library.tar.xz, after a change to its sources
+# make lists   the lists of operators and operations in documents, after a change to their tables
 # make docs   the documents as a site with a reference: build/site/index.html
 # make fuzz   libFuzzer on the readers of untrusted bytes, FUZZ_SECONDS each
 # make reliability  faults looked for by chance: RELIABILITY_SECONDS in all, an hour; docs/reliability.md
@@ -26,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-code test-c test-apart test-python test-ops test-wheel lint format clean
+.PHONY: demo docs lists device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-code test-c test-apart test-python test-ops test-wheel lint format clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -78,6 +79,9 @@ demo: $(VENV)/.demo
 docs: $(VENV)/.demo  ## The documents as a site with a reference, build/site/index.html.
 	$(call watch,packages of the site) $(BIN)/pip $(PIP) --no-build-isolation -e ".[compiler,c,docs]"
 	NO_MKDOCS_2_WARNING=1 $(call watch,site) $(BIN)/python -m mkdocs build --strict
+
+lists: $(VENV)/.test  ## The lists in documents that are read from tables.
+	$(call watch,lists) $(BIN)/python tests/lists.py
 
 # ---- tests
 

@@ -1,4 +1,4 @@
-"""List of the operations that have derivatives, for the documentation: `python -m pydispatch.derivatives.names`."""
+"""List of the operations that have derivatives, in docs/derivatives.md; `make lists` writes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,3 @@ def listed() -> str:
         for rules in (RULES, ELEMENT_RULES)
     ]
     return f"- Operations: {shown[0]}.\n- Functions of numbers: {shown[1]}.\n"
-
-
-if __name__ == "__main__":
-    print(listed(), end="")

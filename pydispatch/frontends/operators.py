@@ -1,7 +1,4 @@
-"""Generator of the chapter of docs/models.md that lists every operator of the frontends.
-
-python -m pydispatch.frontends.operators    prints the chapter
-"""
+"""Chapter of docs/models.md that lists every operator of the frontends; `make lists` writes it."""
 
 from __future__ import annotations
 
@@ -39,7 +36,3 @@ def _by_group(names: Iterable[str]) -> list[str]:
         groups.setdefault(group if dot else "", []).append(member or name)
     return [f"- {f'`{group}`: ' if group else ''}{' '.join(f'`{name}`' for name in members)}"
             for group, members in groups.items()]  # fmt: skip
-
-
-if __name__ == "__main__":
-    print(chapter(), end="")

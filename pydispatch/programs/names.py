@@ -1,4 +1,4 @@
-"""List of NumPy functions that programs support, for the documentation: `python -m pydispatch.programs.names`."""
+"""List of NumPy functions that programs support, in docs/python-programs.md; `make lists` writes it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,3 @@ def listed() -> str:
 
 
 __all__ = ["_functions", "listed"]  # the import of `functions` adds the handlers to Array
-
-if __name__ == "__main__":
-    print(listed(), end="")

@@ -53,7 +53,7 @@ def test_operations(type_: str, backend: Backend) -> None:
 
 
 def test_every_operation_has_cases() -> None:
-    """The operations are those that docs/language.md lists: tests/ir/test_docs.py compares them with this table."""
+    """The operations are those that docs/language.md lists: `make lists` writes them."""
     words = {word for of_type in tables().values() for table in of_type for case in table.cases
              for word in re.findall(r"(?:arith|math)\.\w+", case.body)}  # fmt: skip
     operations = {name for name in lowerings().keys() | RULES.keys() if name.startswith(("arith.", "math."))}

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from pydispatch.compiler.driver import operations
-from pydispatch.frontends import operators
 from pydispatch.ir.dialects import (
     arith,
     iree_codegen,
@@ -49,17 +47,3 @@ def test_named_operations_are_listed() -> None:
     text = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
     for op in named.OPERATIONS:
         assert f"`{op.name.partition('.')[2]}`" in text, op.name
-
-
-def test_the_list_of_operators_is_that_of_the_frontends() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
-    assert text[text.index(operators.HEADING) :] == operators.chapter(), (
-        "docs/models.md ends with what `python -m pydispatch.frontends.operators` prints"
-    )
-
-
-def test_the_list_of_operations_is_that_of_the_tables() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
-    assert text[text.index(operations.HEADING) :] == operations.chapter(), (
-        "docs/language.md ends with what `python -m pydispatch.compiler.driver.operations` prints"
-    )

@@ -1,6 +1,6 @@
 """Every operation that the compiler supports, read from its tables: the last chapter of docs/language.md.
 
-python -m pydispatch.compiler.driver.operations    prints the chapter
+`make lists` writes it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,3 @@ def _by_dialect(names: Iterable[str]) -> list[str]:
     return [
         f"- `{dialect}`: {' '.join(f'`{name}`' for name in operations)}" for dialect, operations in dialects.items()
     ]
-
-
-if __name__ == "__main__":
-    print(chapter(), end="")
