@@ -10,6 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 """The documents beside the README, and the pages of the site."""
+FOLDER_READMES = sorted(path for top in ("pydispatch", "csrc", "_core") for path in (ROOT / top).rglob("README.md"))
+"""The texts about folders of sources."""
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def blocks(document: str, language: str) -> list[str]:

@@ -56,7 +56,7 @@ def test_no_class_name_occurs_in_several_folders_below_the_compiler() -> None:
         for name, paths in repeated(names_of(paths)).items()
         if not (name.endswith(DIALECT_NAMES) and all("dialects" in path.parts for path in paths))
     }
-    assert found == {}
+    assert found == {}, "rename all but one of each"
 
 
 def test_repeated_names_are_seen(tmp_path: Path) -> None:
@@ -69,4 +69,5 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """pytest imports them by their names alone, and would refuse the second one in a run of both."""
     tests = PACKAGE.parent / "tests"
     paths = [path for path in sorted(tests.rglob("test_*.py")) if "suites" not in path.parts]
-    assert repeated({path.stem: [p for p in paths if p.stem == path.stem] for path in paths}) == {}
+    files = repeated({path.stem: [p for p in paths if p.stem == path.stem] for path in paths})
+    assert files == {}, "rename all but one of each; names with the folder's subject in them are unique"

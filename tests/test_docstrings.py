@@ -38,7 +38,7 @@ def wrong(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("folder", sorted({path.relative_to(ROOT).parts[:2] for path in FILES}))
 def test_first_words(folder: tuple[str, ...]) -> None:
     found = [line for path in FILES if path.relative_to(ROOT).parts[:2] == folder for line in wrong(path)]
-    assert not found, "\n".join(found)
+    assert not found, "begin these with a noun, such as 'Reader of' or 'Names of':\n" + "\n".join(found)
 
 
 def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

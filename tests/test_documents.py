@@ -18,7 +18,7 @@ import notebooks
 import numpy as np
 import pytest
 import timelines
-from documents import PAGES, ROOT, blocks, code_lines, commands
+from documents import ARCHITECTURE, FOLDER_READMES, PAGES, ROOT, blocks, code_lines, commands
 
 import pydispatch as pd
 
@@ -78,9 +78,6 @@ def test_readme_commands(folder: Path) -> None:
     assert ran.splitlines()[-1] in (ROOT / "README.md").read_text()
     assert checked.splitlines()[-1] == "2 passed, 0 failed"
     assert devices.startswith("cpu\n") and "workers: " in devices
-
-
-FOLDER_READMES = sorted(path for top in ("pydispatch", "csrc", "_core") for path in (ROOT / top).rglob("README.md"))
 
 
 def headings(document: Path) -> set[str]:
@@ -205,55 +202,8 @@ def test_every_way_to_dispatch_has_a_test_on_every_device() -> None:
             assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
 
 
-def test_every_folder_of_tests_is_listed() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "tests" / "README.md").read_text(), re.MULTILINE)
-    folders = [p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and not p.name.startswith(("_", "."))]
-    assert sorted(rows) == sorted(folders)
-
-
-LISTED = re.compile(r"^(?:-|\d+\.) \[?`([\w./]+)`(?:\]\([\w/]+\.md\))?: \S", re.MULTILINE)
 COLUMNS = 86
 """Columns of code that the site shows without scrolling in a window of 1280 pixels."""
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
-SEARCHED = ("pydispatch", "pydispatch/compiler", "csrc", "csrc/include")
-NOT_LISTED = {"__init__.py", "__pycache__", "README.md", "py.typed"}
-
-
-def entries(folder: Path) -> list[str]:
-    """The files and folders of a source folder. Declarations beside `name.pyx` belong to it, generated ones to none."""
-    found = [path for path in folder.iterdir() if path.name not in NOT_LISTED and path.suffix not in (".so", ".html")]
-    found = [path for path in found if not re.fullmatch(r"c_\w+\.pxd", path.name)]
-    modules = {path.stem for path in found if path.suffix == ".pyx"}
-    own = (path for path in found if path.suffix not in (".pxd", ".pyi") or path.stem not in modules)
-    return sorted(f"{path.name}/" if path.is_dir() else path.name for path in own)
-
-
-@pytest.mark.parametrize("readme", FOLDER_READMES, ids=lambda path: path.parent.relative_to(ROOT).as_posix())
-def test_readmes_of_folders_list_every_file(readme: Path) -> None:
-    text = readme.read_text()
-    assert text.startswith(f"# `{readme.parent.relative_to(ROOT).as_posix()}`\n")
-    assert sorted(LISTED.findall(text)) == entries(readme.parent)
-
-
-def test_files_that_texts_about_folders_name_exist() -> None:
-    """A file, such as `outline/form.py`, and what is named in it, such as `lower.py: lower`, is found."""
-    for readme in [*FOLDER_READMES, ARCHITECTURE]:
-        for code in re.findall(r"`([^`\n]+)`", readme.read_text()):
-            path, _, name = code.partition(": ")
-            if not re.fullmatch(r"[\w./-]+\.(?:py|pyx|[ch])", path):
-                continue
-            folders = [*readme.parents, *(ROOT / name for name in SEARCHED)]
-            files = [folder / path for folder in folders if (folder / path).is_file()]
-            assert files, f"{readme.relative_to(ROOT)}: there is no {path}"
-            source = files[0].read_text()
-            assert not name or re.search(rf"\b{name.rpartition('.')[2]}\b", source), f"{path} has no {name}"
-
-
-def test_every_readme_of_a_folder_is_reached_from_the_architecture() -> None:
-    targets = re.findall(r"\]\(([^)#]+README\.md)\)", ARCHITECTURE.read_text())
-    linked = {(ROOT / "docs" / target).resolve() for target in targets}
-    for readme in FOLDER_READMES:
-        assert any(folder / "README.md" in linked for folder in (readme.parent, *readme.parent.parents)), readme
 
 
 def condensed(text: str) -> str:
@@ -394,20 +344,6 @@ def test_kernels_in_python_on_devices(device: str, folder: Path) -> None:
 def test_the_reference_has_every_public_name() -> None:
     code = "import sys; sys.path.append('docs/site'); import reference; print(reference.python()[:8])"
     assert execute([sys.executable, "-c", code], ROOT).startswith("# Python")
-
-
-def test_functions_of_programs_are_listed() -> None:
-    from pydispatch.programs.names import listed
-
-    document = (ROOT / "docs/python-programs.md").read_text()
-    assert listed() in document, "python -m pydispatch.programs.names prints the list"
-
-
-def test_derivatives_are_listed() -> None:
-    from pydispatch.derivatives.names import listed
-
-    document = (ROOT / "docs/derivatives.md").read_text()
-    assert listed() in document, "python -m pydispatch.derivatives.names prints the list"
 
 
 @pytest.mark.parametrize(

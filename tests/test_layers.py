@@ -255,7 +255,7 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
 
 def test_no_import_circle() -> None:
     edges = {name: (imports_of(path) & MODULES.keys()) - {name} for name, path in MODULES.items()}
-    assert circles(edges) == []
+    assert circles(edges) == [], "move what modules of a circle share into a file that imports none of them"
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 
 
@@ -264,13 +264,14 @@ def test_imports_run_down() -> None:
     for module, path in MODULES.items():
         own = layer_of(module)
         if own is None:  # the head of a folder of folders
-            wrong += [f"{module} belongs to no layer"] if module != "pydispatch" and imports_of(path) else []
+            if module != "pydispatch" and imports_of(path):
+                wrong.append(f"{module} belongs to no layer: add it to LAYERS")
             continue
         for name in imports_of(path):
             other = layer_of(name)
             if not name.startswith("pydispatch._core") and (other is None or other > own):
                 wrong.append(f"{module} imports {name}")
-    assert wrong == []
+    assert wrong == [], "move what is imported to a layer before that of the importing module (LAYERS)"
 
 
 def test_folders_say_what_they_are() -> None:
@@ -303,11 +304,12 @@ def test_sides_stay_apart() -> None:
         side = side_of(module)
         if side not in SIDES:  # these may use everything
             names = ("", ".__main__", ".bench", ".cli", ".compilation", ".integrations", ".tuning")
-            wrong += [f"{module} belongs to no side"] if side not in {f"pydispatch{name}" for name in names} else []
+            if side not in {f"pydispatch{name}" for name in names}:
+                wrong.append(f"{module} belongs to no side: add it to SIDES")
             continue
         allowed = {side, *SIDES[side]}
         wrong += [f"{module} imports {name}" for name in imports_of(path) if side_of(name) not in allowed]
-    assert wrong == []
+    assert wrong == [], "SIDES has what each side may import: move what is imported to one that both may"
 
 
 def test_c_includes_follow_the_arrows() -> None:

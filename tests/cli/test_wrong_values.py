@@ -56,7 +56,10 @@ def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser
 
 
 def test_every_subcommand_is_here() -> None:
-    assert set(_subcommands()) == {*WORDS, "plugin build"}  # which needs a C compiler for each value
+    known = {*WORDS, "plugin build"}  # which needs a C compiler for each value
+    missing, gone = sorted(_subcommands().keys() - known), sorted(known - _subcommands().keys())
+    assert not missing, f"add to WORDS what {', '.join(missing)} is called with in a folder with p.mlir and p.pdx"
+    assert not gone, f"there is no subcommand {', '.join(gone)}: remove it from WORDS"
 
 
 @pytest.mark.parametrize("command", WORDS)
