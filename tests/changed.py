@@ -2,9 +2,11 @@
 
     python tests/changed.py [--seconds 25] [FILE...]      by default the files that git says are changed, or HEAD's
 
-The order is that of DISTANCES: changed tests, tests that import a changed module or are named like it, tests of modules
-that import it, tests of its folder, and a few of everything. The first tests of each file run before the others.
-Changes in csrc/ and _core/ also run the C tests that are built from them.
+The order is that of DISTANCES: changed tests, and those whose data or modules are changed; what every change must keep;
+tests that import a changed module, or are named like it in a folder of its name; tests of modules that import it; other
+tests in a folder of its name, or named like it; and a few of everything. Among equals, tests come first whose folders
+have the most names in common with those of the change. The first tests of each file run before the others. Changes in
+csrc/ and _core/ also run the C tests that are built from them.
 
 A recorded selection (pytest-testmon) was tried: it attributes what a module does on import to the first test alone, and
 sees nothing of other processes, in which much of this package runs. `make test` has everything.
@@ -25,10 +27,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+CONVENTIONS = ("test_lists.py", "test_folder_readmes.py", "test_class_names.py", "test_variable_names.py",
+               "test_docstrings.py")  # fmt: skip
+"""What every change must keep; these tests take two seconds together."""
 SMOKE = ("test_layers.py", "e2e/test_mixed.py", "runtime/test_runtime_call.py", "core/test_artifact.py")
 FIRST = 8
 """Tests of a file that run before those of the next; a file that is further away is reached in time."""
-DISTANCES = ("changed", "imports it or has its name", "imports what imports it", "in the folder of its name", "smoke")
+DISTANCES = ("changed", "conventions", "imports it or has its name and folder", "imports what imports it",
+             "has its folder or name", "smoke")  # fmt: skip
 
 
 def changed_files() -> list[str]:
@@ -59,7 +65,10 @@ def module_of(path: str) -> str:
 
 
 def ranked(changed: list[str]) -> dict[Path, int]:
-    """Return the files of tests that are near to changed files, and how far each is: an index of DISTANCES."""
+    """Return the files of tests that are near to changed files, and how far each is: an index of DISTANCES.
+
+    The nearest are first.
+    """
     tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "suites" not in path.parts]
     modules = {module_of(path) for path in changed if path.startswith(("pydispatch/", "_core/"))}
     users = {
@@ -74,22 +83,26 @@ def ranked(changed: list[str]) -> dict[Path, int]:
     found = {}
     for path in tests:
         own = path.relative_to(ROOT)
+        shared = folders & set(own.parent.parts)
         words = {path.stem.removeprefix("test_"), *path.stem.split("_")[1:]}
         near = (
-            own.as_posix() in changed or any(p.startswith("tests/") and _uses(path, Path(p).stem) for p in changed),
-            bool(imports_of(path) & modules or words & stems),
+            own.as_posix() in changed or any(p.startswith("tests/") and _uses(path, ROOT / p) for p in changed),
+            own.relative_to("tests").as_posix() in CONVENTIONS,
+            bool(imports_of(path) & modules or (words & stems and shared)),
             bool(imports_of(path) & users),
-            bool(folders & set(own.parent.parts)),
+            bool(shared or words & stems),
             own.relative_to("tests").as_posix() in SMOKE,
         )
         if any(near):
-            found[path] = near.index(True)
-    return found
+            found[path] = (near.index(True), -len(shared))
+    return {path: found[path][0] for path in sorted(found, key=lambda path: (found[path], path))}
 
 
-def _uses(path: Path, module: str) -> bool:
-    """Whether a test imports a module of the tests."""
-    return bool(re.search(rf"^(from|import) {re.escape(module)}\b", path.read_text(), re.MULTILINE))
+def _uses(path: Path, changed: Path) -> bool:
+    """Whether a test imports a module of the tests, or names a file of its own folder, such as its data."""
+    text, module = path.read_text(), re.escape(changed.stem)
+    is_imported = changed.suffix == ".py" and re.search(rf"^(from|import) {module}\b", text, re.MULTILINE)
+    return bool(is_imported or (changed.parent == path.parent and changed.name in text))
 
 
 class Budget:
@@ -146,8 +159,7 @@ def main() -> int:
     for distance, words in enumerate(DISTANCES):
         print(f"{list(files.values()).count(distance):4} files of tests: {words}", flush=True)
     budget = Budget(files, args.seconds - (time.monotonic() - start))
-    names = [str(path) for path in sorted(files, key=lambda path: (files[path], path))]
-    found = pytest.main(["-n", "0", "-p", "no:cacheprovider", *names], plugins=[budget])
+    found = pytest.main(["-n", "0", "-p", "no:cacheprovider", *map(str, files)], plugins=[budget])
     print(f"{budget.ran} of {budget.count} tests ran; make test has the others" if budget.ran < budget.count else "")
     is_over = found == pytest.ExitCode.INTERRUPTED and budget.ran < budget.count
     return code or (0 if is_over and not budget.failed else int(found))
