@@ -30,9 +30,10 @@ from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.panel_sizes import sizes_of
 from pydispatch.compiler.kernels.matmul.cpu.panel_workgroup import PanelWorkgroup
 from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
-from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import (
+from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import RowConversion
+from pydispatch.compiler.kernels.matmul.cpu.row_digits import (
     BITS_OF_DIGIT,
-    RowConversion,
+    digit_stride,
     f32_constant,
     i32_constant,
     joined_digits,
@@ -258,7 +259,7 @@ class _BlockProducts(PanelWorkgroup):
         # A in memory: [row][digit][step of K]; `steps` is the distance of the digits, or of rows of f32.
         elements, steps = rows.copy, self.conversion.steps
         if rows.digits is not None:
-            elements, steps = rows.digits, self.conversion.digit_stride
+            elements, steps = rows.digits.bytes, digit_stride(steps)
         offset = build.plus(
             build.times(position.block_of_chunk, match.steps_per_block), build.times(position.row, digits * steps)
         )
@@ -309,15 +310,15 @@ class _BlockProducts(PanelWorkgroup):
         rows = self.conversion.buffers
         row_of_a = build.plus(position.row, row)
         index = build.plus(position.block_of_chunk, build.times(row_of_a, self.sizes.blocks))
-        unit = None if rows.units is None else load(build, rows.units, index)
+        unit = None if rows.digits is None else load(build, rows.digits.units, index)
         total = load(build, rows.sums, index)
         if unit is not None:  # then `rows.sums` counts in units
             total = build.add(arith.MulfOp(total, unit))
         zero_terms: list[SSAValue] = []
-        if rows.low is not None and rows.high is not None and isinstance(self.match.zero, float):
-            # `rows.low` and `rows.high` are the sums over the block.
-            zero = i32_constant(build, int(self.match.zero))
-            zero_terms = [build.add(arith.MuliOp(load(build, v, index), zero)) for v in (rows.low, rows.high)]
+        if rows.digits is not None and isinstance(self.match.zero, float):
+            # `low` and `high` are the sums over the block.
+            zero, sums = i32_constant(build, int(self.match.zero)), (rows.digits.low, rows.digits.high)
+            zero_terms = [build.add(arith.MuliOp(load(build, buffer, index), zero)) for buffer in sums]
         return _BlockOfRow(row, row_of_a, unit, total, tuple(zero_terms))
 
     def _add_column(

@@ -19,7 +19,8 @@ from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, Block
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.panel_sizes import BlockSizes
 from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
-from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import RowConversion, f32_constant
+from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import RowConversion
+from pydispatch.compiler.kernels.matmul.cpu.row_digits import f32_constant
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 

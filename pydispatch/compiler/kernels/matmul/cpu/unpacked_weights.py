@@ -17,7 +17,7 @@ from pydispatch.compiler.kernels.matmul.block_quantized import PerBlock
 from pydispatch.compiler.kernels.matmul.cpu.operands import CACHE_LINE_BYTES
 from pydispatch.compiler.kernels.matmul.cpu.panel_workgroup import PanelWorkgroup
 from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
-from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import f32_constant
+from pydispatch.compiler.kernels.matmul.cpu.row_digits import f32_constant
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.unpack import UnpackOp

@@ -1,0 +1,264 @@
+"""Digits of rows of f32: signed bytes that represent the elements of a block relative to its largest one.
+
+An element is unit (d2 2^16 + d1 2^8 + d0), where the digits d0 to d2 are signed bytes, and the unit is an f32 that the
+elements of a block have in common. With fewer digits, elements are rounded to fewer bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i8, i32
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.matmul.cpu.lane_reductions import LaneReduction, Partials
+from pydispatch.compiler.kernels.matmul.cpu.operands import CACHE_LINE_BYTES
+from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
+from pydispatch.compiler.kernels.ops.elements import Elements
+
+GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
+"""Number of digits, signed bytes -> the integer that the largest element of a block becomes.
+
+All digits are 127, but the lowest of several is 0: the product of an element and the reciprocal of the unit may be
+rounded to 1 more, which these digits then represent, too."""
+
+ALL_BUT_SIGN = 0x7FFFFFFF
+"""Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""
+
+BITS_OF_DIGIT = 8
+"""Bits of a digit of an integer: one signed byte."""
+
+LEAST_MAXIMUM = 2.0**-100
+"""Lower bound of the largest magnitude of a block, from which its unit is computed: it keeps the reciprocal of the unit
+finite, for a block of zeros, too."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Workgroup memory for the digits of rows, and for what the elements of a block have in common.
+
+    The unit of a block is the f32 value of the integer 1. An element is the unit times an integer d0 + 2^8 d1 + 2^16
+    d2, whose digits are the signed bytes d0 to d2.
+
+    Attributes:
+        bytes: Buffer of the digits, [row][digit][step of K].
+        units: Buffer of f32, [row][block]: the units.
+        low, high: Buffers of i32, [row][block]: the sum of the lowest digits of a block, and the sum of the integers
+            that the higher digits form. The integers of the block add up to low + 2^8 high.
+        sums: Buffer of f32, [row][block]: sums of the integers of a block.
+    """
+
+    bytes: SSAValue
+    units: SSAValue
+    low: SSAValue
+    high: SSAValue
+    sums: SSAValue
+
+
+@dataclass(frozen=True)
+class DigitConversion:
+    """Emitter of the conversion of rows of f32 in workgroup memory to digits.
+
+    With the largest magnitude m of a block and g = `GREATEST[digit_count]`, the unit is m / g, and element x becomes
+    the integer round(x g / m), which is split into signed bytes.
+
+    Example:
+        With one digit, g is 127. A block whose largest magnitude is 2.0 has the unit 2 / 127, and its element 1.0
+        becomes round(63.5) = 64. `Digits.low` is the sum of these integers, and `Digits.high` is 0.
+
+    Attributes:
+        elements: Tensors of the dispatch function.
+        copy: Buffer of the rows, [row][block][step of the block].
+        rows: Number of rows.
+        blocks: Number of blocks in a row.
+        steps: Number of elements in a block.
+        digit_count: Signed bytes of the integer that an element becomes, 1 to 3.
+        lanes: Number of blocks that are converted at a time: of 32-bit elements in a vector.
+        target: Buffers that receive the digits.
+        partials: Memory for the reductions of a group of blocks.
+        reciprocals: Buffer of f32, the reciprocal of the unit of each block of a group.
+    """
+
+    elements: Elements
+    copy: SSAValue
+    rows: int
+    blocks: int
+    steps: int
+    digit_count: int
+    lanes: int
+    target: Digits
+    partials: Partials
+    reciprocals: SSAValue
+
+    @staticmethod
+    def allocate(
+        elements: Elements, copy: SSAValue, *, rows: int, blocks: int, steps: int, digit_count: int, lanes: int
+    ) -> DigitConversion:
+        """Return the conversion of `copy`, with memory for its results; see the attributes."""
+        count = lanes * ceil_quotient(rows * blocks, lanes)  # whole groups of blocks are stored
+        target = Digits(
+            bytes=elements.fresh(i8, rows * digit_count * digit_stride(blocks * steps)),
+            units=elements.fresh(f32, count),
+            low=elements.fresh(i32, count),
+            high=elements.fresh(i32, count),
+            sums=elements.fresh(f32, count),
+        )
+        partials = Partials.allocate(elements, i32, count=min(2, digit_count), lanes=lanes, steps=steps)
+        reciprocals = elements.fresh(f32, lanes)
+        return DigitConversion(elements, copy, rows, blocks, steps, digit_count, lanes, target, partials, reciprocals)
+
+    def emit(self, build: Builder) -> None:
+        """Emit the stores into `target`, for `lanes` blocks at a time, which are counted through all rows."""
+        emit_loop(build, self.rows * self.blocks, self.lanes, lambda inner, block: _Group(self, block).emit(inner))
+
+
+def digit_stride(steps: int) -> int:
+    """Return the bytes from a digit of a row of `steps` elements to the next digit.
+
+    If it were a power of two, all rows would share few cache sets.
+    """
+    return steps + CACHE_LINE_BYTES
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Emitter of the conversion of a group of adjacent blocks, whose largest magnitudes and sums are reduced together.
+
+    Attributes:
+        conversion: The conversion of all rows.
+        first_block: The first block of the group, counted through all rows. From it on, there may be fewer blocks than
+            the `lanes` of a group.
+    """
+
+    conversion: DigitConversion
+    first_block: Index
+
+    def emit(self, build: Builder) -> None:
+        """Emit the units, the digits and the sums of the blocks."""
+        whole = self.conversion
+        reduction = LaneReduction(
+            elements=whole.elements,
+            lanes=whole.lanes,
+            steps=whole.steps,
+            blocks=build.least(whole.lanes, build.minus(whole.rows * whole.blocks, self.first_block)),
+            partials=whole.partials,
+        )
+        least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
+        reduction.emit(build, [least], arith.MaxSIOp, self._magnitude, self._store_unit)
+        zeros = [i32_constant(build, 0)] * min(2, whole.digit_count)
+        reduction.emit(build, zeros, arith.AddiOp, self._convert, self._store_sums)
+
+    def _element(self, build: Builder, block: Index, step: Index) -> SSAValue:
+        """Emit the load of the element at a step of a block of the group."""
+        first = build.times(build.plus(self.first_block, block), self.conversion.steps)
+        return load(build, self.conversion.copy, build.plus(first, step))
+
+    def _store(self, build: Builder, value: SSAValue, buffer: SSAValue, block: Index) -> None:
+        """Emit the store of a value that a block of the group has in common."""
+        self.conversion.elements.store(build, value, buffer, [build.plus(self.first_block, block)])
+
+    def _magnitude(self, build: Builder, block: Index, step: Index) -> list[SSAValue]:
+        """Return the bits of the magnitude of an element: as integers they are in the same order as magnitudes."""
+        bits = build.add(arith.BitcastOp(self._element(build, block, step), i32))
+        return [build.add(arith.AndIOp(bits, i32_constant(build, ALL_BUT_SIGN)))]
+
+    def _store_unit(self, build: Builder, block: Index, maximum: Sequence[SSAValue]) -> None:
+        """Store the unit of a block, and its reciprocal, which elements are multiplied by."""
+        whole = self.conversion
+        magnitude = build.add(arith.BitcastOp(maximum[0], f32))
+        greatest = f32_constant(build, GREATEST[whole.digit_count])
+        self._store(build, build.add(arith.DivfOp(magnitude, greatest)), whole.target.units, block)
+        whole.elements.store(build, build.add(arith.DivfOp(greatest, magnitude)), whole.reciprocals, [block])
+
+    def _convert(self, build: Builder, block: Index, step: Index) -> list[SSAValue]:
+        """Store the digits of the element at a step of a block, and return what it adds to the sums of the block."""
+        whole = self.conversion
+        reciprocal = load(build, whole.reciprocals, block)
+        scaled = build.add(arith.MulfOp(self._element(build, block, step), reciprocal))
+        row, block_of_row = build.split(build.plus(self.first_block, block), [whole.rows, whole.blocks])
+        # Digits in memory: [row][digit][step of the row].
+        stride = digit_stride(whole.blocks * whole.steps)
+        step_of_row = build.plus(build.times(block_of_row, whole.steps), step)
+        offset = build.plus(build.times(row, whole.digit_count * stride), step_of_row)
+        return self._store_digits(build, self._rounded(build, scaled), offset, stride)
+
+    def _store_sums(self, build: Builder, block: Index, sums: Sequence[SSAValue]) -> None:
+        """Store the sums of a block: of its lowest digits, of the integers above these, and of its integers."""
+        low, high = sums[0], sums[1] if len(sums) > 1 else i32_constant(build, 0)
+        target = self.conversion.target
+        for value, buffer in (
+            (low, target.low), (high, target.high), (joined_digits(build, low, high), target.sums),
+        ):  # fmt: skip
+            self._store(build, value, buffer, block)
+
+    def _rounded(self, build: Builder, value: SSAValue) -> SSAValue:
+        """Emit the conversion of an f32 to the nearest integer, whose magnitude is at most `GREATEST`; NaN becomes 0.
+
+        The sum of 1.5 * 2^23 and a float of at most two digits has the float, rounded to an integer, in its lowest
+        bits. This takes fewer instructions than a conversion, which saturates.
+        """
+        digit_count = self.conversion.digit_count
+        if digit_count > 2:
+            return build.add(arith.FPToSIOp(build.add(math.RoundEvenOp(value)), i32))
+        total = build.add(arith.AddfOp(value, f32_constant(build, 1.5 * 2.0**23)))
+        bits = build.add(arith.BitcastOp(total, i32))
+        narrow = build.add(arith.TruncIOp(bits, IntegerType(BITS_OF_DIGIT * digit_count)))  # of a NaN, they are 0
+        return build.add(arith.ExtSIOp(narrow, i32))
+
+    def _store_digits(self, build: Builder, integer: SSAValue, offset: Index, stride: int) -> list[SSAValue]:
+        """Emit stores of the digits of an i32, lowest first; return [low] for one digit, else [low, high].
+
+        The digits are the signed bytes of which the integer is composed. `integer` is low + 2^8 high, where `low` is
+        the lowest digit, and `high` the integer that the higher digits form. Callers sum up each of them separately,
+        because both sums then fit into i32.
+
+        Example:
+            The three digits of 200 are -56, 1 and 0, since a digit is a signed byte: 200 = -56 + 2^8. The result is
+            [-56, 1].
+
+        Args:
+            build: Receives the code.
+            integer: The integer.
+            offset: Offset of the lowest digit in the buffer of digits.
+            stride: Distance of the digits of an integer.
+        """
+        digit_count, digits = self.conversion.digit_count, self.conversion.target.bytes
+        store = self.conversion.elements.store
+        if digit_count == 1:
+            store(build, build.add(arith.TruncIOp(integer, i8)), digits, [offset])
+            return [integer]
+        remainder = high = integer
+        for digit in range(digit_count):
+            byte = build.add(arith.TruncIOp(remainder, i8))  # the digit, as a signed byte
+            store(build, byte, digits, [build.plus(offset, digit * stride)])
+            # Without its lowest digit, the remainder is a multiple of 2^8.
+            remainder = build.add(arith.SubiOp(remainder, build.add(arith.ExtSIOp(byte, i32))))
+            remainder = build.add(arith.ShRSIOp(remainder, i32_constant(build, BITS_OF_DIGIT)))
+            if digit == 0:  # the integer that all further digits form
+                high = remainder
+        shifted = build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT)))
+        low = build.add(arith.SubiOp(integer, shifted))
+        return [low, high]
+
+
+def i32_constant(build: Builder, value: int) -> SSAValue:
+    """Emit an i32 constant, and return it."""
+    return build.pure(arith.ConstantOp(IntegerAttr(value, i32)))
+
+
+def f32_constant(build: Builder, value: float) -> SSAValue:
+    """Emit an f32 constant, and return it."""
+    return build.pure(arith.ConstantOp(FloatAttr(value, f32)))
+
+
+def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
+    """Emit low + 2^8 high in f32, from sums of lowest digits (`low`) and of the integers above them, and return it.
+
+    It is one multiply-add: CPUs that multiply bytes have this instruction.
+    """
+    factors = build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)
+    return build.add(math.FmaOp(*factors, build.add(arith.SIToFPOp(low, f32))))
