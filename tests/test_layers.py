@@ -62,6 +62,7 @@ SIDES = {
         "pydispatch.errors",
         "pydispatch.extensions",
         "pydispatch.files",
+        "pydispatch.formats",
         "pydispatch.locations",
         "pydispatch.suggestions",
     },
@@ -170,9 +171,9 @@ SIDES = {
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
     "errors", "files", "include_folders", "logs", "garbage", "bytecode", "distributions", "inlining", "suggestions",
-    "options", "packages", "extensions", "locations",
+    "options", "packages", "extensions", "locations", "formats.storage", "formats.arrays",
     "ir.core",
-    "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf",
+    "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.elf",
     "formats.ptx", "formats.spirv", "formats.wgsl",
     "formats.program", "formats.artifact", "formats.web",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",

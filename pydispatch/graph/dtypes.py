@@ -11,6 +11,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from pydispatch._core.extended_types import EXTENDED_TYPES
+from pydispatch.formats.arrays.small_floats import limits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,15 @@ class DType:
     def real(self) -> DType:
         """Type of the real and imaginary parts of a complex type; other types are their own real type."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
+
+    @property
+    def limits(self) -> tuple[float | int, float | int]:
+        """The least and the greatest number: infinities, if the type has them. A complex type has none."""
+        if self.is_float:
+            return limits(self.name)
+        if self.kind is Kind.INT:
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
 
     @property
     def numpy(self) -> np.dtype[Any]:

@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import IsTerminator, Pure
 
+from pydispatch.formats.arrays.small_floats import limits
+
 SHOWS_VALUES = "pyd.shows_values"
 """Attribute of a `cf.assert` that two integers are equal: they replace `{a}` and `{b}` in its message."""
 
@@ -233,5 +235,6 @@ def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | No
         value = identity(bits)
         return IntegerAttr(value & 1 if bits == 1 else value, type_)  # constants of i1 are 0 and 1, not 0 and -1
     if isinstance(identity, float) and isinstance(type_, AnyFloat):
-        return FloatAttr(identity, type_)
+        least, greatest = limits(str(type_))  # of a type without infinities a maximum has the least number as identity
+        return FloatAttr(min(max(identity, least), greatest), type_)
     return None

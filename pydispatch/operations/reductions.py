@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import F32, I32, I64, U32, U64, DType, Kind
+from pydispatch.graph.dtypes import F32, I32, I64, U32, U64, DType
 from pydispatch.graph.sizes import Expr, Shape, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -68,18 +67,13 @@ def reduce_with(
 
 
 def least(dtype: DType) -> float | int:
-    """Return the smallest number of a type; -inf for floats."""
-    if dtype.is_float:
-        return -math.inf
-    return -(1 << (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
+    """Return the smallest number of a type; of a type with infinities -inf."""
+    return dtype.limits[0]
 
 
 def largest(dtype: DType) -> float | int:
-    """Return the largest number of a type; inf for floats."""
-    if dtype.is_float:
-        return math.inf
-    magnitude_bits = dtype.bits - 1 if dtype.kind is Kind.INT else dtype.bits
-    return (1 << magnitude_bits) - 1
+    """Return the largest number of a type; of a type with infinities inf."""
+    return dtype.limits[1]
 
 
 _STARTS: dict[str, Callable[[DType], float | int]] = {

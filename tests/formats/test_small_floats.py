@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pydispatch.formats.arrays.small_floats import FORMATS, decode, encode, encode_bfloat, values
+from pydispatch.formats.arrays.small_floats import FORMATS, decode, encode, encode_bfloat, limits, values
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "f8E8M0FNU"])
@@ -17,6 +17,14 @@ def test_every_code(name):
     actual = decode(codes, name)
     np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(np.signbit(actual[actual == 0]), np.signbit(expected[expected == 0]))
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "f8E8M0FNU"])
+def test_limits_are_infinities_or_numbers(name):
+    info = ml_dtypes.finfo("float" + name[1:2] + "_" + name[2:].lower())
+    has_infinity = np.isinf(values(name)).any()
+    assert limits(name) == ((-np.inf, np.inf) if has_infinity else (float(info.min), float(info.max)))
+    assert limits("bf16") == (-np.inf, np.inf)
 
 
 def test_unknown_names():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -67,6 +68,21 @@ def test_reductions(run, dynamic: bool) -> None:
     wanted = [x.sum(1), x.max((0, 2), keepdims=True), x.argmax(1), last, x.mean(2), x.prod()]
     for a, b in zip(got, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float4_e2m1fn", "bfloat16"])
+def test_extremes_of_types_with_and_without_infinities(run, name: str) -> None:
+    x = np.array([[-4, -2, -3], [-1, -2, -6]]).astype(getattr(ml_dtypes, name))
+
+    def write(b: Builder, x: Tensor) -> list[Tensor]:
+        return [
+            reductions.reduce(b, "max", x, [1]), reductions.reduce(b, "min", x, None),
+            reductions.arg_reduce(b, "max", x, 1),
+        ]  # fmt: skip
+
+    wide = x.astype(np.float32)
+    for got, wanted in zip(run(write, x), [wide.max(1), wide.min(), wide.argmax(1)], strict=True):
+        np.testing.assert_array_equal(np.asarray(got).astype(np.float32), wanted)
 
 
 EQUATIONS = [

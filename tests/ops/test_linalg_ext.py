@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import orderings
 import pytest
@@ -382,3 +383,23 @@ def test_elements_that_share_a_byte(device):
     np.maximum.at(updated, i[:3, 0], x[:3])
     for got, expected in zip(found, (np.sort(x, 1), np.maximum.accumulate(x, 1), updated), strict=True):
         np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+@pytest.mark.parametrize("name", ["f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f32"])
+def test_scans_of_types_with_and_without_infinities(name):
+    """A maximum in blocks begins with the least number."""
+    numbers = np.random.default_rng(0).integers(-15, -1, (2, 5000))
+    dtype = np.dtype("f4") if name == "f32" else getattr(ml_dtypes, f"float8_{name[2:].lower()}")
+    text = f"""func.func @f(%x: tensor<2x5000x{name}>) -> tensor<2x5000x{name}> {{
+      %o = tensor.empty() : tensor<2x5000x{name}>
+      %z = arith.constant dense<-16.0> : tensor<2x{name}>
+      %r:2 = iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x : tensor<2x5000x{name}>)
+             outs(%o, %z : tensor<2x5000x{name}>, tensor<2x{name}>) {{
+      ^bb0(%a: {name}, %b: {name}):
+        %c = arith.maximumf %a, %b : {name}
+        iree_linalg_ext.yield %c : {name}
+      }} -> tensor<2x5000x{name}>, tensor<2x{name}>
+      return %r#0 : tensor<2x5000x{name}> }}"""
+    x = numbers.astype(dtype)
+    got = pd.device("cpu").load(pd.compile(text)).f(x)
+    np.testing.assert_array_equal(got.astype(np.float32), np.maximum.accumulate(x.astype(np.float32), 1))

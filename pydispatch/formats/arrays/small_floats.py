@@ -7,6 +7,7 @@ B11 forms of LLVM's APFloat.
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -96,6 +97,16 @@ def values(name: str) -> NDArray[np.float64]:
     if special == "fnuz":
         table[sign_bit] = np.nan  # instead of -0
     return table
+
+
+def limits(name: str) -> tuple[float, float]:
+    """Return the least and the greatest value of a floating-point type, its infinities if it has them."""
+    if name not in FORMATS and name != EXPONENT_ONLY:
+        return -math.inf, math.inf
+    import numpy as np
+
+    table = values(name)
+    return float(np.nanmin(table)), float(np.nanmax(table))
 
 
 @functools.cache
