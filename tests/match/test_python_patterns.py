@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import warnings
 from typing import Any
 
@@ -440,3 +441,37 @@ func.func @f(%a: tensor<?x4xf32>) -> tensor<4xf32> {
     program = pd.device("cpu").load(pd.compile(text, patterns=[sum_of_magnitudes], require_match=True))
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     np.testing.assert_array_equal(program.f(x), (x * x).sum(0))
+
+
+def test_infinities_are_constants_of_patterns() -> None:
+    @pd.pattern
+    def limited(x: pd.f32["n"]):  # type: ignore[no-untyped-def]
+        return pd.minimum(pd.maximum(x, -math.inf), math.inf)
+
+    @limited.replace()
+    def negated(x):  # type: ignore[no-untyped-def]
+        return -x
+
+    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %low = arith.constant dense<0xFF800000> : tensor<4xf32>
+      %high = arith.constant dense<0x7F800000> : tensor<4xf32>
+      %y = arith.maximumf %x, %low : tensor<4xf32>
+      %z = arith.minimumf %y, %high : tensor<4xf32>
+      return %z : tensor<4xf32> }"""
+    assert "arith.negf" in matched(text, limited)
+
+
+@pytest.mark.parametrize("dtype", [pd.f8E4M3FN, pd.f8E5M2, pd.bf16, pd.i8, pd.i1, pd.index], ids=lambda d: d.name)
+def test_maxima_of_every_type(dtype: Any) -> None:
+    """Each has a neutral element that the text of the pattern can spell."""
+
+    def largest(x):  # type: ignore[no-untyped-def]
+        return pd.reduce("maximum", x)
+
+    def positions(x):  # type: ignore[no-untyped-def]
+        return pd.argmax(x)
+
+    text = "func.func @f(%x: tensor<4xi8>) -> tensor<4xi8> { return %x : tensor<4xi8> }"
+    for function in (largest, positions):
+        function.__annotations__ = {"x": dtype["n", 4]}
+        assert "return %x" in matched(text, pd.pattern(function))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydispatch.formats.arrays.small_floats import limits
+from pydispatch.kernels.writer import spelled
 from pydispatch.patterns.trace import Value
 from pydispatch.patterns.types import Size, TensorType
 
@@ -41,7 +43,8 @@ class Lowering:
             input_name, _ = self.inputs[input_index]
             name = f"%in_{input_name}"
         elif value.op == "constant":
-            name = self.line(f"arith.constant {_literal(value.detail)} : {value.type.dtype}")
+            assert isinstance(value.detail, int | float)
+            name = self.line(f"arith.constant {_literal(value.detail, value.type.dtype)} : {value.type.dtype}")
         else:
             name = {"scalar": self._scalar, "matmul": self._matmul, "reduce": self._reduce, "argmax": self._argmax}[
                 value.op
@@ -144,7 +147,7 @@ class Lowering:
         """Print a `linalg.matmul` of the two operands into a tensor of zeros, and return its SSA name."""
         a, b = value.operands
         names = [self.value(a), self.value(b)]
-        zero = self.filled("0.0" if _float(value.type.dtype) else "0", value.type)
+        zero = self.filled(_literal(0, value.type.dtype), value.type)
         return self.line(
             f"linalg.matmul ins({', '.join(names)} : {a.type.mlir}, {b.type.mlir}) "
             f"outs({zero} : {value.type.mlir}) -> {value.type.mlir}"
@@ -159,7 +162,7 @@ class Lowering:
         assert isinstance(value.detail, tuple)
         op, axis = value.detail  # "add" or "maximum", and the axis that the result does not have
         dtype, rank = value.type.dtype, len(x.shape)
-        start = _zero(dtype) if op == "add" else _lowest_literal(dtype)
+        start = _literal(0, dtype) if op == "add" else _lowest_literal(dtype)
         out = self.filled(start, value.type)
         name = {("add", True): "addf", ("add", False): "addi", ("maximum", True): "maximumf",
                 ("maximum", False): "maxsi"}[op, _float(dtype)]  # fmt: skip
@@ -214,21 +217,13 @@ def _float(dtype: str) -> bool:
     return dtype.startswith(("f", "bf"))
 
 
-def _zero(dtype: str) -> str:
-    """Return 0 of an element type as a literal."""
-    return "0.0" if _float(dtype) else "0"
-
-
 def _lowest_literal(dtype: str) -> str:
-    """Return the neutral element of a maximum as a literal: minus infinity, or the least integer of the type."""
-    if _float(dtype):
-        return {"f16": "0xFC00", "bf16": "0xFF80", "f32": "0xFF800000", "f64": "0xFFF0000000000000"}[dtype]
-    return str(-(1 << (int(dtype[1:]) - 1)))
+    """Return the neutral element of a maximum as a literal: minus infinity, or the least number of the type."""
+    if not _float(dtype):
+        return str(-(1 << (63 if dtype == "index" else int(dtype[1:]) - 1)))
+    return _literal(limits(dtype)[0], dtype)
 
 
-def _literal(value: object) -> str:
-    """Return a number as an MLIR literal; MLIR needs a `.` before an exponent."""
-    if not isinstance(value, float):
-        return str(value)
-    text = repr(value)
-    return text if "." in text or "e" not in text else text.replace("e", ".0e")
+def _literal(value: float, dtype: str) -> str:
+    """Return a number as an MLIR literal of an element type; infinity and NaN as their bits."""
+    return spelled(value, dtype) if _float(dtype) else str(value)
