@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 
 import contractions
+import numpy as np
 import pytest
 from harness import LENGTHS, Body, examples, run
 from hypothesis import given
 from hypothesis import strategies as st
+
+import pydispatch as pd
 
 LENGTH = st.sampled_from(LENGTHS)
 SIZES = st.sampled_from(["static", "dynamic", "mixed"])
@@ -59,3 +62,15 @@ def test_native():
         contractions.named(body, "matmul", {"m": m, "n": n, "k": k}, *types)
         bodies.append(body)
     run(*bodies, cpu="native")
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_sums_that_begin_with_minus_zero(k):
+    """Sums of no terms, and of terms that are -0, are the initial value, with its sign."""
+    text = f"""func.func @f(%a: tensor<4x{k}xf32>, %b: tensor<{k}x16xf32>) -> tensor<4x16xf32> {{
+      %start = arith.constant dense<-0.0> : tensor<4x16xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<4x{k}xf32>, tensor<{k}x16xf32>)
+                         outs(%start : tensor<4x16xf32>) -> tensor<4x16xf32>
+      return %r : tensor<4x16xf32> }}"""
+    a, b = np.full((4, k), -0.0, np.float32), np.ones((k, 16), np.float32)
+    assert np.signbit(pd.device("cpu").load(pd.compile(text)).f(a, b)).all()

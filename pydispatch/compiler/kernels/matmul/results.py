@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from math import copysign
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
@@ -199,7 +200,8 @@ def starts_at_zero(value: SSAValue) -> bool:
 
 
 def _is_zero(op: Operation) -> bool:
-    """Return whether a constant is 0, or all of its elements are."""
+    """Return whether a constant is 0, or all of its elements are; -0.0 is not: sums that begin with it can be -0.0."""
     value = op.properties["value"]
     scalar = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value  # None: elements differ
-    return isinstance(scalar, IntegerAttr | FloatAttr) and scalar.value.data == 0
+    element = scalar.value.data if isinstance(scalar, IntegerAttr | FloatAttr) else None
+    return element == 0 and copysign(1.0, element) > 0
