@@ -12,6 +12,7 @@ import pytest
 from link_cases import compiled
 
 import pydispatch as pd
+from pydispatch.compiler.backends.vulkan import functions
 from pydispatch.errors import SystemError_
 
 PROGRAM = """
@@ -131,6 +132,15 @@ def test_functions_in_glsl_need_no_main(tmp_path: Path, device: Any, suffix: str
     (tmp_path / f"lib{suffix}").write_text("#version 450\n" + MUL.replace("SCALE", "* 2.0"))
     artifact = pd.compile(program(objects(f"lib{suffix}")), object_search_path=[tmp_path])
     np.testing.assert_array_equal(result(device.load(artifact)), 2 * A * B)
+
+
+def test_the_sizes_of_a_library_do_not_depend_on_its_conditional_extensions(tmp_path: Path, device: Any) -> None:
+    head = "#version 450\n#ifdef GL_EXT_missing\n#extension GL_EXT_missing : require\n#endif\n"
+    (tmp_path / "lib.glsl").write_text(head + MUL.replace("SCALE", "* 2.0"))
+    data = pd.compile(program(objects("lib.glsl")), object_search_path=[tmp_path])
+    np.testing.assert_array_equal(result(device.load(data)), 2 * A * B)
+    text = functions._with_sizes(head)
+    assert text.splitlines()[1:3] == [functions._SIZES_BY_CONSTANTS, "#line 2"]
 
 
 def test_errors_of_objects(tmp_path: Path) -> None:

@@ -107,10 +107,10 @@ def _compiled(file: ObjectFile) -> bytes:
 
 
 def _with_sizes(text: str) -> str:
-    """Return the text with workgroup sizes set by linking, after its #version and #extension lines."""
+    """Return the text with workgroup sizes set by linking, after its #version line."""
+    # Lines of #extension, which may follow declarations, are no place: inside of #if the sizes would be conditional.
     lines = text.split("\n")
-    directive_lines = (i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line))
-    begin = max(directive_lines, default=-1) + 1
+    begin = next((i + 1 for i, line in enumerate(lines) if re.match(r"\s*#\s*version\b", line)), 0)
     # #line states the number, counted from 1, of the line after it in the user's file.
     return "\n".join([*lines[:begin], _SIZES_BY_CONSTANTS, f"#line {begin + 1}", *lines[begin:]])
 
