@@ -330,6 +330,34 @@ def test_a_constant_result_has_the_gradient_0() -> None:
     np.testing.assert_array_equal(pd.grad(of(lambda x: np.float64(3)))(X), 0 * X)
 
 
+@pytest.mark.parametrize(("function", "derivative", "at"), [
+    (np.arcsin, lambda x: 1 / np.sqrt(1 - x * x), [0.9999, -0.999999, 0.5]),
+    (np.arccos, lambda x: -1 / np.sqrt(1 - x * x), [0.9999, -0.999999, 0.5]),
+    (np.arctanh, lambda x: 1 / (1 - x * x), [0.9999, -0.999999, 0.5]),
+    (np.arccosh, lambda x: 1 / np.sqrt(x * x - 1), [1.0001, 1.000001, 3.0, 1e20]),
+])  # fmt: skip
+def test_gradients_beside_the_ends_of_domains(function: Any, derivative: Any, at: list[float]) -> None:
+    @pd.program
+    def total(x: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        return function(x).sum()
+
+    x = np.array(at, np.float32)
+    np.testing.assert_allclose(pd.grad(total)(x), derivative(x.astype(np.float64)), rtol=1e-6)
+
+
+def test_gradients_of_angles_whose_squares_are_out_of_range() -> None:
+    @pd.program
+    def angles(y: Annotated[np.ndarray, pd.f32["n"]], x: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        return np.arctan2(y, x).sum()
+
+    y = np.array([1e-30, 0, 3e-30, 1e20, -4e20, 2e30], np.float32)
+    x = np.array([0, 1e-30, 4e-30, 1e15, 1e25, -1e30], np.float32)
+    wide_y, wide_x = y.astype(np.float64), x.astype(np.float64)
+    squares = wide_x**2 + wide_y**2
+    for gradient, expected in zip(pd.grad(angles)(y, x), (wide_x / squares, -wide_y / squares), strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
 def test_wrong_arguments() -> None:
     @pd.program
     def mixed(x: Vector, i: Integers) -> Any:

@@ -61,9 +61,19 @@ def _power(a: Element, b: Element, y: Element, d: Element) -> Partials:
 
 
 def _atan2(a: Element, b: Element, y: Element, d: Element) -> Partials:
-    """Return the cotangents of a and b in y = atan2(a, b): d b / (a a + b b), and -d a / (a a + b b)."""
-    scale = d / (a * a + b * b)
-    return scale * b, -(scale * a)
+    """Return the cotangents of a and b in y = atan2(a, b): d b / (a a + b b), and -d a / (a a + b b).
+
+    Both are divided by the larger magnitude first, so that no square overflows or becomes 0.
+    """
+    size = a.unary("abs").max(b.unary("abs"))
+    u, v = a / size, b / size
+    scale = d / (u * u + v * v) / size
+    return scale * v, -(scale * u)
+
+
+def _one_minus_square(x: Element) -> Element:
+    """Return 1 - x x as a product, which has full precision beside 1."""
+    return (1 - x) * (1 + x)
 
 
 def _copysign(a: Element, b: Element, y: Element, d: Element) -> Partials:
@@ -108,15 +118,15 @@ ELEMENT_RULES: dict[str, ElementRule] = {
     "math.sin": _of_one(lambda x, y: x.unary("cos")),
     "math.cos": _of_one(lambda x, y: -x.unary("sin")),
     "math.tan": _of_one(lambda x, y: y * y + 1),
-    "math.asin": _of_one(lambda x, y: (1 - x * x).unary("rsqrt")),
-    "math.acos": _of_one(lambda x, y: -(1 - x * x).unary("rsqrt")),
+    "math.asin": _of_one(lambda x, y: _one_minus_square(x).unary("rsqrt")),
+    "math.acos": _of_one(lambda x, y: -_one_minus_square(x).unary("rsqrt")),
     "math.atan": _of_one(lambda x, y: 1 / (x * x + 1)),
     "math.sinh": _of_one(lambda x, y: x.unary("cosh")),
     "math.cosh": _of_one(lambda x, y: x.unary("sinh")),
     "math.tanh": _of_one(lambda x, y: 1 - y * y),
     "math.asinh": _of_one(lambda x, y: (x * x + 1).unary("rsqrt")),
-    "math.acosh": _of_one(lambda x, y: (x * x - 1).unary("rsqrt")),
-    "math.atanh": _of_one(lambda x, y: 1 / (1 - x * x)),
+    "math.acosh": _of_one(lambda x, y: (x - 1).unary("rsqrt") * (x + 1).unary("rsqrt")),
+    "math.atanh": _of_one(lambda x, y: 1 / _one_minus_square(x)),
     "math.erf": _of_one(lambda x, y: (-(x * x)).unary("exp") * (2 / math.sqrt(math.pi))),
     "math.erfc": _of_one(lambda x, y: (-(x * x)).unary("exp") * (-2 / math.sqrt(math.pi))),
     "math.powf": _power,
