@@ -115,3 +115,15 @@ def test_tools_that_the_environment_names(
     assert cli.main(["devices"]) == 0
     out = capsys.readouterr().out
     assert f"  cuda: 99.1, V99.1.2 from {missing}\n" in out and "  ptxas: none\n" in out
+
+
+def test_a_tool_that_cannot_be_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    broken = tmp_path / "nvcc"
+    broken.write_text("neither a script nor a program")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PYDISPATCH_NVCC", str(broken))
+    monkeypatch.setenv("PYDISPATCH_PTXAS", "off")
+    assert cli.main(["devices"]) == 0
+    assert f"  cuda: finding its version: {broken} cannot be run: Exec format error\n" in capsys.readouterr().out

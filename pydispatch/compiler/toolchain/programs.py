@@ -69,7 +69,7 @@ def run_within(
         **options: Further arguments of `subprocess.run`, such as `cwd`.
 
     Raises:
-        CompileError: The program takes longer; it is ended.
+        CompileError: The program cannot be run, or takes longer; it is ended then.
     """
     try:
         return subprocess.run(command, capture_output=True, timeout=seconds, check=False, **options)
@@ -78,6 +78,12 @@ def run_within(
             f"{task} took longer than {seconds:g} seconds: {Path(command[0]).name} was ended",
             location,
             "divide the object, or compile it elsewhere and give the result",
+        ) from None
+    except OSError as error:
+        raise CompileError(
+            f"{task}: {command[0]} cannot be run: {error.strerror}",
+            location,
+            "install the tool again, or compile the object elsewhere and give the result",
         ) from None
 
 

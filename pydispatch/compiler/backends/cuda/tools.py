@@ -62,10 +62,9 @@ def describe() -> dict[str, str]:
     for key, name in (("cuda", "nvcc"), ("ptxas", "ptxas")):
         try:
             path = tool(name)
+            versions[key] = f"{version(path).rpartition('release ')[2]} from {path}" if path else "none"
         except CompileError as error:
             versions[key] = error.message
-            continue
-        versions[key] = f"{version(path).rpartition('release ')[2]} from {path}" if path else "none"
     if versions["cuda"] == "none":
         versions["cuda"] = _nvrtc_version() or "none (nvcc, or pip install cuda-bindings nvidia-cuda-nvrtc)"
     return versions
@@ -84,8 +83,8 @@ def _nvrtc_version() -> str:
 
 @functools.lru_cache(maxsize=8)
 def version(path: str) -> str:
-    """Return the line with the release from a tool's `--version`."""
-    done = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    """Return the line with the release from a tool's `--version`. Raises CompileError if the tool cannot be run."""
+    done = _run("finding its version", None, [path, "--version"], folder=".")
     lines = [line for line in done.stdout.splitlines() if "release" in line]
     return lines[0] if lines else done.stdout.strip()
 
