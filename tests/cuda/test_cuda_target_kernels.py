@@ -13,6 +13,7 @@ from cuda_programs import IN_IN_OUT, MIXED, MUL, TWO, export, layout, objects, s
 from tools import DATA, assemble, compile_cu, nvcc
 
 import pydispatch as pd
+from pydispatch.compiler.backends.cuda import backend
 from pydispatch.compiler.backends.cuda.objects import UNNAMED, with_kind
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.formats.elf import cubin
@@ -61,6 +62,15 @@ def test_one_variant_for_each_architecture_that_the_objects_name() -> None:
     for name in ("sm_81", "sm_80a", "sm_86f"):  # suffixes exist from sm_90a and sm_100f on
         with pytest.raises(pd.CompileError, match=rf"there is no CUDA architecture '{name}'(.|\n)*known: sm_50, sm_52"):
             build(text, name)
+
+
+@pytest.mark.parametrize(("symbol", "name"), [
+    ("_Z6squarePf", "square"), ("_ZN5works6squareEPf", "square"), ("_Z1aPf", "a"),
+])  # fmt: skip
+def test_names_in_cpp(symbol: str, name: str) -> None:
+    assert backend._is_mangled(symbol, name)
+    assert not backend._is_mangled(symbol, name[:-1] or "b")
+    assert not backend._is_mangled(f"_Z1{len(name)}{name}_of_others_Pf", name)  # a length of two digits
 
 
 @pytest.mark.parametrize(

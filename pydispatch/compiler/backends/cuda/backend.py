@@ -6,6 +6,7 @@ the module and symbol of each export, its block size, and the layout of its cons
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from math import prod
@@ -226,7 +227,8 @@ def _generated_symbol(name: str) -> str:
 
 def _is_mangled(symbol: str, name: str) -> bool:
     """Return whether a symbol is the mangled C++ name of `name`: _Z6squarePf of `square`."""
-    return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
+    # A length is a whole number in the symbol: `11a` of `_Z11apply_scale` is not the name `a` after its length 1.
+    return symbol.startswith("_Z") and re.search(rf"(?<!\d){len(name)}{re.escape(name)}", symbol) is not None
 
 
 def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None) -> Threads:
