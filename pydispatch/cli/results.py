@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pydispatch._core.arrays import ElementType
+from pydispatch._core.extended_types import BY_NAME
 from pydispatch.cli.values import SMALL_FLOATS, Array, Value, is_integer
 from pydispatch.formats.arrays.small_floats import decode
 from pydispatch.formats.program.opcodes import Numerical
@@ -34,15 +35,7 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
         limit: Maximum number of elements in the text; `...` stands for the others.
     """
     head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
-    # Convert bits in unsigned integers to numbers.
-    if kind.name == "bf16" and array.dtype.kind == "u":  # the bits are the upper half of an f32
-        array = (array.astype(np.uint32) << 16).view(np.float32)
-    elif kind.name in SMALL_FLOATS and array.dtype.kind == "u":
-        array = decode(array, kind.name)
-    elif kind.packed and array.dtype.kind == "u" and kind.numerical != Numerical.UNSIGNED:
-        # Sign-extend the low `bits` bits: flip the sign bit, then subtract its value.
-        half = 1 << (kind.bits - 1)
-        array = ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
+    array = _numbers(array, kind)
     # Bool, complex or opaque. Dtypes of ml_dtypes have the kind "V" of np.void as well, but other scalar types.
     is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void
     if is_hex:
@@ -52,6 +45,21 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     else:
         texts = [_float_text(float(item)) for item in array.reshape(-1)[:limit]]
     return f"{head}={_rows(array.shape, texts, start=0, limit=limit)}"
+
+
+def _numbers(array: Array, kind: ElementType) -> Array:
+    """Return an array with its numbers, which may be unsigned integers with the bits of a type that NumPy lacks."""
+    if array.dtype.kind != "u":
+        return array
+    if kind.name == "bf16":  # the bits are the upper half of an f32
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    if kind.name in SMALL_FLOATS:
+        return decode(array, kind.name)
+    if kind.packed and kind.numerical != Numerical.UNSIGNED:
+        # Sign-extend the low `bits` bits: flip the sign bit, then subtract its value.
+        half = 1 << (kind.bits - 1)
+        return ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
+    return array
 
 
 def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:
@@ -134,13 +142,18 @@ def _are_close(actual: Array, expected: Array, kind: ElementType, exact: bool) -
         same: NDArray[np.bool_] = actual == expected
         return same
     wide = np.complex128 if kind.dtype.kind == "c" else np.float64
-    a, b = actual.astype(wide), expected.astype(wide)
+    a, b = (_numbers(array, kind).astype(wide) for array in (actual, expected))
     atol, rtol = (0.0, 0.0) if exact else (_TOLERANCE.get(kind.name, 0.0), _RELATIVE)
     return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
 
 
+_LETTERS = {"bool": "i1", "int": "i", "uint": "ui", "float": "f", "complex": "cf", "void": "x"}
+"""Names of NumPy's and ml_dtypes' types without their widths → those in the grammar of `values.py`."""
+
+
 def _metadata(array: Array) -> str:
     """Return the shape and type of an array as text, such as 2x3xi32."""
-    spellings = {"b": "i1", "i": f"i{8 * array.itemsize}", "u": f"ui{8 * array.itemsize}"}
-    name = spellings.get(array.dtype.kind) or f"{array.dtype.kind}{8 * array.itemsize}"
+    extended = BY_NAME.get(array.dtype.name)
+    letters = array.dtype.name.rstrip("0123456789")
+    name = extended.mlir if extended else _LETTERS[letters] + array.dtype.name.removeprefix(letters)
     return "".join(f"{size}x" for size in array.shape) + name

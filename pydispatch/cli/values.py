@@ -296,7 +296,7 @@ def _parse_number(text: str, kind: ElementType) -> Value:
             return np.array(complex(text), kind.dtype)
         if kind.numerical >= Numerical.FLOAT:
             return float(text)
-        value = int(text, 0)
+        value = _integer(text)
         return bool(value) if kind.dtype.kind == "b" and value in (0, 1) else value
     except ValueError:
         raise ValueError(f"expected a number for {kind.name}") from None

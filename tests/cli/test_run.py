@@ -7,11 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pydispatch.cli import __main__ as cli
+from pydispatch.cli import results
+from pydispatch.cli.values import Reader, parse_type
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.program.program import NONE, FunctionArgument, Numerical, Opcode, Program, Result, dtype_word
 
@@ -296,3 +300,32 @@ def test_main_is_the_function_of_a_program_with_several(tmp_path: Path, capsys: 
     Artifact.build([(f.name, "()") for f in program.functions], program.encode()).save(tmp_path / "p.pdx")
     assert cli.main(["run", str(tmp_path / "p.pdx"), "--input=a0=3"]) == 0
     assert capsys.readouterr().out == "EXEC @main\nresult[0]: i32=3\n"
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    ("bf16", "2xbf16"), ("f8E5M2", "2xf8E5M2"), ("f4E2M1FN", "2xf4E2M1FN"), ("i4", "2xi4"), ("ui2", "2xui2"),
+    ("cf64", "2xcf64"), ("i1", "2xi1"), ("ui8", "2xui8"), ("f16", "2xf16"),
+])  # fmt: skip
+def test_metadata_has_the_types_of_the_value_grammar(text: str, name: str) -> None:
+    spec = parse_type(f"2x{text}")
+    message = results.mismatch(Reader().tensor(f"2x{text}"), Reader().tensor("3xf32"), spec.kind, exact=False)
+    assert message == f"metadata is {name}; expected that the view matches 3xf32"
+
+
+@pytest.mark.parametrize(("name", "dtype", "close", "far"), [
+    ("bf16", np.uint16, [0x3F80, 0x3F81, 0x8000], [0x3F80, 0x3F90, 0x0000]),  # 1, 1.0078 and -0; 1, 1.125 and 0
+    ("f8E5M2", np.uint8, [0x3C, 0x3C, 0x80], [0x3C, 0x40, 0x00]),
+])  # fmt: skip
+def test_floats_are_compared_as_numbers_without_ml_dtypes(name: str, dtype: Any, close: Any, far: Any) -> None:
+    """Floats that NumPy does not have are then integers with their bits."""
+    kind: Any = SimpleNamespace(name=name, numerical=Numerical.BFLOAT, dtype=np.dtype(dtype), packed=False)
+    expected = np.array([close[0], close[0], 0], dtype)
+    assert results.mismatch(np.array(close, dtype), expected, kind, exact=False) is None
+    message = results.mismatch(np.array(far, dtype), expected, kind, exact=False)
+    assert message is not None and message.startswith("element at index 1 (")
+
+
+@pytest.mark.parametrize(("text", "value"), [("010", 10), ("0x10", 16), ("-0x10", -16), ("-3", -3)])
+def test_numbers_are_spelled_as_elements_of_tensors(text: str, value: int) -> None:
+    assert Reader().read(text, parse_type("i32").kind) == [value]
+    assert Reader().tensor(f"i32={text}") == value
