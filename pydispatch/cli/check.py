@@ -259,8 +259,8 @@ class _Child:
         pipe.send(_run_file(self.file, self.device, args))
 
     def receive(self) -> None:
-        """Receive what the child sends, and wait for its end; `outcomes` is unchanged if it sends nothing."""
-        with contextlib.suppress(EOFError):
+        """Receive what the child sends, and wait for its end; `outcomes` is unchanged if it does not send all of it."""
+        with contextlib.suppress(EOFError, OSError):  # OSError: the child ended in the middle of a message
             self.outcomes = self.pipe.recv()
         self.process.join()
         self.done = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -112,6 +113,17 @@ def test_a_crash_is_a_failed_test(folder):
     assert done.returncode == 1
     assert "its process was ended by signal 11" in done.stdout
     assert done.stdout.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_a_crash_in_the_middle_of_the_outcomes_is_a_failed_test(folder, monkeypatch, capsys):
+    class Child(command._Child):
+        def _main(self, pipe, args):
+            os.write(pipe.fileno(), b"\0\0\1\0half of a message")  # its length, 256, comes first
+            os._exit(3)
+
+    monkeypatch.setattr(command, "_Child", Child)
+    assert main(["check", str(folder)]) == 1
+    assert "its process exited with 3" in capsys.readouterr().out
 
 
 def test_nothing_to_run(folder):
