@@ -231,8 +231,9 @@ def _round_multiples(least: float, most: float) -> list[float]:
 
 
 def short_number(value: float) -> str:
-    """Format a number briefly, such as 1.5k or 20M."""
-    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= scale:
-            return f"{value / scale:.3g}{unit}"
-    return f"{value:.3g}"
+    """Format a number briefly, with three digits, such as 1.5k, -20M or 0.125."""
+    rounded = float(f"{value:.3g}")  # its unit may be the next larger one: 999,900 is 1M
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(rounded) >= scale:
+            return f"{rounded / scale:.3g}{unit}"
+    return f"{rounded:.3g}"

@@ -12,10 +12,11 @@ from pydispatch.bench.measure import Samples, ratio
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
-def time_text(seconds: float, digits: int = 3) -> str:
-    """Format a duration in the unit that leaves one to three digits before the decimal point, with `digits` in all."""
-    scale, unit = next(((s, u) for s, u in UNITS if seconds >= s), UNITS[-1])
-    return f"{seconds / scale:.{digits}g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
+def time_text(seconds: float) -> str:
+    """Format a duration with three digits, in the unit that leaves one to three of them before the decimal point."""
+    rounded = float(f"{seconds:.3g}")  # its unit may be the next larger one: 999.9 us is 1 ms
+    scale, unit = next(((s, u) for s, u in UNITS if rounded >= s), UNITS[-1])
+    return f"{rounded / scale:.3g} {unit}" if rounded < 1000 else f"{seconds:.0f} s"
 
 
 def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:

@@ -196,6 +196,20 @@ def test_statistics() -> None:
     assert report.time_text(1.5e-6) == "1.5 us" and report.time_text(2e-10) == "0.2 ns"
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [
+    (0.9996, "1 s"), (999.9e-6, "1 ms"), (999.4e-6, "999 us"), (999.6, "1000 s"), (4321, "4321 s"), (0, "0 ns"),
+])  # fmt: skip
+def test_a_rounded_duration_has_the_unit_of_its_value(seconds: float, shown: str) -> None:
+    assert report.time_text(seconds) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (999.6, "1k"), (999_500, "1M"), (999_400, "999k"), (1e12, "1T"), (-5000, "-5k"), (0, "0"), (0.125, "0.125"),
+])  # fmt: skip
+def test_a_rounded_number_has_the_unit_of_its_value(value: float, shown: str) -> None:
+    assert plot.short_number(value) == shown
+
+
 def test_rounds_take_turns() -> None:
     seen: list[str] = []
     found = measure.measure({"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, 1e-6, 0)
