@@ -18,6 +18,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from pydispatch.compiler.analysis.edit import erase_unused
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, unextended
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
@@ -228,14 +229,14 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     assert first is not None
     block.insert_ops_before(ops, first)
     factor.replace_all_uses_with(ops[-1].results[0] if ops else element)
-    _erase_unused([op for op in block.ops if op.results])
+    erase_unused([op for op in block.ops if op.results])
     block.erase_arg(block.args[operand_index + 1])  # the argument of the old operand, which `element` has moved by one
     parent = old.parent
     assert parent is not None
     parent.insert_op_before(new, old)
     old.results[0].replace_all_uses_with(new.results[0])
     erase_op(old)
-    _erase_unused(grouped.ops)
+    erase_unused(grouped.ops)
 
 
 def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:
@@ -257,10 +258,3 @@ def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[O
 def _values_defined_in(block: Block) -> list[SSAValue]:
     """Return the arguments of a block and the results of its operations, in order."""
     return [*block.args, *(result for op in block.ops for result in op.results)]
-
-
-def _erase_unused(ops: Sequence[Operation]) -> None:
-    """Erase the operations without used results. ops: producers first."""
-    for op in reversed(ops):
-        if not any(result.uses.get_length() for result in op.results):
-            erase_op(op)

@@ -12,6 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from pydispatch.compiler.analysis.edit import erase_unused
 from pydispatch.compiler.analysis.kinds import CONSTANTS, ONCE, inputs_of
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import KnownConstants, bytes_of, known_of
@@ -19,7 +20,6 @@ from pydispatch.compiler.constants.relay import matrix_of, source_of_transpositi
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.ir.core.locations import set_location
-from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.ir.op_info import Cost
@@ -79,7 +79,7 @@ def _fold(host: Operation) -> None:
                 if constant is not None:
                     _replace_by_constant(value, constant)
                     known.add(constant)  # later operations are computed from it
-    _erase_unused(known.sources)
+    erase_unused(known.sources)
 
 
 def _is_small(known: KnownConstants, value: OpResult) -> bool:
@@ -103,13 +103,6 @@ def _replace_by_constant(value: OpResult, constant: Operation) -> None:
     assert block is not None
     block.insert_op_before(constant, value.op)
     value.replace_all_uses_with(constant.results[0])
-
-
-def _erase_unused(ops: Iterable[Operation]) -> None:
-    """Erase the operations without used results. ops: producers first."""
-    for op in reversed(list(ops)):
-        if not any(r.uses.get_length() for r in op.results):
-            erase_op(op)
 
 
 def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
@@ -202,7 +195,7 @@ def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFun
     for index, value in enumerate(values):
         assert isinstance(value.type, TensorType)
         value.replace_all_uses_with(constant_of(name, index, value, value.type).results[0])
-    _erase_unused(chain)
+    erase_unused(chain)
 
 
 def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[list[Operation], list[SSAValue]]:

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.destinations import slice_of
+from pydispatch.compiler.analysis.sizes import reassociation
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.analysis.views import walked_axes
 from pydispatch.compiler.host.commands import HostTensor
@@ -106,8 +107,8 @@ def expand(straight: Straight, op: Operation) -> None:
             # The result type and the attribute may both state a size: then they are equal.
             dims.append(straight.function.constant(size if declared < 0 else declared))
     # Each axis of the operand is split into a group of dimensions.
-    for axis, group in enumerate(cast(Any, op.properties["reassociation"])):
-        product = straight.function.multiply(dims[cast(Any, n).value.data] for n in group)
+    for axis, group in enumerate(reassociation(op)):
+        product = straight.function.multiply(dims[n] for n in group)
         straight.require_equal(source.dims[axis], product, f"axis {axis} of the operand of '{op.name}'", op)
     _view(straight, op, source, dims, source.dtype)
 
@@ -116,8 +117,7 @@ def collapse(straight: Straight, op: Operation) -> None:
     """Lower tensor.collapse_shape to a view."""
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
-    groups = [[cast(Any, n).value.data for n in group] for group in cast(Any, op.properties["reassociation"])]
-    dims = [straight.function.multiply(source.dims[n] for n in group) for group in groups]
+    dims = [straight.function.multiply(source.dims[n] for n in group) for group in reassociation(op)]
     _view(straight, op, source, _with_static_sizes(straight, op, dims, result), source.dtype)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Operation
 
+from pydispatch.compiler.analysis.sizes import reassociation
 from pydispatch.ir.values import shape_of
 
 Axes = list["int | None"]
@@ -24,12 +23,6 @@ def _same_axes(op: Operation) -> Axes:
     return [axis if kept else None for axis, kept in enumerate(is_kept)]
 
 
-def _groups(op: Operation) -> list[list[int]]:
-    """Return the reassociation of a reshape: for each collapsed dimension, the dimensions that it is collapsed from."""
-    groups = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
-    return [[d.value.data for d in group.data] for group in groups.data]
-
-
 def _only_long_dimension(group: Sequence[int], shape: Sequence[int]) -> int | None:
     """Return the only dimension of a group whose size is not 1; None if there are none or several."""
     long = [d for d in group if shape[d] != 1]
@@ -44,7 +37,7 @@ def _collapsed_axes(op: Operation) -> Axes:
     """
     shape = shape_of(op.operands[0])
     axes: Axes = [None] * len(shape)
-    for axis, group in enumerate(_groups(op)):
+    for axis, group in enumerate(reassociation(op)):
         if (only := _only_long_dimension(group, shape)) is not None:
             axes[only] = axis
     return axes
@@ -56,7 +49,7 @@ def _expanded_axes(op: Operation) -> Axes:
     It is the only one of the dimensions that the source's is expanded to whose size is not 1; None if there are none or
     several. For [8, 6] expanded to [1, 8, 2, 3] the result is [1, None].
     """
-    return [_only_long_dimension(group, shape_of(op.results[0])) for group in _groups(op)]
+    return [_only_long_dimension(group, shape_of(op.results[0])) for group in reassociation(op)]
 
 
 VIEWS: dict[str, Callable[[Operation], Axes]] = {

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.kernel_ir.build import INDEX, TRUTH, Build, Index
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes
+from pydispatch.compiler.kernel_ir.vector_loops import allocated_on_stack
 from pydispatch.ir.core.walk import is_inside, walk
 
 Copies = dict[SSAValue, SSAValue]
@@ -43,10 +44,7 @@ class LaneLoops:
 
     def memory(self, build: Build, type_: Attribute) -> SSAValue:
         """Allocate an element of this type for each lane on the stack, at the entry, and return the memref."""
-        allocation = memref.AllocaOp.get(type_, shape=[self.lanes.width])
-        allocation.location = build.origin.location
-        build.entry.insert(allocation)
-        return allocation.results[0]
+        return allocated_on_stack(build, type_, self.lanes.width)
 
     def over_lanes(
         self, build: Build, operations: Sequence[Operation], *, stores: Stores = (), consumer: Operation | None = None

@@ -9,6 +9,7 @@ from functools import partial
 from xdsl.dialects import memref
 from xdsl.ir import Attribute, SSAValue
 
+from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_nest, partition_rows
 from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
 from pydispatch.compiler.kernels.loops.top_k import top_k_bytes, write_top_k
@@ -43,7 +44,7 @@ def row_bytes(elements: Elements, build: Builder, op: OrderedOp) -> Index:
     """Estimate the cost of a row, as the number of bytes that are copied in the same time."""
     if isinstance(op, TopKOp):
         return top_k_bytes(elements, build, op)
-    stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
+    stored = sum(map(element_bytes_of, op.res))
     return build.times(elements.dims(op.res[0])[op.along], STEP_BYTES + stored)
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i1
 from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
-from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -31,7 +31,7 @@ INSERTION_BYTES = 256
 
 def top_k_bytes(elements: Elements, build: Builder, op: TopKOp) -> Index:
     """Estimate the cost of a row, as the number of bytes that are copied in the same time."""
-    read = sum(max(1, bits_of(tensor_type(x).element_type) // 8) for x in op.inputs)
+    read = sum(map(element_bytes_of, op.inputs))
     return build.plus(build.times(elements.dims(op.inputs[0])[1], read), op.count * INSERTION_BYTES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.ops.blocks import address, vector_bits
+from pydispatch.compiler.emit.llvm.ops.blocks import address, shuffled, vector_bits
 from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.emit.llvm.values import MemRef
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
@@ -66,7 +66,7 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
     lanes = min(side, target_columns - row)  # elements that are stored in each row of the target
     for i, value in enumerate(network(emitter, type_, values)[: max(0, target_rows - column)]):
         if lanes < side:  # rows of the target end within the square
-            value = _shuffled(emitter, type_, value, value, list(range(lanes)))
+            value = shuffled(emitter, type_, value, value, range(lanes))
         pointer = address(emitter, target, column + i, row)
         stored_type = f"<{lanes} x {memory_type_of(source.element)}>"
         emitter.body.emit(f"store {stored_type} {value}, ptr {pointer}, align {align}{emitter.access_metadata(target)}")
@@ -83,7 +83,7 @@ def _interleaved(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[
     low, high = ([start + lane // 2 + lane % 2 * side for lane in range(side)] for start in (0, half))
     for _ in range(half.bit_length()):
         pairs = zip(rows[:half], rows[half:], strict=True)
-        rows = [_shuffled(emitter, type_, x, y, lanes) for x, y in pairs for lanes in (low, high)]
+        rows = [shuffled(emitter, type_, x, y, lanes) for x, y in pairs for lanes in (low, high)]
     return rows
 
 
@@ -111,13 +111,7 @@ def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: i
     """
     upper = [c if not c & distance else side + c - distance for c in range(side)]
     lower = [c + distance if not c & distance else side + c for c in range(side)]
-    return _shuffled(emitter, type_, low, high, upper), _shuffled(emitter, type_, low, high, lower)
-
-
-def _shuffled(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, lanes: list[int]) -> str:
-    """Emit the vector of `lanes` of two vectors, in which the lanes of `rhs` are numbered after the lanes of `lhs`."""
-    mask = ", ".join(f"i32 {lane}" for lane in lanes)
-    return emitter.body.let(f"shufflevector {type_} {lhs}, {type_} {rhs}, <{len(lanes)} x i32> <{mask}>")
+    return shuffled(emitter, type_, low, high, upper), shuffled(emitter, type_, low, high, lower)
 
 
 ROWS: dict[str, Lowering] = {"pyd.transpose": _transpose}
