@@ -10,6 +10,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch import ir
+from pydispatch.compiler.kernel_ir.kernel import ObjectFile
 from pydispatch.compiler.target.variants import inline_bytes
 
 PROGRAM = """
@@ -135,3 +136,11 @@ def test_inline_data_without_bytes_is_refused(data: str, message: str) -> None:
     with pytest.raises(pd.CompileError, match=message) as error:
         pd.compile(program)
     assert error.value.location is not None and error.value.note == "write dense<...> : vector<Nxi8>"
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [("libs.v2/scale", ""), ("a.b/K.CU", ".cu"), ("k.ptx", ".ptx"), ("k", ""), ("/x.d/lib.so.a", ".a")],
+)
+def test_folders_have_no_suffix(name: str, suffix: str) -> None:
+    assert ObjectFile(name, b"").suffix == suffix

@@ -138,8 +138,9 @@ class ObjectFile:
 
     @property
     def suffix(self) -> str:
-        """The extension of the file's name, with its dot, in lower case; "" without one."""
-        return "." + self.name.rsplit(".", 1)[-1].lower() if "." in self.name else ""
+        """The extension of the file's name, with its dot, in lower case; "" without one. Folders have none."""
+        _, dot, extension = Path(self.name).name.lower().rpartition(".")
+        return dot + extension if dot else ""
 
 
 @dataclass
