@@ -92,8 +92,14 @@ def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def _parse_kernels(options: Sequence[str]) -> dict[str, CFunction]:
-    """Parse the values of `--kernel` into C functions by operation."""
-    return dict(map(_parse_kernel, options))
+    """Parse the values of `--kernel` into C functions by operation; raise InvalidArgumentError if one has several."""
+    kernels: dict[str, CFunction] = {}
+    for option in options:
+        name, function = _parse_kernel(option)
+        if name in kernels:
+            raise InvalidArgumentError(f"--kernel={option}: the operation has a --kernel already; name each once")
+        kernels[name] = function
+    return kernels
 
 
 def _parse_kernel(option: str) -> tuple[str, CFunction]:

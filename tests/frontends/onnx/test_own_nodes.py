@@ -207,6 +207,8 @@ def test_types_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[str
     twice = ["--results=own::Triple=in0"] * 2
     assert main(["compile", str(path), kernel, *twice]) == 1
     assert "has --results already" in capsys.readouterr().err
+    assert main(["compile", str(path), kernel, kernel]) == 1
+    assert f"{kernel}: the operation has a --kernel already; name each once" in capsys.readouterr().err
 
 
 def test_inspecting_a_model_that_leaves_types_open(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
