@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.compiler.normalize.bodies import BodyBuilder
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed
+from pydispatch.formats.arrays.small_floats import limits
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.shape import SoftmaxOp
 from pydispatch.ir.dialects.linalg.structure import Structure
@@ -66,7 +67,8 @@ def softmax(
         allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
         return [body.add(arith.DivfOp(x, _at_least(body, total, one), allowed))]
 
-    largest = rows.reduced(source, float("-inf"), arith.MaxnumfOp, MAXIMUM_FLAGS)
+    least, _ = limits(str(element))
+    largest = rows.reduced(source, least, arith.MaxnumfOp, MAXIMUM_FLAGS)
     (powers,) = computed(build, rows.elementwise, [source, largest], [output], power)
     sums = rows.reduced(powers, 0.0, arith.AddfOp)
     (quotients,) = computed(build, rows.elementwise, [powers, sums], [output], quotient)
