@@ -236,6 +236,30 @@ def test_scalars_and_constants() -> None:
     assert "util.call" not in matched(text.replace("1.5", "1.25"), scaled)
 
 
+@pytest.mark.parametrize(("literal", "dtype", "number"), [("true", "i1", 1), ("false", "i1", 0), ("-3 : i8", "i8", -3)])
+def test_integer_constants(literal: str, dtype: str, number: int) -> None:
+    def added(x, alpha):  # type: ignore[no-untyped-def]
+        return x + alpha
+
+    added.__annotations__ = {"x": getattr(pd, dtype)["n"], "alpha": getattr(pd, dtype)}
+    text = f"""func.func @f(%x: tensor<8x{dtype}>) -> tensor<8x{dtype}> {{
+      %alpha = arith.constant {literal}
+      %e = tensor.empty() : tensor<8x{dtype}>
+      %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+          ins(%x : tensor<8x{dtype}>) outs(%e : tensor<8x{dtype}>) {{
+        ^bb0(%a: {dtype}, %o: {dtype}):
+          %s = arith.addi %a, %alpha : {dtype}
+          linalg.yield %s : {dtype}
+        }} -> tensor<8x{dtype}>
+      return %r : tensor<8x{dtype}> }}"""
+    constants = []
+    code = "#include <stddef.h>\n#include <stdint.h>\nvoid s(const int8_t* x, int8_t* out, size_t n) { out[0] = x[n - 1]; }"
+    matched(
+        text, pd.pattern(added).replace(pd.CFunction(code, "s"), when=lambda m: constants.append(m.constant("alpha")))
+    )
+    assert constants == [number]
+
+
 def test_argmax_and_a_matcher_function() -> None:
     @pd.pattern
     def where_largest(x: pd.f32[1, "n"]):
@@ -255,7 +279,7 @@ def test_argmax_and_a_matcher_function() -> None:
             return None
         if op.loops[-1] != "reduction" or len(op.results) != 2:  # type: ignore[attr-defined]
             return "no reduction to two values"
-        return op.inputs, [op.results[1]]  # type: ignore[attr-defined]
+        return iter(op.inputs), iter([op.results[1]])  # type: ignore[attr-defined]
 
     text = text.replace("size_t n) { out[0] = n; }", "float* unused) { out[0] = 77; }").replace(", float* unused", "")
     _, at = (

@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import facts
@@ -85,15 +85,14 @@ class Compiled:
             reason = got or f"expected what {self.name} looks for, got {op.name}"
             return Mismatch(depth=1 if got else 0, reason=reason, op=op)
         try:
-            inputs, outputs = got
-            values = [*inputs, *outputs]
+            inputs, outputs = map(list, got)
         except (TypeError, ValueError):
-            values = [None]  # no pair of sequences: refused below
-        if not all(isinstance(v, SSAValue) for v in values) or not all(v.owner is op for v in outputs):
+            inputs, outputs = [None], []  # no pair of sequences: refused below
+        if not all(isinstance(v, SSAValue) for v in (*inputs, *outputs)) or not all(v.owner is op for v in outputs):
             raise InvalidArgumentError(
                 f"matcher '{self.name}' must return None, a text, or (inputs, outputs) with outputs among op.results"
             )
-        return Match(op, list(inputs), list(outputs), {op})
+        return Match(op, inputs, outputs, {op})
 
 
 class MatchedOpInfo:
@@ -277,10 +276,12 @@ class MatchInfo:
         return str(type.element_type if isinstance(type, TensorType) else type)
 
     def constant(self, name: str) -> float | int | None:
-        """Return the number that a scalar input is in the program; None if it is not a constant."""
+        """Return the number that a scalar input is in the program; None if it is not a constant. The i1 true is 1."""
         owner = self.value(name).owner
         value = owner.properties.get("value") if isinstance(owner, Operation) else None
-        return value.value.data if isinstance(value, (IntegerAttr, FloatAttr)) else None
+        if not isinstance(value, (IntegerAttr, FloatAttr)):
+            return None
+        return abs(value.value.data) if value.type == i1 else value.value.data
 
     def __str__(self) -> str:
         """Return the sizes of the match for messages, such as `n = 4, m dynamic`; "this match" without any."""
