@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.target.backend import require_backend
-from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.rewriting import erase_op, move_before
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
 from pydispatch.ir.dialects.pyd.subgroups import (
@@ -65,18 +65,9 @@ def _lower(function: FuncOp, op: Operation) -> None:
         value = build.add(memref.LoadOp.get(op.values, [op.source]))
     else:
         value = _Reduction(function, op).emit(build)
-    _move_before(build, op)
+    move_before(build.block, op)
     op.results[0].replace_all_uses_with(value)
     erase_op(op)
-
-
-def _move_before(build: Builder, op: Operation) -> None:
-    """Move the operations of the block of a builder to directly before `op`."""
-    around = op.parent
-    assert around is not None
-    for lowered in list(build.block.ops):
-        lowered.detach()
-        around.insert_op_before(lowered, op)
 
 
 class _Reduction:
@@ -123,7 +114,7 @@ class _Reduction:
         outer = build if around is self.op else Builder(Block(), around)
         outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
         if outer is not build:
-            _move_before(outer, around)
+            move_before(outer.block, around)
         # Their combination, from the first one of the subgroup of the invocation on.
         first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
         return self._tree(

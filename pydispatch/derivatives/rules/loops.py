@@ -18,6 +18,7 @@ from pydispatch.derivatives.rules.regions import erase_unused, repeated
 from pydispatch.graph.dtypes import DType, of_element
 from pydispatch.graph.sizes import Shape, Size
 from pydispatch.graph.values import Tensor
+from pydispatch.ir.core.rewriting import move_before
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.operations import control, elementwise
 from pydispatch.operations.sequences import row
@@ -164,7 +165,7 @@ def _store(
         with trace.outside(), trace.inside(block):
             stored = trace.value(row(trace, buffer, _as_size(trace, iteration)))
             value = control.cast_to(trace, stored, reader.results[0].type)
-        _move_before(block, reader)
+        move_before(block, reader)
         trace.replace(reader, [value])
 
 
@@ -216,7 +217,7 @@ def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tens
     initial = [*op.iter_args, *map(trace.value, buffers)]
     storing = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(op.body))
     storing.location = op.location
-    _move_before(setup, op)
+    move_before(setup, op)
     op.parent.insert_op_before(storing, op)
     results, stored = storing.results[: len(op.results)], storing.results[len(op.results) :]
     trace.replace(op, results)
@@ -251,15 +252,6 @@ def _shape(trace: Trace, value: SSAValue) -> Shape:
     assert isinstance(value.type, TensorType)
     sizes = value.type.get_shape()
     return tuple(control.size_at(trace, value, axis) if n == DYNAMIC else n for axis, n in enumerate(sizes))
-
-
-def _move_before(block: Block, op: Operation) -> None:
-    """Move all operations of a block before an operation of another block."""
-    parent = op.parent
-    assert parent is not None
-    for moved in list(block.ops):
-        moved.detach()
-        parent.insert_op_before(moved, op)
 
 
 LOOP_RULES: dict[str, Rule] = {"scf.for": _for}

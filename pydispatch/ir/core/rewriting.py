@@ -1,8 +1,8 @@
-"""Replacement and removal of operations."""
+"""Replacement, removal and moves of operations."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 
 def replace_op(op: Operation, *values: SSAValue) -> None:
@@ -25,3 +25,12 @@ def erase_op(op: Operation, safe_erase: bool = True) -> None:
     """
     op.detach()
     op.erase(safe_erase=safe_erase)
+
+
+def move_before(block: Block, op: Operation) -> None:
+    """Move all operations of a block to directly before an operation of another block."""
+    around = op.parent
+    assert around is not None
+    for moved in list(block.ops):
+        moved.detach()
+        around.insert_op_before(moved, op)

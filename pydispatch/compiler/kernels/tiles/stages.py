@@ -22,7 +22,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.tiles.parts import TileView, branch, either, element_of, memref_type, part_of, shape_of
-from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.rewriting import erase_op, move_before
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.async_copies import CommitCopiesOp, CopyAsyncOp
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
@@ -120,7 +120,7 @@ def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     for stage in range(stages - 1):
         _begin_copies(build, loop, reads, build.plus(loop.lb, build.times(loop.step, stage)), slot=stage)
         _commit(build, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
-    _insert_before(build.block, loop)
+    move_before(build.block, loop)
 
 
 def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
@@ -147,7 +147,7 @@ def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
         of_iteration = view_as(build, read.tiles, build.times(slot, shape[0] * shape[1]), shape, [shape[1], 1])
         for use in read.uses:
             use.operation.operands[use.index] = of_iteration
-    _insert_before(build.block, first_read)
+    move_before(build.block, first_read)
 
 
 def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:
@@ -247,7 +247,7 @@ def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
     tiles = storage(entry, element_of(op.tile), stages * rows * columns, WORKGROUP)
     allocation = op.tile.owner
     assert isinstance(allocation, memref.AllocOp)
-    _insert_before(entry.block, allocation)
+    move_before(entry.block, allocation)
     return tiles
 
 
@@ -360,12 +360,3 @@ def _commit(build: Builder, invocations: int, pending: int) -> None:
         builder.add(CommitCopiesOp(properties={"pending": IntegerAttr(pending, i64)}))
 
     build.parallel(0, invocations, commit, index_below=invocations)
-
-
-def _insert_before(block: Block, op: Operation) -> None:
-    """Move all operations of `block` to directly before `op`, which is in another block."""
-    around = op.parent
-    assert around is not None
-    for emitted in list(block.ops):
-        emitted.detach()
-        around.insert_op_before(emitted, op)

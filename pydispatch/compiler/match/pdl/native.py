@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.match.edit.symbols import are_equal, clone, table_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -81,7 +82,7 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
         result_types=[[v.type for v in replaced]],
         properties={"entry_points": ArrayAttr([SymbolRefAttr(executable, [f"{name.data}_entry_point"])])},
     )
-    _insert_before(dispatch, anchor)
+    insert_before(dispatch, anchor)
     for old, new in zip(replaced, dispatch.results, strict=True):
         new.name_hint = old.name_hint
         for use in list(old.uses):
@@ -89,13 +90,6 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
             if use.operation is not dispatch and not _is_before(use.operation, dispatch):
                 use.operation.operands[use.index] = new
     return [dispatch]
-
-
-def _insert_before(op: Operation, anchor: Operation) -> SSAValue:
-    """Insert an operation before `anchor`, with the source location of `anchor`, and return its first result."""
-    set_location(op, anchor)
-    anchor.parent.insert_op_before(op, anchor)  # type: ignore[union-attr]
-    return op.results[0]
 
 
 def _dynamic_dims(tensors: Sequence[SSAValue], anchor: Operation) -> list[SSAValue]:
@@ -108,8 +102,8 @@ def _dynamic_dims(tensors: Sequence[SSAValue], anchor: Operation) -> list[SSAVal
         assert isinstance(tensor.type, TensorType)
         for axis, size in enumerate(tensor.type.get_shape()):
             if size == DYNAMIC:
-                index = _insert_before(ConstantOp.from_int_and_width(axis, IndexType()), anchor)
-                dims.append(_insert_before(DimOp(tensor, index), anchor))
+                index = insert_before(ConstantOp.from_int_and_width(axis, IndexType()), anchor)
+                dims.append(insert_before(DimOp(tensor, index), anchor))
     return dims
 
 
