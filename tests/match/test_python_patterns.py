@@ -184,6 +184,28 @@ def test_arguments_that_a_c_function_does_not_take(kernel: pd.CFunction, message
     assert "there are a, b, out, n" in str(error.value)
 
 
+@pytest.mark.parametrize(("dtype", "c_types"), [
+    (pd.f8E5M2, {"uint8_t"}), (pd.bf16, {"uint16_t", "__bf16"}), (pd.f32, {"float"}), (pd.i1, {"uint8_t"}),
+])  # fmt: skip
+def test_pointers_that_take_the_elements_of_a_type(dtype: Any, c_types: set[str]) -> None:
+    def doubled(x):  # type: ignore[no-untyped-def]
+        return x + x
+
+    doubled.__annotations__ = {"x": dtype["n"]}
+    name = dtype.name
+    text = f"""func.func @f(%x: tensor<8x{name}>) -> tensor<8x{name}> {{
+      %y = arith.{"add" + ("i" if name == "i1" else "f")} %x, %x : tensor<8x{name}>
+      return %y : tensor<8x{name}> }}"""
+    for c_type in ("uint8_t", "uint16_t", "__bf16", "float", "double"):
+        code = f"#include <stddef.h>\n#include <stdint.h>\nvoid k(const {c_type}* x, {c_type}* out, size_t n) {{}}"
+        pattern = pd.pattern(doubled).replace(pd.CFunction(code, "k"))
+        if c_type in c_types:
+            assert "util.call" in matched(text, pattern)
+        else:
+            with pytest.raises(CompileError, match=f"parameter 1 is passed 'x', which is a pointer to {name}"):
+                matched(text, pattern)
+
+
 ALTERNATIVES = "#include <stddef.h>\n#ifdef WIDE\nvoid k(const double* a, size_t n) {}\n#else\nPARAMETERS\n#endif\n"
 
 

@@ -42,7 +42,10 @@ _C_TYPES = {
     "f32": "float", "f64": "double", "i1": "bool", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 # Element type of a pattern → bits of an element in memory.
-_DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in "fi" for n in (8, 16, 32, 64)}}
+_DTYPE_BITS = {
+    "index": 64, "i1": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f8E4M3FN": 8, "f8E5M2": 8, "bf16": 16, "f16": 16,
+    "f32": 32, "f64": 64,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
