@@ -58,10 +58,10 @@ def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
     lines = [["", "median", "(10 to 90 %)", f"{items_name}/s", *(["GB/s"] if with_bytes else []), "times the first"]]
     for row in table:
         low, high = row["middle_s"]
-        rate = row["items_per_s"]
+        rate, gigabytes = row["items_per_s"], row["bytes_per_s"] / 1e9
         line = [row["name"], time_text(row["median_s"]), f"({time_text(low)} to {time_text(high)})"]
         line.append(f"{rate:,.4g}" if rate < 1000 else f"{rate:,.0f}")
-        line += [f"{row['bytes_per_s'] / 1e9:.3g}"] if with_bytes else []
+        line += [f"{gigabytes:.3g}" if gigabytes < 999.5 else f"{gigabytes:,.0f}"] if with_bytes else []
         if "times_the_first" in row:
             low, high = row["times_the_first_middle"]
             line.append(f"{row['times_the_first']:.2f} ({low:.2f} to {high:.2f})")

@@ -203,6 +203,12 @@ def test_a_rounded_duration_has_the_unit_of_its_value(seconds: float, shown: str
     assert report.time_text(seconds) == shown
 
 
+@pytest.mark.parametrize(("nbytes", "shown"), [(1_234_600, "1,235"), (999_600, "1,000"), (12_345, "12.3")])
+def test_rates_have_no_exponents(nbytes: int, shown: str) -> None:
+    table = report.rows([measure.Samples("a", (1e-6,) * 10, 5)], nbytes, 1)
+    assert report.text(table, "items").split()[-1] == shown
+
+
 @pytest.mark.parametrize(("value", "shown"), [
     (999.6, "1k"), (999_500, "1M"), (999_400, "999k"), (1e12, "1T"), (-5000, "-5k"), (0, "0"), (0.125, "0.125"),
 ])  # fmt: skip
