@@ -134,3 +134,13 @@ def test_each_class_has_a_name_of_its_own() -> None:
     artifact.manifest.functions[0].name, artifact.manifest.functions[1].name = "hPrepared", "h"
     classes = re.findall(r"^class (\w+)", module_of(artifact, "h.pdx"), re.MULTILINE)
     assert len(classes) == len(set(classes)) == 5
+
+
+@pytest.mark.parametrize(("type_", "python"), [
+    ("tensor<4xui8>", "npt.NDArray[np.uint8]"), ("tensor<4xsi16>", "npt.NDArray[np.int16]"),
+    ("tensor<4xi64>", "npt.NDArray[np.int64]"), ("tensor<4xbf16>", "npt.NDArray[Any]"), ("bf16", "float"),
+    ("f16", "float"), ("ui16", "int"), ("si8", "int"), ("index", "int"), ("i1", "bool"),
+])  # fmt: skip
+def test_types_of_results(type_: str, python: str) -> None:
+    text = f"func.func @same(%x: {type_}) -> {type_} {{ return %x : {type_} }}"
+    assert f") -> {python}: ..." in module_of(pd.compile(text), "same.pdx")

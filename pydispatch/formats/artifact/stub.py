@@ -10,14 +10,15 @@ from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.artifact.manifest import FunctionEntry, ValueEntry
 
 ELEMENTS = {
-    "f16": "np.float16", "f32": "np.float32", "f64": "np.float64", "i1": "np.bool_", "i8": "np.int8", "i16": "np.int16",
-    "i32": "np.int32", "i64": "np.int64", "index": "np.int64", "complex<f32>": "np.complex64",
-    "complex<f64>": "np.complex128",
+    "f16": "np.float16", "f32": "np.float32", "f64": "np.float64", "i1": "np.bool_", "index": "np.int64",
+    "complex<f32>": "np.complex64", "complex<f64>": "np.complex128",
+    **{f"{prefix}{bits}": f"np.{name}{bits}"
+       for prefix, name in (("i", "int"), ("si", "int"), ("ui", "uint")) for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 """Element type in MLIR → the NumPy type in a stub; arrays of other element types are `NDArray[Any]`."""
 
-NUMBERS = {"f": "float", "i": "int", "c": "complex"}
-"""First letter of the MLIR type of a number → its type in Python; i1 is a bool instead."""
+NUMBERS = {"f": "float", "b": "float", "i": "int", "s": "int", "u": "int", "c": "complex"}
+"""First letter of the MLIR type of a number, such as b of bf16 → its type in Python; i1 is a bool instead."""
 
 PROGRAM_ATTRIBUTES = ("close", "functions", "imports", "parameters", "session")
 """Public attributes of pydispatch.Program; a function with such a name is reached as `program["name"]` alone."""
