@@ -315,7 +315,7 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
 def _split_programs(file: Path) -> list[str]:
     """Return the programs between lines `// -----`, each preceded by empty lines so that its line numbers are those
     of the file."""
-    lines = read_text(file).splitlines()
+    lines = read_text(file).split("\n")  # splitlines() would also divide a comment at a form feed or U+2028
     separators = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
     return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(separators)]
 
@@ -337,7 +337,7 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
     try:
         module = None
         if text is not None:
-            if not any(line.strip() and not line.lstrip().startswith("//") for line in text.splitlines()):
+            if not any(line.strip() and not line.lstrip().startswith("//") for line in text.split("\n")):
                 return []  # comments alone, such as those before the first separator
             module = _parsed(text, file)
         program = load_program(file, args, module)

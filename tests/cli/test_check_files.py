@@ -107,6 +107,18 @@ func.func @subtracts() {
     assert lines[-1] == "2 passed, 2 failed"
 
 
+@pytest.mark.parametrize("character", ["\f", "\x1c", "\x85", "\u2028"])
+def test_only_line_feeds_end_lines(folder, character, capsys):
+    """A comment has other characters that Python's splitlines() takes for ends of lines."""
+    head = f"// a comment{character}that goes on\n"
+    (folder / "a.mlir").write_text(f"{head}// -----\n{head}{PASSES}\n// -----\n{head}func.func @f() {{ no.such }}\n")
+    assert main(["check", str(folder)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"ok   {folder}/a.mlir @adds" and lines[-1] == "1 passed, 1 failed"
+    number_of_lines = (folder / "a.mlir").read_text().count("\n")
+    assert f"a.mlir:{number_of_lines}:18: error: operation 'no.such' is not known" in lines[2]
+
+
 def test_a_crash_is_a_failed_test(folder):
     (folder / "b.mlir").write_text(TRAPS)
     done = check(folder)
