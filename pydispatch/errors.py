@@ -125,7 +125,7 @@ class CompileError(Error):
         return "\n".join(parts)
 
 
-# Tracebacks and pickles name these as users do. SystemError_ stays: `pydispatch` has no name for it.
+# Tracebacks and pickles name these as users do.
 for _kind in (
     ArtifactError,
     CheckError,
@@ -142,3 +142,5 @@ for _kind in (
 ):
     _kind.__module__ = "pydispatch"
 del _kind
+# `pydispatch` has no name for this one: it would be that of Python's own SystemError.
+SystemError_.__module__, SystemError_.__qualname__ = __name__, "SystemError_"

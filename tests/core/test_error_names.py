@@ -6,6 +6,10 @@ import traceback
 import pytest
 
 import pydispatch as pd
+from pydispatch import files
+from pydispatch.compiler.toolchain.linker import UndefinedSymbolsError
+from pydispatch.compiler.worker.process import Died
+from pydispatch.errors import SystemError_
 
 PUBLIC = sorted(
     name
@@ -34,6 +38,28 @@ def test_errors_survive_a_pickle(name):
     kind = getattr(pd, name)
     again = pickle.loads(pickle.dumps(kind("text")))
     assert type(again) is kind and str(again) == str(kind("text"))
+
+
+def test_errors_of_the_system_survive_a_pickle(tmp_path):
+    """Their class has a name in pydispatch.errors alone."""
+    with pytest.raises(SystemError_) as caught:
+        files.read(tmp_path / "missing")
+    for error in (SystemError_("text"), SystemError_(28, "cannot write x: no space", "x"), caught.value):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is SystemError_ and str(again) == str(error) and again.errno == error.errno
+    assert traceback.format_exception_only(error)[-1].startswith("pydispatch.errors.SystemError_: cannot read")
+
+
+def test_a_pickled_link_error_keeps_its_fields():
+    error = UndefinedSymbolsError([("f", "a.o")], ["ld.lld", "a.o"], "undefined symbol: f")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.undefined == (("f", "a.o"),) and again.command == ("ld.lld", "a.o")
+
+
+def test_a_pickled_end_of_llvm_keeps_its_fields():
+    error = Died("SIGABRT", "LLVM ERROR: no such pass")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is Died and str(again) == str(error) and (again.how, again.said) == (error.how, error.said)
 
 
 def test_a_pickled_kernel_error_keeps_its_fields():

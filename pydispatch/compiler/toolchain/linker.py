@@ -40,6 +40,10 @@ class UndefinedSymbolsError(ToolchainError):
         names = ", ".join(f"'{symbol}' (referenced by {where})" for symbol, where in self.undefined)
         super().__init__(f"link failed: undefined symbols: {names}", command, stderr)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the error as the arguments of its class."""
+        return type(self), (self.undefined, self.command, self.stderr)
+
 
 def link_own(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str) -> bytes | None:
     """Link objects into an embedded ELF with the built-in linker; return None for objects that need another linker.

@@ -42,11 +42,8 @@ class Died(CompileError):
     """The process has died during a job.
 
     Attributes:
-        said: The line of its standard error that states why: an assertion, else the last line; "" for none.
-
-    Args:
         how: Reason of its end: the name of a signal, or "code 1" for the exit status 1.
-        said: The attribute.
+        said: The line of its standard error that states why: an assertion, else the last line; "" for none.
     """
 
     def __init__(self, how: str, said: str) -> None:
@@ -58,10 +55,14 @@ class Died(CompileError):
             how: Name of the signal, such as "SIGKILL", or text such as "code 1".
             said: Line of the process's standard error that states the reason; "" for none.
         """
-        self.said = said
+        self.how, self.said = how, said
         starved = how == "SIGKILL" or any(word in said for word in _MEMORY_WORDS)
         what = f"LLVM ended ({how})" + (f": {said}" if said else "")
         super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the error as the arguments of its class."""
+        return type(self), (self.how, self.said)
 
     def error_for(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
         """Return the error to report for the variant that was being compiled when the process ended.
