@@ -223,6 +223,31 @@ def test_a_result_with_a_constant_index_after_a_reshape(unit: str) -> None:
             pd.compile(text)
 
 
+@pytest.mark.parametrize("indices", ["d0, d0", "0, d0"])
+def test_a_copy_to_some_elements_is_refused(indices: str) -> None:
+    """The other elements of the result keep those of `%init`: the copy is not its input."""
+    matrix = f32((4, 4))
+    body = generic("y", [indices] * 2, "p", [("%x", matrix)], ("%init", matrix), "linalg.yield %i0 : f32")
+    text = f"func.func @f(%x: {matrix}, %init: {matrix}) -> {matrix} {{\n{body}\nreturn %y : {matrix}\n}}"
+    with pytest.raises(pd.CompileError, match=r"linalg\.generic.* the map of result 0"):
+        pd.compile(text)
+
+
+@pytest.mark.parametrize(("indices", "rows"), [("d0, d0", 3), ("0, d0", 2), ("0, d0", 1)])
+def test_a_constant_result_with_indices_that_are_no_permutation(indices: str, rows: int) -> None:
+    result = f32((rows, 3))
+    body = "%x = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>\n"
+    body += f"%init = arith.constant dense<7.0> : {result}\n"
+    negf = "%r = arith.negf %i0 : f32\nlinalg.yield %r : f32"
+    body += generic("y", ["d0", indices], "p", [("%x", f32((3,)))], ("%init", result), negf)
+    text = f"func.func @f() -> {result} {{\n{body}\nreturn %y : {result}\n}}"
+    if rows == 1:
+        np.testing.assert_array_equal(pd.device("cpu").load(pd.compile(text)).f(), [[-1, -2, -3]])
+    else:
+        with pytest.raises(pd.CompileError, match=r"linalg\.generic.* the map of result 0"):
+            pd.compile(text)
+
+
 @settings(max_examples=25, deadline=None)
 @given(reshaped())
 def test_moves_in_any_order_are_numpys(case: tuple[str, tuple[int, ...], list[object]]) -> None:

@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
@@ -138,7 +139,7 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
     # A loop without a static size has no extent.
     if len(extents) != len(generic.extents) or prod(extents) > MOST_ELEMENTS:
         raise Unknown
-    if not generic.is_parallel or not all(_is_permutation(m) for m in generic.output_maps):
+    if not generic.is_parallel or not all(is_permutation(m) for m in generic.output_maps):
         raise Unknown
     points: dict[SSAValue, Array] = dict(known)  # scalar → its values in all iterations
     for argument, operand, map_ in zip(generic.block.args, generic.operands, generic.maps, strict=True):
@@ -158,11 +159,6 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
         order = [cast(AffineDimExpr, r).position for r in map_.results]  # for each axis of the result, its loop
         results.append(np.transpose(np.broadcast_to(points[value], extents), order))
     return results
-
-
-def _is_permutation(map_: AffineMap) -> bool:
-    """Return whether each loop dimension is an index of the map, so that no two iterations write the same element."""
-    return {r.position for r in map_.results if isinstance(r, AffineDimExpr)} == {*range(map_.num_dims)}
 
 
 def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:

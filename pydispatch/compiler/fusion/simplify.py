@@ -30,6 +30,7 @@ from pydispatch.compiler.fusion.maps import (
 )
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
+from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.compiler.tensor_ops.terms import multiply
 from pydispatch.ir.core.dense import splat as splat_constant
 from pydispatch.ir.core.rewriting import erase_op
@@ -82,9 +83,12 @@ def simplify(function: Operation) -> None:
 def _replace_unread_outputs(op: Operation) -> None:
     """Replace initial values that the body of a linalg.generic does not read by empty tensors.
 
-    This removes the dependence on the operations that compute them.
+    This removes the dependence on the operations that compute them. A generic that cannot be lowered is left for the
+    error: it may not write all elements of its results.
     """
     generic = structured(op)
+    if cannot_lower(generic):
+        return
     body, first_output = generic.block, len(generic.inputs)
     for index, value in enumerate(generic.outputs):
         owner = value.owner
@@ -329,6 +333,7 @@ def _fold_copy(op: Operation) -> SSAValue | None:
         or terminator is None
         or terminator is not generic.block.first_op
         or generic.has_reduction_loops
+        or cannot_lower(generic)  # it may not write all elements of its result
     ):
         return None
     value = terminator.operands[0]
