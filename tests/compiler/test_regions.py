@@ -169,6 +169,27 @@ func.func @twice(%a: tensor<4x8xf32>, %x: f32) -> tensor<4x8xf32> {
 CALL = '%q = iree_codegen.ukernel.generic "add_in_place" outs(%f : tensor<1x8xf32>) (%n, %x : index, f32) fn_def_attrs {hal.import.static} strided_dims([[1]]) -> tensor<1x8xf32>'
 FINAL_CALL = '%r = iree_codegen.ukernel.generic "add_in_place" outs(%q : tensor<1x8xf32>) (%n, %w : index, f32) fn_def_attrs {hal.import.static} strided_dims([[1]]) -> tensor<1x8xf32>'
 LOOP = "%w = scf.for %i = %c0 to %n step %c1 iter_args(%old = %zero) -> (f32) {"
+READ = "%w = tensor.extract %f[%c0, %c1] : tensor<1x8xf32>"
+TILE_CALL = CALL.replace("%q", "%t").replace("%f ", "%part ").replace("1x8", "1x4")
+PUT_BACK = "%q = tensor.insert_slice %t into %f[0, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<1x8xf32>"
+PUT_BACK_BOTH = [
+    PUT_BACK.replace("%q", "%first"),
+    PUT_BACK.replace("%t ", "%u ").replace("%f", "%first").replace("[0, 0]", "[0, 4]"),
+]
+
+
+def other_slice(column: int) -> list[str]:
+    """Read an element of the slice of four columns of %f that begins at a column."""
+    return [
+        f"%other = tensor.extract_slice %f[0, {column}] [1, 4] [1, 1] : tensor<1x8xf32> to tensor<1x4xf32>",
+        "%w = tensor.extract %other[%c0, %c1] : tensor<1x4xf32>",
+    ]
+
+
+def other_tile(column: int) -> str:
+    """Overwrite the slice of four columns of %f that begins at a column by a microkernel."""
+    call = TILE_CALL.replace("%t ", "%u ").replace("%part", "%other")
+    return f"{other_slice(column)[0]}\n{call}"
 
 
 @pytest.mark.parametrize(
@@ -178,6 +199,10 @@ LOOP = "%w = scf.for %i = %c0 to %n step %c1 iter_args(%old = %zero) -> (f32) {"
         pytest.param([LOOP, "%v = tensor.extract %f[%c0, %i] : tensor<1x8xf32>\nscf.yield %v : f32 }", CALL, FINAL_CALL], id="loop-before"),
         pytest.param([CALL, "%w = tensor.extract %q[%c0, %c1] : tensor<1x8xf32>", FINAL_CALL], id="result"),
         pytest.param([CALL, "%d = tensor.dim %f, %c1 : tensor<1x8xf32>\n%w = arith.constant 1.0 : f32", FINAL_CALL], id="size"),
+        pytest.param([READ, TILE_CALL, PUT_BACK, FINAL_CALL], id="tensor-before-its-slice"),
+        pytest.param([TILE_CALL, PUT_BACK, READ.replace("%f", "%q"), FINAL_CALL], id="result-of-a-slice"),
+        pytest.param([TILE_CALL, *other_slice(4), PUT_BACK, FINAL_CALL], id="other-elements"),
+        pytest.param([READ, TILE_CALL, other_tile(4), *PUT_BACK_BOTH, FINAL_CALL], id="tiles"),
     ],
 )  # fmt: skip
 def test_a_tensor_is_read_before_a_microkernel_overwrites_it(reads: list[str]) -> None:
@@ -193,11 +218,25 @@ def test_a_tensor_is_read_before_a_microkernel_overwrites_it(reads: list[str]) -
         pytest.param([LOOP, "%v = tensor.extract %f[%c0, %i] : tensor<1x8xf32>", CALL, "scf.yield %v : f32 }", FINAL_CALL.replace("%q", "%f")], id="next-iteration"),
         pytest.param([LOOP, CALL, "scf.yield %old : f32 }", "%v = tensor.extract %f[%c0, %c1] : tensor<1x8xf32>", FINAL_CALL.replace("%q", "%f")], id="after-the-loop"),
         pytest.param([LOOP, CALL, "scf.yield %old : f32 }", FINAL_CALL.replace("%q", "%f")], id="call-in-next-iteration"),
+        pytest.param([TILE_CALL, READ, PUT_BACK, FINAL_CALL], id="tensor-after-its-slice"),
+        pytest.param([TILE_CALL, PUT_BACK, READ, FINAL_CALL], id="tensor-after-the-insertion"),
+        pytest.param([TILE_CALL, *other_slice(2), PUT_BACK, FINAL_CALL], id="another-slice"),
+        pytest.param([READ, TILE_CALL, other_tile(2), *(line.replace("[0, 4]", "[0, 2]") for line in PUT_BACK_BOTH), FINAL_CALL], id="tiles-that-overlap"),
     ],
 )  # fmt: skip
 def test_a_read_after_a_microkernel_has_overwritten_a_tensor_is_refused(reads: list[str]) -> None:
     with pytest.raises(CompileError, match="a tensor is used after a microkernel has overwritten it"):
         compile_to("dispatches", IN_PLACE_TWICE.replace("CALL", "\n".join(reads)))
+
+
+def test_a_read_after_an_insertion_has_overwritten_a_tensor_is_refused() -> None:
+    """The elements that an insertion copies are in the memory of the tensor that it inserts into."""
+    insertion = PUT_BACK.replace("%t ", "%part ").replace("[0, 0]", "[0, 4]")
+    before, after = ([READ, insertion, FINAL_CALL], [insertion, READ, FINAL_CALL])
+    assert "@add_in_place" in compile_to("dispatches", IN_PLACE_TWICE.replace("CALL", "\n".join(before)))
+    with pytest.raises(CompileError, match="a tensor is used after an insertion has overwritten it") as caught:
+        compile_to("dispatches", IN_PLACE_TWICE.replace("CALL", "\n".join(after)))
+    assert caught.value.location is not None and "read the tensor before it" in str(caught.value)
 
 
 X86 = '#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">'

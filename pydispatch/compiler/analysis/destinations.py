@@ -72,6 +72,13 @@ def destination_of(value: SSAValue) -> SSAValue:
     return [o for o in op.outputs if isinstance(o.type, TensorType)][tensors.index(value)]
 
 
+def result_of(value: SSAValue, op: iree_codegen.UkernelGenericOp) -> SSAValue | None:
+    """Return the tensor result of a microkernel that overwrites `value`; None if `value` is none of its outputs."""
+    outputs = [o for o in op.outputs if isinstance(o.type, TensorType)]
+    tensors = [r for r in op.results if isinstance(r.type, TensorType)]
+    return tensors[outputs.index(value)] if value in outputs and len(outputs) == len(tensors) else None
+
+
 def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
     """Check that each tensor result has a tensor in outs that it overwrites; raise CompileError if the
     counts differ.
@@ -102,6 +109,19 @@ def base_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def is_computed_in_place(op: Operation) -> bool:
+    """Return whether the tensor that a store or insertion writes is in the memory of its slice already.
+
+    It is if operations have overwritten an empty tensor, or the same slice, with it.
+    """
+    value = op.operands[0]
+    root = base_of(value)
+    if not isinstance(root.owner, Operation) or value.owner is root.owner:
+        return False
+    # The memory of other LAZY operations is a view.
+    return root.owner.name == "tensor.empty" or (root.owner.name in LAZY and slice_of(root.owner) == slice_of(op))
+
+
 def final_write_of(value: SSAValue) -> Operation | None:
     """Return the operation that puts a tensor where it finally is stored: an insertion, a store or a return.
 
@@ -118,12 +138,9 @@ def final_write_of(value: SSAValue) -> Operation | None:
     ends = set[Operation | None]()  # with None for an update that has no final write, or several
     for use in value.uses:
         user = use.operation
-        # A microkernel overwrites the tensors in `outs`: the n-th of them becomes its n-th tensor result.
         if isinstance(user, iree_codegen.UkernelGenericOp):
-            outputs = [o for o in user.outputs if isinstance(o.type, TensorType)]
-            tensors = [r for r in user.results if isinstance(r.type, TensorType)]
-            if value in outputs and len(outputs) == len(tensors):
-                ends.add(final_write_of(tensors[outputs.index(value)]))
+            if (result := result_of(value, user)) is not None:
+                ends.add(final_write_of(result))
         # Operand 0 of a store or insertion has the elements to write; operand 1 of an insertion is its destination.
         elif ((user.name in STORES or user.name == "tensor.insert_slice") and use.index == 0) or user.name.endswith(
             ".return"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
-from pydispatch.compiler.analysis.destinations import LOADS, STORES, base_of, final_write_of, slice_of
+from pydispatch.compiler.analysis.destinations import (
+    LOADS,
+    STORES,
+    base_of,
+    destination_of,
+    final_write_of,
+    is_computed_in_place,
+    result_of,
+    slice_of,
+)
+from pydispatch.ir.dialects import iree_codegen
 
 EXECUTED_ONCE = ("affine.if", "scf.execute_region", "scf.if", "scf.index_switch")
 """Operations that execute a region at most once. Others with regions are loops."""
@@ -54,9 +64,7 @@ class Overwrites:
             store: The store that the tensor computed in the memory of `value` is for, if there is one. Tiles that were
                 computed in place for the same store are taken to be other tiles than `value`.
         """
-        while isinstance(value.owner, Operation) and value.owner.name == "tensor.extract_slice":
-            value = value.owner.operands[0]
-        load = value.owner
+        load = _source_of(value).owner
         if not isinstance(load, Operation) or load.name not in LOADS:
             return False
         return load in self._overwritten or any(
@@ -83,6 +91,156 @@ def later_reader(value: SSAValue, op: Operation) -> Operation | None:
         op: The operation that overwrites it. In a loop, it may read the tensor itself in the next iteration.
     """
     return next((reader for reader in _readers_of(value) if _may_execute_after(reader, op, value)), None)
+
+
+def stale_reader(
+    destination: SSAValue, op: Operation, result: SSAValue, is_outer: Callable[[SSAValue], bool]
+) -> Operation | None:
+    """Return an operation that may read elements after `op` has overwritten them in the memory of another tensor.
+
+    Return None if there is none. All slices of a tensor, and the tensors after insertions into it, are in one memory.
+    In this example the microkernel overwrites elements of %t before %v is read:
+
+        %s = tensor.extract_slice %t[2] [4] [1] : tensor<8xf32> to tensor<4xf32>
+        %r = iree_codegen.ukernel.generic "f" outs(%s : tensor<4xf32>) -> tensor<4xf32>
+        %v = tensor.extract %t[%c3] : tensor<8xf32>
+        %u = tensor.insert_slice %r into %t[2] [4] [1] : tensor<4xf32> into tensor<8xf32>
+
+    Args:
+        destination: Tensor that `op` overwrites.
+        op: A microkernel or an insertion.
+        result: Tensor that `op` computes in the memory of `destination`. Tensors that are computed from it have the new
+            elements.
+        is_outer: Returns whether a tensor is from outside of the body. The dispatch reads a copy of such tensors.
+    """
+    root, written = _location_of(destination, is_outer)
+    if op.name == "tensor.insert_slice":
+        written = [*written, op]
+    current = _updated(result, is_outer, follows_inserted=True)
+    for value in _updated(root, is_outer):
+        if value in current:
+            continue
+        _, read = _location_of(value, is_outer)
+        for use in value.uses:
+            is_tile = _is_tile(use)
+            if use.operation is not op and (is_tile or _is_read_from_memory(use, is_outer)):
+                # Tiles that are computed in place are taken to be different ones, unless their slices are static.
+                may_overlap = _nested_overlap(written, read, if_unknown=not is_tile)
+                if may_overlap and _may_execute_after(use.operation, op, value):
+                    return use.operation
+    return None
+
+
+def _location_of(value: SSAValue, is_outer: Callable[[SSAValue], bool]) -> tuple[SSAValue, list[Operation]]:
+    """Return the tensor in whose memory a tensor is, and the operations that state the slice of it, outermost first.
+
+    The list is empty for all of the memory. An empty tensor that is inserted into another one is in the memory of that.
+    """
+    slices: list[Operation] = []
+    while not is_outer(value) and isinstance(owner := value.owner, Operation):
+        if owner.name == "tensor.extract_slice":
+            slices.append(owner)
+            value = owner.operands[0]
+        elif owner.name == "tensor.insert_slice":
+            value = owner.operands[1]
+        elif isinstance(owner, iree_codegen.UkernelGenericOp):
+            value = destination_of(value)
+        else:
+            insertion = final_write_of(value) if owner.name == "tensor.empty" else None
+            if insertion is None or insertion.name != "tensor.insert_slice":
+                break
+            slices.append(insertion)
+            value = insertion.operands[1]
+    return value, slices[::-1]
+
+
+def _updated(
+    value: SSAValue, is_outer: Callable[[SSAValue], bool], follows_inserted: bool = False
+) -> dict[SSAValue, None]:
+    """Return a tensor and the tensors of the body in its memory: slices, and results of operations that overwrite it.
+
+    follows_inserted: also follow insertions of a tensor into another one. Otherwise follow empty tensors that are
+    inserted.
+    """
+    tensors: dict[SSAValue, None] = {}
+    pending: list[SSAValue] = [value]
+    while pending:
+        tensor = pending.pop()
+        if tensor in tensors:
+            continue
+        tensors[tensor] = None
+        for use in tensor.uses:
+            user = use.operation
+            result: SSAValue | None = None
+            if isinstance(user, iree_codegen.UkernelGenericOp):
+                result = result_of(tensor, user)
+            elif user.name == "tensor.extract_slice" or (
+                user.name == "tensor.insert_slice" and (use.index == 1 or follows_inserted)
+            ):
+                result = user.results[0]
+            if result is None or is_outer(result):  # the host may use the tensor too
+                continue
+            pending.append(result)
+            if user.name == "tensor.insert_slice" and use.index == 1 and not follows_inserted:
+                inserted = base_of(user.operands[0])
+                if _is_empty(inserted) and final_write_of(inserted) is user:
+                    pending.append(inserted)
+    return tensors
+
+
+def _is_tile(use: Use) -> bool:
+    """Return whether a use is that of a tile that is computed in place: by a microkernel, or put back by an insertion.
+
+    An empty tensor has no elements that a microkernel could read.
+    """
+    user = use.operation
+    if isinstance(user, iree_codegen.UkernelGenericOp):
+        value = user.operands[use.index]
+        return result_of(value, user) is not None and not _is_empty(_source_of(value))
+    return user.name == "tensor.insert_slice" and use.index == 0 and is_computed_in_place(user)
+
+
+def _is_read_from_memory(use: Use, is_outer: Callable[[SSAValue], bool]) -> bool:
+    """Return whether a use reads elements of a tensor from the memory that operations of the body overwrite.
+
+    Views of tensors from outside are read from a copy. `Overwrites` checks those of loaded tensors.
+    """
+    user = use.operation
+    if user.name in ("tensor.extract_slice", "tensor.dim") or (user.name == "tensor.insert_slice" and use.index == 1):
+        return False
+    source = _source_of(user.operands[use.index])
+    is_loaded = isinstance(source.owner, Operation) and source.owner.name in LOADS
+    return not (is_outer(source) or is_loaded or _is_empty(source))
+
+
+def _source_of(value: SSAValue) -> SSAValue:
+    """Return the tensor that a tensor is a slice of, or a slice of a slice; the tensor itself if it is none."""
+    while isinstance(value.owner, Operation) and value.owner.name == "tensor.extract_slice":
+        value = value.owner.operands[0]
+    return value
+
+
+def _is_empty(value: SSAValue) -> bool:
+    """Return whether a tensor is empty: it has no elements that could be read."""
+    return isinstance(value.owner, Operation) and value.owner.name == "tensor.empty"
+
+
+def _nested_overlap(a: Sequence[Operation], b: Sequence[Operation], if_unknown: bool) -> bool:
+    """Return whether two slices of a tensor overlap, each stated by nested slices, outermost first.
+
+    if_unknown: the result for slices that are not static.
+    """
+    different = ((x, y) for x, y in zip(a, b, strict=False) if slice_of(x) != slice_of(y))
+    outermost = next(different, None)  # up to there both are in the same slice
+    return outermost is None or _overlaps(*outermost, if_unknown)
+
+
+def _overlaps(a: Operation, b: Operation, if_unknown: bool) -> bool:
+    """Return whether the slices that two operations state overlap. if_unknown: the result if they are not static."""
+    pairs = list(zip(_ranges(a), _ranges(b), strict=True))
+    if any(x is not None and y is not None and (x.stop <= y.start or y.stop <= x.start) for x, y in pairs):
+        return False
+    return if_unknown or not any(x is None or y is None for x, y in pairs)
 
 
 def _readers_of(value: SSAValue) -> Iterator[Operation]:
@@ -128,10 +286,7 @@ def _may_execute_after(user: Operation, op: Operation, value: SSAValue) -> bool:
 
 def _may_overwrite(store: Operation, load: Operation) -> bool:
     """Return whether a store may write elements that a load reads: of the same binding, in slices that may overlap."""
-    if base_of(store.operands[1]) is not base_of(load.operands[0]):
-        return False
-    pairs = zip(_ranges(store), _ranges(load), strict=True)
-    return not any(a is not None and b is not None and (a.stop <= b.start or b.stop <= a.start) for a, b in pairs)
+    return base_of(store.operands[1]) is base_of(load.operands[0]) and _overlaps(store, load, if_unknown=True)
 
 
 def _ranges(op: Operation) -> list[range | None]:

@@ -30,10 +30,12 @@ from pydispatch.compiler.analysis.destinations import (
     check_destinations,
     destination_of,
     final_write_of,
+    is_computed_in_place,
+    result_of,
     slice_of,
 )
 from pydispatch.compiler.outline.microkernels import Microkernels, strided_dims
-from pydispatch.compiler.outline.overwrites import EXECUTED_ONCE, Overwrites, later_reader, store_of
+from pydispatch.compiler.outline.overwrites import EXECUTED_ONCE, Overwrites, later_reader, stale_reader, store_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
@@ -123,12 +125,14 @@ class KernelBody(ABC):
             elif op.name in ALIASES:
                 self.mapping[op.results[0]] = self.scalar(op.operands[0])
             elif op.name in STORES:
-                self._store_slice(op.operands[0], self.target(op), op)
+                self._store_slice(self.target(op), op)
                 self._overwrites.record_store(op)
             elif op.name == "tensor.insert_slice":
                 # The result has the elements of this operand around the inserted ones.
                 self._check_current(op.operands[1], store_of(op.results[0]))
-                self._store_slice(op.operands[0], self.to_write(op.operands[1]), op)
+                self._store_slice(self.to_write(op.operands[1]), op)
+                if not is_computed_in_place(op):
+                    self._check_other_readers(op.operands[1], op, op.results[0])
                 self._overwrites.record_early_store(op.results[0])
             elif op.name == "tensor.dim":
                 self._dim(op)
@@ -333,20 +337,13 @@ class KernelBody(ABC):
         subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
         return self.add(subview).results[0]
 
-    def _store_slice(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
-        """Copy a tensor into the slice of `base` that `op` states, unless it was computed in place.
+    def _store_slice(self, base: SSAValue, op: Operation) -> None:
+        """Copy the tensor that `op` writes into the slice of `base` that it states, unless it was computed in place.
 
-        It was computed in place if operations have overwritten an empty tensor, or the same slice, with it: to_write()
-        returned the memory of the slice for them.
+        Then to_write() has returned the memory of the slice for the operations that compute it.
         """
-        root = base_of(value)
-        is_in_place = False
-        if isinstance(root.owner, Operation) and value.owner is not root.owner:
-            is_empty = root.owner.name == "tensor.empty"
-            is_extraction = root.owner.name in LAZY  # its memory is a view
-            is_in_place = is_empty or (is_extraction and slice_of(root.owner) == slice_of(op))
-        if not is_in_place:
-            self.add(memref.CopyOp(self.to_read(value), self.view(base, op)))
+        if not is_computed_in_place(op):
+            self.add(memref.CopyOp(self.to_read(op.operands[0]), self.view(base, op)))
 
     def _check_current(self, value: SSAValue, store: Operation | None = None) -> None:
         """Raise CompileError if a tensor has elements that were overwritten. For the arguments see `Overwrites`."""
@@ -413,7 +410,7 @@ class KernelBody(ABC):
         base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
         return [base_pointer, offset, *(strides[d] for d in strided_dims(op, tensor_index, rank))]
 
-    def _check_last_use(self, value: SSAValue, op: Operation) -> None:
+    def _check_last_use(self, value: SSAValue, op: iree_codegen.UkernelGenericOp) -> None:
         """Check that no operation reads a tensor after a microkernel has overwritten it; raise CompileError otherwise.
 
         Tensors from outside the body are exempt, because the dispatch copies them.
@@ -422,12 +419,28 @@ class KernelBody(ABC):
             value: The tensor.
             op: The call of the microkernel.
         """
-        if self.is_outer(value):
-            return
-        reader = later_reader(value, op)
+        reader = None if self.is_outer(value) else later_reader(value, op)
         if reader is not None:
-            raise CompileError(
-                "a tensor is used after a microkernel has overwritten it", location_of(reader),
-                "use the result of the microkernel, or read the tensor before the call; a tensor that is overwritten "
-                "in a loop must be defined in the loop",
-            )  # fmt: skip
+            raise _used_after(op, reader)
+        result = result_of(value, op)
+        assert result is not None
+        self._check_other_readers(value, op, result)
+
+    def _check_other_readers(self, destination: SSAValue, op: Operation, result: SSAValue) -> None:
+        """Check that no operation reads, after `op`, elements that it has overwritten in the memory of other tensors.
+
+        Raise CompileError otherwise. The arguments are those of `stale_reader`.
+        """
+        reader = stale_reader(destination, op, result, self.is_outer)
+        if reader is not None:
+            raise _used_after(op, reader)
+
+
+def _used_after(op: Operation, reader: Operation) -> CompileError:
+    """Return the error for an operation that reads a tensor which `op`, a microkernel or insertion, has overwritten."""
+    what = "an insertion" if op.name == "tensor.insert_slice" else "a microkernel"
+    return CompileError(
+        f"a tensor is used after {what} has overwritten it", location_of(reader),
+        f"use the result of the {what.partition(' ')[2]}, or read the tensor before it; a tensor that is overwritten "
+        "in a loop must be defined in the loop",
+    )  # fmt: skip
