@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from index_functions import check_halving, halving
 from link_cases import compiled
 
 import pydispatch as pd
@@ -291,47 +292,12 @@ def test_one_artifact_for_both_devices(tmp_path: Path, device: Any) -> None:
     np.testing.assert_array_equal(cpu.load(artifact).multiply(A, B), A * B)
 
 
-INDICES = """
-module {
-  func.func @f(%x: tensor<64xTYPE>) -> tensor<64xTYPE> {
-    %r = flow.dispatch @executable::@halves(%x) : (tensor<64xTYPE>) -> tensor<64xTYPE>
-    return %r : tensor<64xTYPE>
-  }
-  stream.executable private @executable attributes {hal.executable.objects =
-      #hal.executable.objects<{#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb"> =
-      [#hal.executable.object<{path = "half.glsl"}>]}>} {
-    stream.executable.export public @halves workgroups() -> (index, index, index) {
-      %one = arith.constant 1 : index
-      stream.return %one, %one, %one : index, index, index
-    }
-    builtin.module {
-      func.func private @halved(index) -> index
-      func.func @halves(%b0: !stream.binding, %b1: !stream.binding) {
-        %zero = arith.constant 0 : index
-        %one = arith.constant 1 : index
-        %n = arith.constant 64 : index
-        %in = stream.binding.subspan %b0[%zero] : !stream.binding -> memref<64xTYPE>
-        %out = stream.binding.subspan %b1[%zero] : !stream.binding -> memref<64xTYPE>
-        scf.parallel (%i) = (%zero) to (%n) step (%one) {
-          %x = memref.load %in[%i] : memref<64xTYPE>
-          %index = arith.index_cast %x : TYPE to index
-          %half = func.call @halved(%index) : (index) -> index
-          %y = arith.index_cast %half : index to TYPE
-          memref.store %y, %out[%i] : memref<64xTYPE>
-          scf.reduce
-        }
-        return
-      }
-    }
-  }
-}"""
-
-
 @pytest.mark.parametrize("type_", ["i32", "i64"])
 def test_a_function_of_indices(tmp_path: Path, device: Any, type_: str) -> None:
     """An index has 64 bits in the kernel of i64, and 32 in that of i32; the function is the same."""
     (tmp_path / "half.glsl").write_text("#version 450\nint halved(int i) { return i / 2; }\n")
-    text = INDICES.replace("TYPE", type_)
-    artifact = pd.compile(text, targets="vulkan", object_search_path=[tmp_path])
-    x = np.arange(-32, 32).astype(type_.replace("i", "int"))
-    np.testing.assert_array_equal(np.asarray(device.load(artifact).f(x)), np.trunc(x / 2))
+    target = '#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">'
+    clause = f"attributes {{hal.executable.objects = #hal.executable.objects<{{{objects('half.glsl')}}}>}}"
+    text = halving(type_).replace("private @executable {", f"private @executable {clause} {{")
+    artifact = pd.compile(f"#vulkan = {target}\n{text}", targets="vulkan", object_search_path=[tmp_path])
+    check_halving(device.load(artifact), type_)

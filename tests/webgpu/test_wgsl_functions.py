@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from index_functions import check_halving, halving
 from webgpu_programs import TARGET
 
 import pydispatch as pd
@@ -134,46 +135,11 @@ SCALE = """module {
 }"""
 
 
-INDICES = """module {
-  func.func @f(%x: tensor<64xTYPE>) -> tensor<64xTYPE> {
-    %r = flow.dispatch @executable::@halves(%x) : (tensor<64xTYPE>) -> tensor<64xTYPE>
-    return %r : tensor<64xTYPE>
-  }
-  stream.executable private @executable {
-    stream.executable.export public @halves workgroups() -> (index, index, index) {
-      %one = arith.constant 1 : index
-      stream.return %one, %one, %one : index, index, index
-    }
-    builtin.module {
-      func.func private @half(index) -> index
-      func.func @halves(%b0: !stream.binding, %b1: !stream.binding) {
-        %zero = arith.constant 0 : index
-        %one = arith.constant 1 : index
-        %n = arith.constant 64 : index
-        %in = stream.binding.subspan %b0[%zero] : !stream.binding -> memref<64xTYPE>
-        %out = stream.binding.subspan %b1[%zero] : !stream.binding -> memref<64xTYPE>
-        scf.parallel (%i) = (%zero) to (%n) step (%one) {
-          %x = memref.load %in[%i] : memref<64xTYPE>
-          %index = arith.index_cast %x : TYPE to index
-          %half = func.call @half(%index) : (index) -> index
-          %y = arith.index_cast %half : index to TYPE
-          memref.store %y, %out[%i] : memref<64xTYPE>
-          scf.reduce
-        }
-        return
-      }
-    }
-  }
-}"""
-
-
 @pytest.mark.parametrize("type_", ["i32", "i64"])
 def test_a_function_of_indices(device: Any, wgsl: Any, type_: str) -> None:
     """An index has 64 bits in the kernel of i64, and 32 in that of i32; the function is the same."""
-    half = wgsl("half", "fn half(i: i32) -> i32 { return i / 2; }")
-    artifact = pd.compile(static([half], INDICES.replace("TYPE", type_)), targets="webgpu")
-    x = np.arange(-32, 32).astype(type_.replace("i", "int"))
-    np.testing.assert_array_equal(np.asarray(device.load(artifact).f(x)), np.trunc(x / 2))
+    halved = wgsl("halved", "fn halved(i: i32) -> i32 { return i / 2; }")
+    check_halving(device.load(pd.compile(static([halved], halving(type_)), targets="webgpu")), type_)
 
 
 def test_a_fallback_and_a_function_of_scalars(device: Any) -> None:
