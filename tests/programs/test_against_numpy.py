@@ -369,6 +369,10 @@ EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "floor_divide by 0": (lambda x, y: x // y, (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
     "remainder by 0": (lambda x, y: x % y, (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
     "fmod by 0": (lambda x, y: np.fmod(x, y), (np.int32([[5, 5], [-5, -5], [0, 0], [-9, 9]]), ZEROS)),
+    "signs of zero quotients and remainders": (
+        lambda x, y: np.copysign(np.float32(1), np.stack([x // y, x % y, np.fmod(x, y)])),
+        (np.float32([-4, 4, -0.0, 0, 1, -1]), np.float32([2, -2, 3, -3, 5, -5])),
+    ),
     "unsigned by 0": (
         lambda x, y: np.stack([x // y, x % y, np.fmod(x, y)]), (np.uint8([1, 200, 3]), np.uint8([0, 7, 255])),
     ),

@@ -110,12 +110,7 @@ def floor_divide(trace: Trace, a: Any, b: Any) -> Array:
     x, y = promoted(trace, a, b)
     if x.dtype.is_float:
         return _floor_of_floats(trace, x, y)
-    quotient, divisor = Array(trace, elementwise.binary(trace, "div", x, y)), Array(trace, y)
-    if not x.dtype.is_unsigned:
-        # The quotient is rounded toward 0, and so one too large if it is negative and not exact.
-        truncated_remainder = Array(trace, elementwise.binary(trace, "rem", x, y))
-        quotient = quotient - ((truncated_remainder != 0) & ((truncated_remainder < 0) != (divisor < 0)))
-    return _or_zero(trace, quotient, divisor)
+    return _or_zero(trace, Array(trace, elementwise.binary(trace, "floor_div", x, y)), Array(trace, y))
 
 
 def _or_zero(trace: Trace, value: Array, divisor: Array) -> Array:
@@ -133,16 +128,18 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
     is_one_less = (truncated_remainder != 0) & ((truncated_remainder < 0) != (b < 0))
     quotient = (a - truncated_remainder) / b - is_one_less
     below = np.floor(quotient)  # the quotient is a whole number except for its rounding error, which is undone here
-    return where(trace, b == 0, a / b, below + (quotient - below > 0.5))  # a / 0 is infinite or NaN, as in NumPy
+    floor = where(trace, b == 0, a / b, below + (quotient - below > 0.5))  # a / 0 is infinite or NaN, as in NumPy
+    # A zero, too, has the sign of the quotient.
+    return Array(trace, elementwise.binary(trace, "copysign", *promoted(trace, floor, a / b)))
 
 
 def remainder(trace: Trace, a: Any, b: Any) -> Array:
     """Return the elementwise remainder, with the sign of the divisor b; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
-    result, divisor = Array(trace, elementwise.binary(trace, "rem", x, y)), Array(trace, y)
-    if not x.dtype.is_unsigned:  # "rem" has the sign of the dividend
-        result = where(trace, (result != 0) & ((result < 0) != (divisor < 0)), result + divisor, result)
-    return result if x.dtype.is_float else _or_zero(trace, result, divisor)
+    result = elementwise.binary(trace, "floor_rem", x, y)
+    if x.dtype.is_float:  # a zero, too, has the sign of the divisor
+        return Array(trace, elementwise.binary(trace, "copysign", result, y))
+    return _or_zero(trace, Array(trace, result), Array(trace, y))
 
 
 def fmod(trace: Trace, a: Any, b: Any) -> Array:
