@@ -218,8 +218,13 @@ def emit_grid(
     except InvalidArgumentError:
         raise
     except Exception as error:
-        names = ", ".join(source.parameter_names)
-        raise InvalidArgumentError(
-            f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
-            f"with + - * // % and comparisons of their sizes"
-        ) from error
+        raise grid_error(source, error) from error
+
+
+def grid_error(source: Source, error: Exception) -> InvalidArgumentError:
+    """Return the error for a grid function that has raised `error`."""
+    names = ", ".join(source.parameter_names)
+    return InvalidArgumentError(
+        f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
+        f"with + - * // % and comparisons of their sizes; parameters that are numbers are None"
+    )

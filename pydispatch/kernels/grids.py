@@ -52,7 +52,7 @@ def workgroup_counts(
     def counts_of(call: GridCall) -> list[Size | int]:
         """Call the grid function with symbolic sizes; return the number of workgroups along the three axes."""
         assert callable(grid)
-        views = _stand_ins(passed, symbols, call)
+        views = stand_ins(passed, lambda parameter, axis: Size(call, symbols[parameter.name, axis]))
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
     # An inferred grid, else the grid function with symbolic sizes, else stated numbers.
@@ -65,16 +65,16 @@ def workgroup_counts(
     return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts]
 
 
-def _stand_ins(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str], call: GridCall) -> dict[str, Any]:
-    """Return the arguments of a grid function for views, by name: `_Shape`s, whose symbolic sizes emit operations by
-    `call`, or tuples of these. Parameters that are numbers have None.
+def stand_ins(passed: Sequence[Parameter], size_of: Callable[[Parameter, int], Size | int]) -> dict[str, Any]:
+    """Return the arguments of a grid function, by name: `_Shape`s for views, and tuples of these for tuples of views.
+
+    Numbers have None, because a grid depends on sizes only. size_of: returns the size of a view along an axis, called
+    for sizes that the kernel does not state.
     """
     views: dict[str, Any] = {}
     for parameter in passed:
         sizes = (parameter.type and parameter.type.shape) or ()
-        shape = tuple(
-            size if isinstance(size, int) else Size(call, symbols[parameter.name, d]) for d, size in enumerate(sizes)
-        )
+        shape = tuple(size if isinstance(size, int) else size_of(parameter, axis) for axis, size in enumerate(sizes))
         view: Any = _Shape(shape) if parameter.is_view else None
         if parameter.tuple_name:  # an item of a tuple of views
             view = (*views.get(parameter.tuple_name, ()), view)

@@ -137,6 +137,19 @@ def test_grids_that_are_no_numbers_of_workgroups_are_refused_under_python() -> N
     np.testing.assert_array_equal(y, [1, 1])
 
 
+@pytest.mark.parametrize("grid", [lambda y, count: int(count - 9), lambda y, count: -(-count // 4)])
+def test_grids_of_numbers_are_refused_everywhere(grid: Callable[..., Any]) -> None:
+    """Those of an unsigned number under Python would have billions of workgroups where the difference is negative."""
+
+    @pd.kernel(workgroup=1, grid=grid)
+    def filled(y: Annotated[pd.View, pd.f32["n"]], count: pd.u32) -> None:
+        y[0] = 1.0
+
+    for call in (filled.mlir, lambda: filled.python(np.zeros(1, np.float32), 8)):
+        with pytest.raises(pd.InvalidArgumentError, match=r"'filled': grid: .* parameters that are numbers are None"):
+            call()
+
+
 def weighted_sums(x: Rows, weights: ForThreads, y: Rows, totals: ForThreads) -> None:
     """Elements and carried values of an invocation, whose number the body uses beside the counter of its loop."""
     row, lane, threads = pd.group_id(0), pd.local_id(0), pd.group_size(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.emulation.tile_functions import dtype_of
 from pydispatch.kernels.emulation.views import ArrayView
 from pydispatch.kernels.emulation.workgroups import run_workgroup
+from pydispatch.kernels.grid_sizes import grid_error
+from pydispatch.kernels.grids import stand_ins
 from pydispatch.kernels.kernel import KernelSource, checked_grid
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
@@ -45,7 +47,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
         CompileError: The grid is to be inferred, and the function is no valid kernel.
     """
     values = _arguments(kernel, args)
-    counts = grid or _counts(kernel, args, values)
+    counts = grid or _counts(kernel, args)
     extents = (*kernel.workgroup, 1, 1)[:3]  # invocations of a workgroup along three axes
     # is_whole: one call of the function computes a whole workgroup. has_collectives: each invocation needs a thread.
     is_whole, has_collectives = has_tiles(kernel.source), _has_collectives(kernel.source)
@@ -85,26 +87,32 @@ def _view(kernel: KernelSource, parameter: Parameter, argument: object) -> Array
     raise InvalidArgumentError(f"kernel '{kernel.name}': '{parameter.name}': expected a NumPy array {type_}, got {got}")
 
 
-def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]) -> tuple[int, ...]:
+def _counts(kernel: KernelSource, args: Sequence[Any]) -> tuple[int, ...]:
     """Return the number of workgroups along the three axes, 1 along axes that the kernel's grid omits.
 
-    Raise InvalidArgumentError if a grid function returns anything but one to three numbers of workgroups.
+    Raise InvalidArgumentError if a grid function raises, or returns anything but one to three numbers of workgroups.
 
-    args: one for each item of `kernel.passed`. values: those of `_arguments`, which a grid function is called with.
+    args: one for each item of `kernel.passed`.
     """
+
+    def size_of(name: str, axis: int) -> int:
+        """Return the size of a view along an axis."""
+        position = next(index for index, parameter in enumerate(kernel.passed) if parameter.name == name)
+        return int(args[position].shape[axis])
+
     if kernel.grid is None:
-        symbols = size_symbols(kernel.passed)
-        size_by_symbol = {symbol: args[_position(kernel, name)].shape[axis] for (name, axis), symbol in symbols.items()}
+        size_by_symbol: dict[str, Any] = {s: size_of(*key) for key, s in size_symbols(kernel.passed).items()}
         # covering: for each axis a size or its SSA name, and how many of its elements a workgroup covers: rounded up.
         chosen: Any = [-(-size_by_symbol.get(str(size), size) // extent) for size, extent in kernel.covering]
+    elif callable(kernel.grid):
+        views = stand_ins(kernel.passed, lambda parameter, axis: size_of(parameter.name, axis))
+        try:
+            chosen = kernel.grid(*(views.get(name, kernel.statics.get(name)) for name in kernel.source.parameter_names))
+        except Exception as error:
+            raise grid_error(kernel.source, error) from error
     else:
-        chosen = kernel.grid(*values.values()) if callable(kernel.grid) else kernel.grid
+        chosen = kernel.grid
     return (*checked_grid(kernel.name, chosen), 1, 1)[:3]
-
-
-def _position(kernel: KernelSource, name: str) -> int:
-    """Return the position of a parameter, by its name, among those that are passed at run time."""
-    return next(index for index, parameter in enumerate(kernel.passed) if parameter.name == name)
 
 
 def _has_collectives(source: Source) -> bool:
