@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydispatch.errors import CompileError
+
 
 @dataclass(frozen=True)
 class Scalar:
@@ -62,6 +64,16 @@ class Known:
     """Python object known at compile time: a module, a function, a type."""
 
     value: Any
+
+
+@dataclass(frozen=True)
+class NoResult(Known):
+    """Result of a call that has taken a path without a value, of a function that returns values on other paths.
+
+    `error` is raised where the result is used as a number.
+    """
+
+    error: CompileError
 
 
 @dataclass(frozen=True)

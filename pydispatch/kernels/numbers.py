@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydispatch.errors import CompileError
 from pydispatch.inlining import InlinedCalls
 from pydispatch.kernels.arithmetic import TypeMismatch, cast, check_literal, widens
-from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, Tile, TupleValue, described
+from pydispatch.kernels.entities import Entity, Literal, MemoryRef, NoResult, Scalar, Tile, TupleValue, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
@@ -110,6 +110,8 @@ class Numbers:
         """Return an entity as a number. Raise CompileError for tuples, views, tiles and Python objects."""
         if isinstance(entity, (Scalar, Literal)):
             return entity
+        if isinstance(entity, NoResult):
+            raise entity.error
         if isinstance(entity, MemoryRef):
             dims = ", ".join("ijkl"[: len(entity.shape)])
             raise self.error(

@@ -13,6 +13,7 @@ from pydispatch.kernels.entities import (
     Entity,
     Known,
     Literal,
+    NoResult,
     Scalar,
     Undefined,
     is_number,
@@ -308,12 +309,15 @@ class Statements(Assignments):
             with self.writer.at(source, source.tree):
                 # A return at the end of the function needs no flag that skips statements after it.
                 self.block(source.body, exits_without_flag=frozenset({RETURN}))
-            result = self.environment.get(RESULT, Known(None))  # None if the function returns no value
+            result = self.environment.get(RESULT, Known(None))  # None if this path returns no value
         finally:
             self.source, self.environment, self.static_names = saved
             self.callers.pop()
         if isinstance(result, Undefined):  # returned on some paths only
             raise self._undefined_result(source, function.__name__)
+        returns = (statement for statement in ast.walk(source.tree) if isinstance(statement, ast.Return))
+        if result == Known(None) and any(map(returns_value, returns)):
+            return NoResult(None, self._undefined_result(source, function.__name__))
         return result
 
     @staticmethod
