@@ -250,8 +250,8 @@ void pyd_api_call_leave(pyd_api_call_t* call) {
 }
 
 // Runs a call that this thread has entered.
-pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
-  if (pyd_api_is_procedure(call)) return pyd_api_procedure_run(call, interrupt);
+pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task) {
+  if (pyd_api_is_procedure(call)) return pyd_api_procedure_run(call, interrupt, task);
   pyd_api_call_copy_in(call);
   pyd_status_t status = pyd_call_run_until(call->call, interrupt);
   if (pyd_ok(status)) pyd_api_call_copy_out(call);
@@ -262,7 +262,7 @@ pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_
 static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_interrupt_t* interrupt) {
   pyd_status_t status = pyd_api_call_enter(call, function);
   if (!pyd_ok(status)) return status;
-  status = pyd_api_call_run_entered(call, interrupt);
+  status = pyd_api_call_run_entered(call, interrupt, NULL);
   pyd_api_call_leave(call);
   return status;
 }

@@ -3,6 +3,7 @@
 #define PYD_API_CALL_H_
 
 #include "api/memory.h"
+#include "pydispatch/task.h"
 
 // Memory of one argument or result of a prepared call: what the embedder has bound to it, or memory of the call.
 typedef struct pyd_api_buffer_s {
@@ -44,7 +45,7 @@ struct pyd_api_call_s {
 // it is busy already. |function| names the caller in messages.
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function);
 void pyd_api_call_leave(pyd_api_call_t* call);
-pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);
+pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task);
 pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function);
 
 // bind.c: decides where kernels find each tensor, and gets the memory for it.
@@ -71,7 +72,7 @@ pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* sca
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars);
 // Hands the memory that is bound to the next run.
 pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call);
-pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt);
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task);
 // Reads result |index| of the last run. Returns false when there was none.
 bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_value_t* out_value);
 

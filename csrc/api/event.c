@@ -8,6 +8,7 @@
 // The payload of the task of a call or a loop.
 typedef struct flight_s {
   pyd_api_device_t* device;      // a reference until the task is freed, because its scheduler owns the task
+  pyd_task_t* task;              // the task that this is the payload of
   pyd_api_call_t* call;          // of a call: entered, with a reference, until it has ended; NULL for a loop
   bool has_begun;                // advance has been called
   pyd_call_progress_t progress;  // of a call: its next step
@@ -21,7 +22,7 @@ static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   flight_t* flight = self;
   pyd_api_call_t* call = flight->call;
   if (pyd_api_is_procedure(call)) {  // runs to its end on this thread
-    *out_status = pyd_api_call_run_entered(call, pyd_task_interrupt(task));
+    *out_status = pyd_api_call_run_entered(call, pyd_task_interrupt(task), task);
     return true;
   }
   if (!flight->has_begun) {
@@ -36,7 +37,8 @@ static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
 // Runs a whole call on the calling thread: one that waits for the task, or, if the call may sleep, one for blocking
 // tasks.
 static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
-  return pyd_api_call_run_entered(((flight_t*)self)->call, interrupt);
+  flight_t* flight = self;
+  return pyd_api_call_run_entered(flight->call, interrupt, flight->task);
 }
 
 // Releases the call to other runs.
@@ -110,7 +112,9 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* o
 static pyd_status_t make(pyd_api_device_t* device, const pyd_task_kind_t* kind, pyd_task_t** out_task) {
   pyd_status_t status = pyd_task_create(device->sched, kind, sizeof(flight_t), out_task);
   if (!pyd_ok(status)) return status;
-  ((flight_t*)pyd_task_payload(*out_task))->device = device;
+  flight_t* flight = pyd_task_payload(*out_task);
+  flight->device = device;
+  flight->task = *out_task;
   pyd_api_retain(&device->references);
   pyd_task_retain(*out_task);  // of the submitting function: |on_done| may release the event before it returns
   return status;

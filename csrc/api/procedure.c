@@ -1,5 +1,6 @@
 // Calls of procedures. A run decides the sizes of their results, so that memory of any size can be bound to those.
 #include "api/call.h"
+#include "pydispatch/submit.h"
 
 // Sets the scalar arguments of a procedure. |scalars|: one word per scalar argument, in order, without the tensors
 // between them.
@@ -88,12 +89,12 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
   return pyd_api_call_check_apart(call);
 }
 
-// Runs the procedure. Results of the run before are freed only if this one succeeds.
-pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
+// Runs the procedure, in |task| if that is not NULL. Results of the run before are freed only if this one succeeds.
+pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task) {
   pyd_invocation_t* invocation;
   pyd_api_call_copy_in(call);
-  pyd_status_t status =
-      pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &invocation);
+  pyd_status_t status = pyd_procedure_call_task(call->entry->program->state, call->entry->index, call->inputs,
+                                                interrupt, task, &invocation);
   if (!pyd_ok(status)) return status;
   pyd_invocation_free(call->last);
   call->last = invocation;

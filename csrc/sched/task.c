@@ -81,8 +81,18 @@ void pyd_task_release(pyd_task_t* task) {
 }
 
 bool pyd_task_is_cancelled(const pyd_task_t* task) {
-  return atomic_load_explicit(&task->is_cancelled, memory_order_relaxed) != 0;
+  return atomic_load_explicit(&task->cancellation, memory_order_relaxed) == PYD_CANCELLATION_REQUESTED;
 }
+
+// Decides whether a task is cancelled, unless that is decided. Returns whether the decision is |wanted|.
+static bool decide(pyd_task_t* task, pyd_cancellation_t wanted) {
+  uint32_t decided = PYD_CANCELLATION_POSSIBLE;
+  return atomic_compare_exchange_strong_explicit(&task->cancellation, &decided, wanted, memory_order_relaxed,
+                                                 memory_order_relaxed) ||
+         decided == (uint32_t)wanted;
+}
+
+bool pyd_task_commit(pyd_task_t* task) { return decide(task, PYD_CANCELLATION_TOO_LATE); }
 
 pyd_status_t pyd_task_status(const pyd_task_t* task) { return task->status; }
 bool pyd_task_is_skipped(const pyd_task_t* task) { return task->is_skipped; }
@@ -264,7 +274,7 @@ static bool complete_if_lost_in_fork(pyd_task_t* task) {
   pyd_status_free(task->status);  // of a task that was skipped already, or was ending in the parent
   task->status = pyd_status_make(PYD_CODE_INTERRUPTED,
                                  "the call was submitted before this process was forked; it ends in the other one");
-  atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  atomic_store_explicit(&task->cancellation, PYD_CANCELLATION_REQUESTED, memory_order_relaxed);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
   return true;
 }
@@ -366,14 +376,14 @@ bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_t
   return !is_done;
 }
 
-// Requests cancellation, and ends the task at once if it is queued. Returns false if the task had ended before.
+// Requests cancellation, and ends the task at once if it is queued. Returns false if the task had ended before, or had
+// committed its effects.
 bool pyd_task_cancel(pyd_task_t* task) {
   if (pyd_task_is_done(task)) return false;
   pyd_task_lock(task->sched);
-  bool is_done = pyd_task_state(task) == PYD_TASK_DONE;
-  if (!is_done) atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+  bool is_cancelled = pyd_task_state(task) != PYD_TASK_DONE && decide(task, PYD_CANCELLATION_REQUESTED);
   pyd_task_unlock(task->sched);
-  if (is_done) return false;
+  if (!is_cancelled) return false;
   if (pyd_task_claim(task)) end(task, refusal(task));  // it was queued, so it ends without having run
   return true;
 }
@@ -386,7 +396,7 @@ void pyd_task_cancel_all(pyd_sched_t* sched) {
     // A task without a payload has run, and only its status is missing. Dropping its payload may have released the last
     // reference to the scheduler and so have led to this call: it must not become a cancelled task.
     if (!atomic_load_explicit(&task->payload_references, memory_order_acquire)) continue;
-    atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
+    decide(task, PYD_CANCELLATION_REQUESTED);
   }
   pyd_task_unlock(sched);
 }

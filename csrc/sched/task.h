@@ -27,6 +27,13 @@ typedef struct pyd_task_waiter_s {
   pyd_event_t event;
 } pyd_task_waiter_t;
 
+// Whether a task is cancelled, and whether it can be.
+typedef enum pyd_cancellation_e {
+  PYD_CANCELLATION_POSSIBLE,
+  PYD_CANCELLATION_REQUESTED,
+  PYD_CANCELLATION_TOO_LATE,  // the effects of the task are final
+} pyd_cancellation_t;
+
 // A task; its payload follows it in memory.
 struct pyd_task_s {
   _Atomic uint32_t state;  // pyd_task_state_t; changed under the mutex of the queue
@@ -35,10 +42,10 @@ struct pyd_task_s {
   // scheduler releases its reference to the payload before the task becomes DONE: an owner that then releases the last
   // one may free afterwards what the payload uses.
   _Atomic uint32_t references, payload_references;
-  _Atomic uint32_t is_cancelled;
-  uint32_t priority;  // pyd_priority_t
-  uint32_t workers;   // worker limit; 0: none
-  uint32_t epoch;     // of the scheduler at submission: tells which tasks a fork lost
+  _Atomic uint32_t cancellation;  // pyd_cancellation_t
+  uint32_t priority;              // pyd_priority_t
+  uint32_t workers;               // worker limit; 0: none
+  uint32_t epoch;                 // of the scheduler at submission: tells which tasks a fork lost
   bool is_skipped;
   uint32_t skips;              // of a skipped task: the number of tasks in its chain that were skipped before it
   uint32_t prefix;             // of a skipped task: bytes of its status text before the text of the task that failed

@@ -59,6 +59,10 @@ pyd_invocation_t* pyd_procedure_take(pyd_task_t* task);
 // A task of another kind that calls procedure |procedure|: submitted in the order that pyd_procedure_submit keeps.
 pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task,
                                        const pyd_submit_options_t* options);
+// pyd_procedure_call for |task|, which cannot be cancelled once the stores to globals are committed. NULL: no task.
+pyd_status_t pyd_procedure_call_task(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                     const pyd_interrupt_t* interrupt, pyd_task_t* task,
+                                     pyd_invocation_t** out_invocation);
 
 // One call of a batch: many calls of one function that are one task, a job whose indices are the items. One thread runs
 // an item, and other threads may join in its large commands. Functions with host commands are submitted call by call

@@ -79,7 +79,7 @@ bool pyd_task_is_done(pyd_task_t* task);
 // Sets |on_done|, in place of the one that it was submitted with. False when the task has ended: it will not be called.
 bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context);
 // Requests cancellation, which takes effect between two chunks of indices. A queued task ends at once. Returns false if
-// the task had ended.
+// the task had ended, or had committed its effects.
 bool pyd_task_cancel(pyd_task_t* task);
 // Returns whether cancellation was requested. A task that ended early has the status INTERRUPTED.
 bool pyd_task_is_cancelled(const pyd_task_t* task);
@@ -100,6 +100,9 @@ bool pyd_task_is_skipped(const pyd_task_t* task);
 // other threads are still in it, and the last one continues the task. Only in |advance|.
 bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker);
 const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task);
+// Called before a running task makes its effects final: it cannot be cancelled any more. False: it was cancelled
+// before, and must end without effects, with the status INTERRUPTED.
+bool pyd_task_commit(pyd_task_t* task);
 // Wanted when the task is cancelled.
 const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task);
 

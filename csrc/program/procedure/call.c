@@ -5,6 +5,7 @@
 #include "base/carve.h"
 #include "program/procedure/invocation.h"
 #include "program/traced.h"
+#include "pydispatch/submit.h"
 
 static bool is_interrupted(const pyd_interrupt_t* interrupt) {
   return interrupt && interrupt->is_wanted(interrupt->self) != 0;
@@ -135,7 +136,7 @@ static pyd_status_t run_to_results(pyd_frame_t* frame) {
 }
 
 // Runs a procedure that stores to globals inside the gate of the state, which admits one such call at a time, and
-// commits its stores if it succeeds.
+// commits its stores if it succeeds and is not cancelled.
 static pyd_status_t run_storing(pyd_frame_t* frame) {
   pyd_scope_t scope;
   pyd_status_t status = pyd_state_enter(frame->state, frame->interrupt, &scope);
@@ -143,6 +144,10 @@ static pyd_status_t run_storing(pyd_frame_t* frame) {
     return pyd_status_annotate(status, "procedure '%.*s': %s", STRING(frame->p->info.name), pyd_status_text(status));
   }
   status = run_to_results(frame);
+  if (pyd_ok(status) && frame->task && !pyd_task_commit(frame->task)) {
+    status =
+        pyd_status_make(PYD_CODE_INTERRUPTED, "procedure '%.*s': the call was cancelled", STRING(frame->p->info.name));
+  }
   if (pyd_ok(status)) {
     pyd_state_commit(frame->state, frame->local_globals);
   } else {
@@ -220,9 +225,15 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
 
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
+  return pyd_procedure_call_task(state, procedure, inputs, interrupt, NULL, out_invocation);
+}
+
+pyd_status_t pyd_procedure_call_task(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
+                                     const pyd_interrupt_t* interrupt, pyd_task_t* task,
+                                     pyd_invocation_t** out_invocation) {
   const pyd_memory_t host_memory = {.pool = state->memory.pool};  // no device: results are in memory of this process
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = host_memory}, procedure, inputs,
-              out_invocation);
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .task = task, .result_memory = host_memory},
+              procedure, inputs, out_invocation);
 }
 
 // |blocks|: for each argument its device block, or NULL if it is in host memory. Results stay in the memory that the

@@ -38,6 +38,7 @@ typedef struct pyd_frame_s {
   const pyd_procedure_t* p;
   pyd_invocation_t* invocation;
   const pyd_interrupt_t* interrupt;    // or NULL
+  pyd_task_t* task;                    // of a submitted call; else NULL
   pyd_procedure_observer_t* observer;  // or NULL
   void* const* input_blocks;           // per argument: its device block, or NULL; NULL: all inputs are in host memory
   pyd_memory_t result_memory;          // where tensor results are allocated

@@ -9,6 +9,7 @@
 // The payload of the task: a copy of the inputs, and the invocation once it has run; NULL before and after a failure.
 typedef struct submission_s {
   pyd_state_t* state;
+  pyd_task_t* task;  // the task that this is the payload of
   uint32_t procedure;
   pyd_invocation_t* invocation;
   pyd_input_t inputs[];  // followed by the sizes that they point to
@@ -17,7 +18,7 @@ typedef struct submission_s {
 // Runs the whole call on this thread. Implements pyd_task_kind_t.run.
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   submission_t* s = self;
-  return pyd_procedure_call(s->state, s->procedure, s->inputs, interrupt, &s->invocation);
+  return pyd_procedure_call_task(s->state, s->procedure, s->inputs, interrupt, s->task, &s->invocation);
 }
 
 // Runs the whole call and returns true: it has ended. Implements pyd_task_kind_t.advance.
@@ -77,6 +78,7 @@ static pyd_status_t submit(pyd_state_t* state, uint32_t procedure, const pyd_inp
   if (!pyd_ok(status)) return status;
   submission_t* s = pyd_task_payload(task);
   s->state = state;
+  s->task = task;
   s->procedure = procedure;
   copy_inputs(s, p, inputs);
   status = pyd_procedure_submit_task(state, procedure, task, options);

@@ -247,6 +247,46 @@ static void test_cancel(void) {
   CHECK(ended == 2, "%d callbacks", ended);
 }
 
+static void wait_for_step(_Atomic int* step, int wanted) {
+  while (atomic_load(step) != wanted) usleep(100);
+}
+
+// A task that commits at step 2, and ends at step 4. At 1 it has begun, at 3 it has committed.
+static bool advance_committing(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  (void)worker;
+  _Atomic int* step = *(_Atomic int**)self;
+  atomic_store(step, 1);
+  wait_for_step(step, 2);
+  bool is_committed = pyd_task_commit(task);
+  atomic_store(step, 3);
+  wait_for_step(step, 4);
+  *out_status = is_committed ? PYD_STATUS_OK : pyd_status_make(PYD_CODE_INTERRUPTED, "without effects");
+  return true;
+}
+
+// A task is cancelled before its effects are final, or not at all.
+static void test_commit(void) {
+  static const pyd_task_kind_t kind = {.advance = advance_committing};
+  for (int is_early = 0; is_early < 2; ++is_early) {
+    shared = make_sched(2, -1);
+    _Atomic int step = 0;
+    pyd_task_t* task;
+    CHECK(pyd_ok(pyd_task_create(shared, &kind, sizeof(void*), &task)), "create");
+    *(_Atomic int**)pyd_task_payload(task) = &step;
+    submit(task, NULL);
+    wait_for_step(&step, 1);
+    if (is_early) CHECK(pyd_task_cancel(task), "it can be cancelled");
+    atomic_store(&step, 2);
+    wait_for_step(&step, 3);
+    CHECK(pyd_task_cancel(task) == is_early && pyd_task_is_cancelled(task) == is_early, "it is decided");
+    atomic_store(&step, 4);
+    wait_without_running(task);
+    CHECK(pyd_ok(pyd_task_status(task)) != is_early, "%s", pyd_status_text(pyd_task_status(task)));
+    pyd_task_release(task);
+    pyd_sched_destroy(shared);
+  }
+}
+
 static void refuse(pyd_status_t status, pyd_code_t code, const char* text) {
   CHECK(pyd_status_code(status) == code && strstr(pyd_status_text(status), text), "not \"%s\": %s", text,
         pyd_status_text(status));
@@ -582,6 +622,7 @@ static void test_fork(void) {
 int main(int argc, char** argv) {
   test_fork();
   test_cancel();
+  test_commit();
   test_failure();
   test_chain_of_skipped();
   test_stop_after_its_run();
