@@ -136,6 +136,30 @@ def test_procedures_without_commands_on_a_closed_device(name: str) -> None:
             call()
 
 
+def test_garbage_of_a_closed_device_is_collected_while_memory_is_acquired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A download from memory that is not mapped acquires a staging block, under the lock of the pool."""
+    pd.device(OWN[0]).close()
+    device = pd.device(OWN[0])
+    y, cycle = device.upload(X), [device.upload(X)]
+    cycle.append(cycle)  # type: ignore[arg-type]
+    device.close()
+    del cycle
+    staging = device._context.staging
+    staging.trim()  # the download allocates its block
+    allocate = staging._allocate
+
+    def collecting(size: int) -> Any:
+        gc.collect()
+        return allocate(size)
+
+    monkeypatch.setattr(staging, "_allocate", collecting)
+    downloads: list[Any] = []
+    thread = threading.Thread(target=lambda: downloads.append(y.numpy()), daemon=True)
+    thread.start()
+    thread.join(60)
+    np.testing.assert_array_equal(downloads, [X])
+
+
 def test_a_closed_device_goes_while_threads_release_its_buffers(artifact: Any) -> None:
     for name in OWN:
         pd.device(name).close()

@@ -37,7 +37,8 @@ class BlockPool(ABC, Generic[BlockT]):
 
     def __init__(self, lock: Any = None) -> None:
         """Create an empty pool. lock: guards the pool; by default a lock of its own."""
-        self.lock = threading.Lock() if lock is None else lock
+        # Reentrant: while a thread holds it, garbage collection may release the last buffer of a closed device.
+        self.lock = threading.RLock() if lock is None else lock
         self.free: OrderedDict[int, list[BlockT]] = OrderedDict()
         self.released: deque[BlockT] = deque()
         self.last_number = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import Any, Protocol
 
@@ -83,8 +82,7 @@ class StreamOrderedPool(BlockPool[Block]):
 
     def __init__(self, context: Owner) -> None:
         """Create a memory pool of the driver that retains all freed memory until `trim`."""
-        # Reentrant: while a thread holds it, garbage collection may release the last buffer of a closed device.
-        super().__init__(threading.RLock())
+        super().__init__()
         self.context = context
         driver = self.driver = context.driver
         self.unused_borrowed: deque[Block] = deque()  # not referenced any more, but work in flight may use them

@@ -301,7 +301,7 @@ class Context(Closing, base.Context):
         """Replace the locks of the device and its pools in a forked child: a thread of the parent may hold them."""
         super().forget_locks()
         for pool in self._pools():
-            pool.lock = threading.Lock()
+            pool.lock = threading.RLock()
 
     def view(self, block: Block, size: int) -> memoryview | None:
         """Return the first `size` bytes of a block as writable memory; None if it is not mapped.
