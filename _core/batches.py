@@ -42,9 +42,8 @@ class Request:
             TimeoutError: The request is not done after `timeout` seconds.
             Exception: The call failed with this exception.
         """
+        self._wait(timeout)
         batch = self._batch
-        if not batch.done and not batch.event.wait(timeout):
-            raise TimeoutError(f"the request is not done after {timeout} seconds")
         if batch.outcomes:  # the requests did not run as one call
             outcome = batch.outcomes[self._index]
             if isinstance(outcome, BaseException):
@@ -59,13 +58,14 @@ class Request:
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait and return the exception that `result` raises; None for a request that succeeded."""
-        try:
-            self.result(timeout)
-        except TimeoutError:
-            raise
-        except BaseException as error:
-            return error
-        return None
+        self._wait(timeout)  # raises TimeoutError, and the KeyboardInterrupt of the waiting thread
+        outcome = self._batch.outcomes[self._index] if self._batch.outcomes else None
+        return outcome.with_traceback(None) if isinstance(outcome, BaseException) else None
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait until the request is done. Raise TimeoutError after `timeout` seconds; None for no limit."""
+        if not self._batch.done and not self._batch.event.wait(timeout):
+            raise TimeoutError(f"the request is not done after {timeout} seconds")
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Suspend the asyncio task until the batch is done, then return what `result` returns or raise its

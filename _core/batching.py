@@ -237,11 +237,12 @@ class _Collector:
 
         The caller holds the lock.
         """
-        batch = self._open[key] = Batch(key, time.monotonic() + self._max_delay)
         if self._thread is None:
             name = f"batches of @{self._stacking.name}"
-            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            thread.start()  # it waits for the lock. If the system refuses a thread, the next request tries again
+            self._thread = thread
+        batch = self._open[key] = Batch(key, time.monotonic() + self._max_delay)
         self._changed.notify()
         return batch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import threading
 import time
 import weakref
@@ -404,6 +405,44 @@ def test_after_fork(program: Any) -> None:
         if not child:
             os._exit(0 if dense(x).tobytes() == wanted else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_thread_that_the_system_refuses(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request fails; a later one starts the thread."""
+
+    def refused(thread: threading.Thread) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("can't start new thread")
+
+    x = inputs(1)[0]
+    with program.dense.batched(8, 0.001, constants=CONSTANTS) as dense:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            dense.submit(x)
+        np.testing.assert_array_equal(dense.submit(x).result(60), program.dense(x, W, B))
+
+
+def test_ctrl_c_while_waiting_for_an_exception(program: Any) -> None:
+    leave = threading.Event()
+
+    def held(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> Any:
+        assert leave.wait(60)
+        return program.dense(x, w, b)
+
+    counting = Counting(program.dense)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with program.dense.batched(2, 0.001, constants=CONSTANTS, caller=counting) as dense:
+            counting._function = held
+            request = dense.submit(inputs(1)[0])
+            timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                timer.start()
+                request.exception()
+            leave.set()
+            assert request.exception(60) is None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
