@@ -12,6 +12,7 @@ from pydispatch._core.procedure cimport Procedure
 from pydispatch._core.status cimport check
 from pydispatch._core.task cimport Task, fill_options
 
+from concurrent.futures import CancelledError
 from concurrent.futures import Future as AnyFuture
 from functools import partial
 
@@ -28,6 +29,8 @@ cdef class ProcedureTask(Task):
 
     cdef object collect(self):
         cdef pyd_invocation_t* invocation = pyd_procedure_take(self.task)
+        if invocation == NULL:  # another thread had taken it when this process was forked
+            raise CancelledError()
         try:
             return self.procedure.finish(invocation, self.out)
         finally:

@@ -14,10 +14,10 @@ from pydispatch._core.sched cimport Caller, enter, leave, worker_limit
 from pydispatch._core.signals cimport interrupt_of
 from pydispatch._core.status cimport exception_of
 
-import threading
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as WaitTimeoutError
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch._core.status import InvalidArgumentError
 
 cdef extern from "Python.h":
@@ -26,7 +26,7 @@ cdef extern from "Python.h":
 ctypedef void (*callback)(void*, pyd_task_t*) noexcept nogil
 
 cdef dict PRIORITIES = {"high": 0, "normal": 1, "low": 2}
-settling = threading.RLock()
+settling = process_lock()
 
 
 cdef int fill_options(

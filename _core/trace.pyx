@@ -7,9 +7,10 @@ from pydispatch._core.c_trace cimport *
 from pydispatch._core.status cimport check
 
 import os
-import threading
 import time
 from enum import IntEnum
+
+from pydispatch._core.process_lock import process_lock
 
 check(pyd_trace_create(&recorder))  # as long as the process: schedulers have it
 
@@ -29,7 +30,7 @@ class Kind(IntEnum):
 
 cdef list queued = []  # (queue, name, begin, end, workgroups) of each command, see add_queued
 cdef uint64_t most_queued = 0, lost_queued = 0  # maximum length of `queued`; commands that were not added to it
-queue_lock = threading.Lock()
+queue_lock = process_lock()
 
 
 def start(events, threads):

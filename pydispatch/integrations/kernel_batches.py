@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch._core.public import PublicFunction
 from pydispatch.integrations.called_kernels import Kernel
 from pydispatch.integrations.interface import public_function
@@ -32,7 +32,7 @@ class KernelBatches:
         returns them.
         """
         self._kernel, self._allocated = kernel, tuple(allocated)
-        self._lock = threading.Lock()
+        self._lock = process_lock()
         self._operators: dict[tuple[bool, ...], Any] = {}  # whether each argument has the batch axis → the operator
 
     def operator(self, batched: Sequence[bool], create: Callable[[PublicFunction], Any]) -> Any:

@@ -7,7 +7,6 @@ import importlib
 import keyword
 import re
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 
 from pydispatch._core.arrays import ElementType
 from pydispatch._core.procedure import Procedure
+from pydispatch._core.process_lock import process_lock
 from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, torch_dtype, torch_kernel, torch_load, torch_scalar_type
 from pydispatch.errors import InvalidArgumentError
@@ -30,7 +30,7 @@ _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
 _LIBRARY = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}.get(sys.platform, "libtorch_cpu.so")
 """File of PyTorch with its C++ functions on this system."""
 
-_lock = threading.Lock()  # guards `_functions` and the registration of operators
+_lock = process_lock()  # guards `_functions` and the registration of operators
 _functions: dict[str, TorchFunction] = {}  # those that are not closed, by the names of their operators
 _operators: dict[str, _Operator] = {}  # never unregistered: compiled graphs go on to refer to them
 

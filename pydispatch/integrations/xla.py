@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pydispatch._core.procedure import Procedure
+from pydispatch._core.process_lock import process_lock
 from pydispatch._core.target import Target, xla_handler, xla_has
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.gradients import Gradient, LoadedFunction, loaded
@@ -17,7 +17,7 @@ from pydispatch.integrations.kernel_batches import KernelBatches
 from pydispatch.packages import importing
 
 _registered: set[str] = set()  # names of calls that XLA has a handler for
-_lock = threading.Lock()  # guards `_registered` and `_callables`
+_lock = process_lock()  # guards `_registered` and `_callables`
 # Functions that are not closed. This keeps them alive, as compiled computations call them but have no reference.
 _callables: set[JaxFunction] = set()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pydispatch._core.device import memory_at
+from pydispatch._core.process_lock import process_lock
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Transfers:
 
     def __init__(self) -> None:
         """Create counters of the copies in each direction and of their bytes, at 0."""
-        self._lock = threading.Lock()
+        self._lock = process_lock()
         self._counts = dict.fromkeys(("to_device", "to_device_bytes", "from_device", "from_device_bytes"), 0)
 
     def add(self, direction: str, size: int) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch._core.profile import Timing
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import traced
@@ -93,7 +94,7 @@ class Executor(ABC):
         self.derivations: Derivations | None = None
         self._uploaded: dict[int, DeviceMemory] = {}  # constants in device memory, by index
         self.alignments: dict[int, int] = {}
-        self._uploading = threading.Lock()  # guards `_uploaded`
+        self._uploading = process_lock()  # guards `_uploaded`
         self.raised: dict[int, BaseException] = {}
         self.calls: HostCalls | None = None
         self.observers: dict[int, Observer] = {}

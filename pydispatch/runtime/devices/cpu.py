@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Mapping
 from functools import cache
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch._core import elf, sched
 from pydispatch._core.linking import Machine
 from pydispatch._core.memory import Pool
+from pydispatch._core.process_lock import process_lock
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.runtime.buffer import HostMemory, MakesBuffers
@@ -68,7 +68,7 @@ class SharedScheduler:
 
 _open: weakref.WeakValueDictionary[tuple[int, bool, int], SharedScheduler] = weakref.WeakValueDictionary()
 """(workers, affinity, memory limit in bytes) → scheduler and memory of the open devices with these options."""
-_opening = threading.Lock()  # guards `_open`, and the registries of new devices
+_opening = process_lock()  # guards `_open`, and the registries of new devices
 
 
 class CpuDevice(MakesBuffers, Device):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.derived import Derived
+from pydispatch._core.process_lock import process_lock
 
 if TYPE_CHECKING:
     from pydispatch._core.artifact import ArtifactFile
@@ -28,7 +28,7 @@ class Shared:
         """Create the constants of a loaded program, none of which is computed yet."""
         self.file, self.memory = file, Derived(module)
         self.blocks: dict[int, Any] = {}
-        self.lock = threading.Lock()
+        self.lock = process_lock()
 
 
 class Sharing:
@@ -42,7 +42,7 @@ class Sharing:
         """Create an empty registry."""
         # (size and checksums of an artifact, its variants) → constants
         self._known: weakref.WeakValueDictionary[Hashable, Shared] = weakref.WeakValueDictionary()
-        self._lock = threading.Lock()
+        self._lock = process_lock()
 
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[tuple[int, ...]]) -> Shared:
         """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones.

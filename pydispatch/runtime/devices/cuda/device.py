@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.interface import capabilities
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
     from pydispatch.runtime.program.program import Program
 
-_opening = threading.Lock()  # guards `_contexts`
+_opening = process_lock()  # guards `_contexts`
 _contexts: dict[tuple[int, int, bool], Context] = {}
 """(process id, index of the device, is_checked) → context. After a fork, a child cannot use its parent's context."""
 

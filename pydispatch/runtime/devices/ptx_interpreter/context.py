@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pydispatch._core.device import poison_requested
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators.context import view_of
@@ -60,7 +60,7 @@ class Context(base.Context):
         self.races = races
         self.machine = Machine(capability, races=races)
         self.memory = self.machine.memory
-        self.lock = threading.RLock()
+        self.lock = process_lock()
         self.released_blocks: deque[Block] = deque()
         self.released_modules: deque[Loaded] = deque()
         self.live_bytes = self.peak_bytes = self.live_blocks = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import threading
 from collections.abc import Mapping
 from typing import Any
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.module import is_spirv
@@ -21,7 +21,7 @@ from pydispatch.runtime.devices.vulkan.spirv import Spirv
 from pydispatch.runtime.program.variants import DeviceProperties
 
 FORMAT = "vulkan-spirv-fb"  # format of its executables, as IREE names it
-_opening = threading.Lock()  # guards `_contexts`
+_opening = process_lock()  # guards `_contexts`
 _contexts: dict[tuple[int, int, bool], Context] = {}
 """(process id, index of the device, whether staging is forced) → the device: a forked child cannot use its parent's."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
 from pydispatch._core.driver import CALLBACKS, Mailbox
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.devices.vulkan import api
 
@@ -169,7 +169,7 @@ class Instance:
         return min(compute, key=lambda i: (families[i].queueFlags & _GRAPHICS, i), default=None)
 
 
-_lock = threading.Lock()  # guards `_instance` and `_owner`
+_lock = process_lock()  # guards `_instance` and `_owner`
 _instance: Instance | None = None  # the only one of the process, None before the first use
 _owner = 0  # id of the process that created `_instance`
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats.wgsl.interface import FEATURES, WgslFeatures
 from pydispatch.runtime.devices.webgpu import api
@@ -31,7 +31,7 @@ OPTIONAL_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 
 
 FEATURES has those of shaders.
 """
-_discovering = threading.RLock()
+_discovering = process_lock()
 """Guards the discovery of instances and adapters: it changes the environment, and a back end has one instance."""
 
 

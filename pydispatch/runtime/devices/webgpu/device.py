@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from typing import Any
 
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.interface import GUARANTEED_LIMITS
 from pydispatch.formats.wgsl.read import is_wgsl, read
@@ -18,7 +18,7 @@ from pydispatch.runtime.devices.webgpu.wgsl import Wgsl
 from pydispatch.runtime.program.variants import DeviceProperties
 
 FORMAT = "webgpu-wgsl-fb"  # format of its executables, as IREE names it
-_opening = threading.Lock()  # guards `_contexts`
+_opening = process_lock()  # guards `_contexts`
 _contexts: dict[tuple[Any, ...], Context] = {}
 """(process id, arguments of `open_device`) → the device: a forked child cannot use that of its parent."""
 
