@@ -8,12 +8,15 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING
 from typing import TYPE_CHECKING, Any
+
+from pydispatch._core.process_lock import process_lock
 
 if TYPE_CHECKING:
     from pydispatch._core.task import Task
 
-_arming = threading.Lock()
+_arming = process_lock()
 """Lock that is held while a CallFuture initializes its base class, so that two threads do not both do it."""
 
 
@@ -23,8 +26,38 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
     `result(timeout)` and `exception(timeout)` wait, at most `timeout` seconds; Ctrl-C ends the wait. `await future`
     waits without a thread. `concurrent.futures.wait` and `as_completed` accept it. `cancel()` also stops a running
     call, between two chunks of its work, and returns False if the call had ended. Callbacks of `add_done_callback` run
-    on the thread that ends the call and should be short.
+    on the thread that ends the call and should be short. In the child of a fork, futures of the parent are cancelled.
     """
+
+    def __init__(self) -> None:
+        """Create the future of a call that has not ended."""
+        super().__init__()
+        _futures.add(self)
+
+    def cancel(self) -> bool:
+        """Cancel the future, and notify those who wait for it. Return False if the call has begun or ended."""
+        if not super().cancel():
+            return False
+        self.set_running_or_notify_cancel()
+        return True
+
+    def set_running_or_notify_cancel(self) -> bool:
+        """Mark the call as running. Return False if it was cancelled, and notify those who wait, unless they were."""
+        with self._condition:  # reentrant
+            return self._state != CANCELLED_AND_NOTIFIED and super().set_running_or_notify_cancel()
+
+    def abandon(self) -> bool:
+        """Mark the future as cancelled in the child of a fork, unless it is done: its call belongs to the parent.
+
+        Return whether its callbacks must be called, which may submit calls whose futures are not abandoned yet.
+        """
+        self._condition = threading.Condition()  # a thread of the parent may hold the lock of the old one
+        is_unfinished = self._state in (PENDING, RUNNING)
+        if is_unfinished:
+            self._state = CANCELLED
+        if self._state == CANCELLED:
+            self.set_running_or_notify_cancel()
+        return is_unfinished
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait as an asyncio task, without a thread of its own."""
@@ -63,7 +96,6 @@ class CallFuture(Future):
         """Copy the outcome of the ended call into the state of the base class, which runs the callbacks."""
         if self._task.cancelled():
             super().cancel()  # `cancel` of this class would stop the task
-            self.set_running_or_notify_cancel()
             return
         self.set_running_or_notify_cancel()
         error = self._task.exception(None)
@@ -112,16 +144,19 @@ class Countdown:
 
     def __init__(self, count: int, finish: Callable[[], None]) -> None:
         """Count down from `count`, the number of futures that get this callback, and call `finish` at 0."""
-        self._left, self._finish = count, finish
-        self._lock = threading.Lock()  # held while `_left` changes
+        # An item for each call but the last. Removing one is atomic: a lock could be held in the child of a fork.
+        self._left = [None] * (count - 1)
+        self._finish: Callable[[], None] | None = finish
 
     def __call__(self, _: object) -> None:
         """Count the end of one call."""
-        with self._lock:
-            self._left -= 1
-            if self._left:
-                return
-        self._finish()
+        try:
+            self._left.pop()
+        except IndexError:  # the last call
+            # The futures keep their callbacks, and `finish` leads to the arguments and results of other calls.
+            finish, self._finish = self._finish, None
+            assert finish is not None
+            finish()
 
 
 class DeferredFuture(Future):
@@ -137,8 +172,13 @@ class DeferredFuture(Future):
 
     def cancel(self) -> bool:
         """Cancel the call. Return False if it has ended, or cannot be cancelled since it has begun."""
-        call = self._call
-        return super().cancel() if call is None else call.cancel()
+        if self._call is not None:
+            return self._call.cancel()
+        if not super().cancel():
+            return False
+        if self._call is not None:  # submitted meanwhile by another thread
+            self._call.cancel()
+        return True
 
     def follow(self, call: concurrent.futures.Future[Any]) -> None:
         """Take over the outcome of the submitted call once it has ended."""
@@ -170,8 +210,8 @@ def deferred(
     submit: Callable[..., concurrent.futures.Future[Any]],
     args: Iterable[Any],
     named: dict[str, Any],
-    previous: concurrent.futures.Future[None] | None = None,
-    is_submitted: concurrent.futures.Future[None] | None = None,
+    previous: Future | None = None,
+    is_submitted: Future | None = None,
 ) -> Future:
     """Return a future of a call that is submitted once all futures among its arguments have ended.
 
@@ -183,16 +223,19 @@ def deferred(
         args: Positional arguments of the call.
         named: Named arguments of the call.
         previous: Future that must have ended, too, before the call is submitted. None: `args` or `named` has a future.
-        is_submitted: Future that ends once the call has been submitted, or has failed before; may be None.
+        is_submitted: Future that ends once `previous` has ended and the call has been submitted, has failed before, or
+            is cancelled; may be None.
     """
     args = list(args)
     outer = DeferredFuture()
+    has_begun = False
 
     def start() -> None:
         """Submit the call, whose end then settles the returned future, unless that was cancelled."""
+        nonlocal has_begun
+        has_begun = True  # set before `cancelled` is read: a cancellation that misses the flag prevents the submission
         try:
             if outer.cancelled():
-                outer.set_running_or_notify_cancel()
                 return
             inner = submit(*map(_value_of, args), **{name: _value_of(value) for name, value in named.items()})
         except BaseException as error:
@@ -210,6 +253,16 @@ def deferred(
     countdown = Countdown(len(inputs), start)
     for future in inputs:
         future.add_done_callback(countdown)
+    if is_submitted is not None:
+        # Weak references: the arguments keep both futures alive, and both lead to other calls.
+        earlier, turn = weakref.ref(previous) if previous is not None else None, weakref.ref(is_submitted)
+
+        def pass_turn(ended: concurrent.futures.Future[Any]) -> None:
+            """Let the next call in order be submitted after `previous`, if this one was cancelled before its turn."""
+            if not has_begun and (own := turn()) is not None:
+                ((earlier and earlier()) or ended).add_done_callback(lambda _: _announce(own))
+
+        outer.add_done_callback(pass_turn)
     return outer
 
 
@@ -221,13 +274,13 @@ def _value_of(argument: Any) -> Any:
 class _Announced(threading.local):
     """Futures of submissions that this thread is to end, in order; None while it ends none."""
 
-    futures: deque[concurrent.futures.Future[None]] | None = None
+    futures: deque[Future] | None = None
 
 
 _announced = _Announced()
 
 
-def _announce(is_submitted: concurrent.futures.Future[None]) -> None:
+def _announce(is_submitted: Future) -> None:
     """End the future of a submission, which submits the next call in order.
 
     That call announces its own submission in turn. The futures are ended one after the other by the outermost call of
@@ -239,7 +292,7 @@ def _announce(is_submitted: concurrent.futures.Future[None]) -> None:
     futures = _announced.futures = deque([is_submitted])
     try:
         while futures:
-            futures.popleft().set_result(None)
+            futures.popleft().cancel()  # unlike `set_result`, it may be called again: see `deferred`
     finally:
         _announced.futures = None
 
@@ -248,7 +301,7 @@ class SubmissionOrder:
     """Order of the calls that share the state of a program, some of which have futures as arguments.
 
     A call whose arguments are futures can be submitted only when they have ended. Later calls of the same order wait
-    until it has been submitted, or has failed; they do not wait for its end.
+    until it has been submitted, has failed or is cancelled; they do not wait for its end.
     """
 
     def __init__(self) -> None:
@@ -261,7 +314,7 @@ class SubmissionOrder:
         self._lock = threading.Lock()  # held while `_last` is replaced
         # Future that ends when the latest deferred call has been submitted. The reference is weak, because the future
         # leads to the function of the call, and with it to the owner of this object.
-        self._last: weakref.ref[concurrent.futures.Future[None]] | None = None
+        self._last: weakref.ref[Future] | None = None
 
     def submit(self, submit: Callable[..., Future], args: Iterable[Any], named: dict[str, Any]) -> Future:
         """Submit a call after all earlier ones of this order, and return its future.
@@ -269,25 +322,30 @@ class SubmissionOrder:
         submit: starts the call with positional arguments `args` and keywords `named`, in which it gets the results of
         futures.
         """
-        is_submitted: concurrent.futures.Future[None] | None = None
+        is_submitted: Future | None = None
         with self._lock:
             previous = self._last() if self._last is not None else None
             is_waiting = previous is not None and not previous.done()
             if is_waiting or has_futures(args, named):
-                is_submitted = concurrent.futures.Future()
+                is_submitted = Future()
                 self._last = weakref.ref(is_submitted)
         if is_submitted is None:
             return submit(*args, **named)
         return deferred(submit, args, named, previous, is_submitted)
 
 
+_futures: weakref.WeakSet[Future] = weakref.WeakSet()
+"""Futures whose base class is initialized, which the child of a fork cancels."""
 _orders: weakref.WeakSet[SubmissionOrder] = weakref.WeakSet()
+"""Orders of submitted calls, which the child of a fork resets."""
 
 
 def _after_fork() -> None:
-    """Forget in the child of a fork which calls the parent has deferred."""
+    """Cancel the futures of the parent in the child of a fork, and forget which calls it has deferred."""
     for order in _orders:
         order._reset()
+    for future in [future for future in _futures if future.abandon()]:
+        future._invoke_callbacks()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, Literal
 
 from pydispatch._core.future import Countdown, Future
@@ -104,14 +103,66 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
             future.cancel()
 
 
+class ItemsFuture(Future):
+    """A Future of the list of results of several calls, which `cancel` cancels together."""
+
+    def __init__(self, calls: list[concurrent.futures.Future[Any]], is_returned: bool) -> None:
+        """Create the future of submitted calls. is_returned: whether errors of calls are elements of the list."""
+        super().__init__()
+        self._calls, self._is_returned = calls, is_returned
+        self._is_cancelled = False  # whether `cancel` was called
+        countdown = Countdown(len(calls), self._settle)
+        for call in calls:
+            call.add_done_callback(countdown)
+        if not calls:
+            self._settle()
+
+    def cancel(self) -> bool:
+        """Cancel the calls that have not ended. Return False if none can be cancelled."""
+        self._is_cancelled = True
+        return any([call.cancel() for call in self._calls])
+
+    def cancelled(self) -> bool:
+        """Return whether the calls have ended, and one of them because it was cancelled."""
+        return super().cancelled() or (self.done() and isinstance(self._exception, concurrent.futures.CancelledError))
+
+    def _settle(self) -> None:
+        """End the future after the last call.
+
+        It gets the list of results, or the first error; such an error has the results and errors of all items in its
+        attribute `outcomes`. With `is_returned` errors are results too, except those that end the process, such as
+        KeyboardInterrupt, and cancellations by `cancel`.
+        """
+        calls, self._calls = self._calls, []  # the calls refer to this future, which would be a cycle
+        if not self.set_running_or_notify_cancel():  # abandoned in the child of a fork
+            return
+        outcomes: list[Any] = []
+        first: BaseException | None = None
+        for index, call in enumerate(calls):
+            error = concurrent.futures.CancelledError() if call.cancelled() else call.exception()
+            outcomes.append(call.result() if error is None else with_index(error, index))
+            if error is not None and not (self._is_returned and self._is_result(error)):
+                first = first or error
+        if first is None:
+            self.set_result(outcomes)
+        else:
+            first.outcomes = outcomes  # type: ignore[attr-defined]
+            self.set_exception(first)
+
+    def _is_result(self, error: BaseException) -> bool:
+        """Return whether the error of a call may be an element of the list of results."""
+        is_stopped = self._is_cancelled and isinstance(error, concurrent.futures.CancelledError)
+        return isinstance(error, Exception) and not is_stopped
+
+
 def _submit_each(submit: Submit, items: Iterable[Any], is_returned: bool) -> list[concurrent.futures.Future[Any]]:
     """Submit a call for each item and return their futures.
 
     If an item cannot be submitted: with `is_returned`, its future fails with the error; otherwise the calls before it
-    are canceled, and the error is raised.
+    are canceled, and the error is raised. An error of `items` itself is raised before the first call.
     """
     futures: list[concurrent.futures.Future[Any]] = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(list(items)):
         try:
             futures.append(submit(*arguments_of(item)))
         except Exception as error:
@@ -130,35 +181,4 @@ def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
     Arguments are those of `in_order`, except that an error is not yielded but an element of the list. An item that
     cannot be submitted cancels the calls before it, and its error is raised here, unless `is_returned`.
     """
-    futures = _submit_each(submit, items, is_returned)
-    outer = Future()
-    settle = partial(_settle, outer, futures, is_returned)
-    countdown = Countdown(len(futures), settle)
-    for future in futures:
-        future.add_done_callback(countdown)
-    if not futures:
-        settle()
-    return outer
-
-
-def _settle(outer: Future, futures: list[concurrent.futures.Future[Any]], is_returned: bool) -> None:
-    """End `outer`, the future of all items, whose calls have all ended.
-
-    It gets the list of results, or the first error; such an error has the results and errors of all items in its
-    attribute `outcomes`. With `is_returned` errors are results too, except those that end the process, such as
-    KeyboardInterrupt.
-    """
-    if not outer.set_running_or_notify_cancel():
-        return
-    outcomes: list[Any] = []
-    first: BaseException | None = None
-    for index, future in enumerate(futures):
-        error = concurrent.futures.CancelledError() if future.cancelled() else future.exception()
-        outcomes.append(future.result() if error is None else with_index(error, index))
-        if error is not None and not (is_returned and isinstance(error, Exception)):
-            first = first or error
-    if first is None:
-        outer.set_result(outcomes)
-    else:
-        first.outcomes = outcomes  # type: ignore[attr-defined]
-        outer.set_exception(first)
+    return ItemsFuture(_submit_each(submit, items, is_returned), is_returned)

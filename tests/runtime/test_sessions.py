@@ -6,12 +6,14 @@ import concurrent.futures as cf
 import functools
 import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch._core.future import DeferredFuture
 
 COUNTER = """
 util.global private mutable @total = dense<1.0> : tensor<4xf32>
@@ -101,12 +103,60 @@ def test_cancelled_calls_whose_arguments_are_futures_do_not_run(counter: Any) ->
         cancelled.result(60)
 
 
+def test_later_calls_go_on_as_soon_as_one_before_them_is_cancelled(counter: Any) -> None:
+    """They still wait for the calls before the cancelled one, whose own argument need not end."""
+    x, arguments = np.zeros(4, np.float32), [cf.Future[Any]() for _ in range(3)]
+    first, *cancelled = (counter.advance.submit(argument) for argument in arguments)
+    later = counter.advance.submit(x)
+    assert all(future.cancel() for future in reversed(cancelled)) and not later.done()
+    assert cf.wait(cancelled, timeout=0).done == set(cancelled)
+    arguments[0].set_result(x)
+    np.testing.assert_array_equal(first.result(60), 1 + SQUARES)
+    np.testing.assert_array_equal(later.result(60), 1 + 2 * SQUARES)
+    alone = counter.advance.submit(cf.Future[Any]())
+    later = counter.advance.submit(x)
+    assert alone.cancel()
+    np.testing.assert_array_equal(later.result(60), 1 + 3 * SQUARES)
+    for argument in arguments[1:]:
+        argument.set_result(x)
+    np.testing.assert_array_equal(counter.advance(x), 1 + 4 * SQUARES)
+
+
+def test_a_call_is_cancelled_while_it_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its argument ends on another thread between two steps of the cancellation."""
+    outer, call, cancel = DeferredFuture(), cf.Future[Any](), cf.Future.cancel
+
+    def interleaved(self: Any) -> bool:
+        monkeypatch.undo()
+        outer.follow(call)
+        return cancel(self)
+
+    monkeypatch.setattr(cf.Future, "cancel", interleaved)
+    assert outer.cancel() and outer.cancelled() and call.cancelled()
+
+
 def test_dropped_arguments_hold_no_call_up(counter: Any) -> None:
     x, argument = np.zeros(4, np.float32), cf.Future[Any]()
-    counter.advance.submit(argument)
+    future = counter.advance.submit(argument)
     del argument  # it cannot end any more
     gc.collect()
     np.testing.assert_array_equal(counter.advance.submit(x).result(60), 1 + SQUARES)
+    assert not future.done()
+
+
+def test_a_future_holds_no_results_of_later_calls(counter: Any) -> None:
+    x, arguments = np.zeros(4, np.float32), [cf.Future[Any]() for _ in range(2)]
+    first, later = (counter.advance.submit(argument) for argument in arguments)
+    for argument in arguments:
+        argument.set_result(x)
+    first.result(60)
+    result = weakref.ref(later.result(60))
+    gc.disable()
+    try:
+        del later, arguments, argument
+        assert result() is None
+    finally:
+        gc.enable()
 
 
 def test_a_session_is_closed_without_its_program(counter: Any) -> None:

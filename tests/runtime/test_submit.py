@@ -314,6 +314,19 @@ def test_a_batch_that_is_cancelled_after_its_last_call(gate: Gate, on_error: str
     assert future.cancelled() and [value.tolist() for value in caught.value.outcomes] == [[1]]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("on_error", ["raise", "return"])
+def test_a_cancelled_batch_of_calls_with_state(gate: Gate, on_error: str) -> None:
+    future = gate.program.ask_state.submit_many([1] * 20, on_error=on_error)
+    assert gate.entered.wait(60)
+    assert future.cancel() and not future.cancelled()
+    gate.open.set()
+    with pytest.raises(cf.CancelledError) as caught:
+        future.result(60)
+    assert future.cancelled() and len(gate.ran) == 1 and not future.cancel()
+    assert [type(value) for value in caught.value.outcomes] == [cf.CancelledError] * 20  # type: ignore[attr-defined]
+    assert gate.program.total() == 0
+
+
 def test_order_of_state(gate: Gate) -> None:
     """Calls with state run in the order in which they were submitted, and keep no thread from other calls."""
     gate.open.set()

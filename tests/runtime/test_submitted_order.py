@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from typing import Any
@@ -53,7 +54,16 @@ def test_calls_that_wait_begin_by_priority() -> None:
     for future in made:
         future.result(60)
     assert order == ["00", "01", "02", "10", "11", "12", "20", "21", "22"]
-    assert not thread.pending
+
+
+def test_a_callback_that_ends_its_thread_does_not_stop_later_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, gate, ended = CallThread(), threading.Event(), list[Any]()
+    monkeypatch.setattr(threading, "excepthook", ended.append)
+    future = thread.submit(gate.wait, (60,), {})
+    future.add_done_callback(lambda _: sys.exit(3))
+    gate.set()
+    assert future.result(60) and thread.submit(lambda: 1, (), {}).result(60) == 1
+    assert [args.exc_type for args in ended] == [SystemExit]
 
 
 def test_the_thread_ends_after_the_calls_that_were_submitted() -> None:

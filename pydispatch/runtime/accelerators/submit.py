@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import heapq
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures._base import PENDING, RUNNING
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from pydispatch._core.future import Future, SubmissionOrder, deferred, has_futures
 from pydispatch._core.items import OnError, all_of, in_order, returns_errors
+from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import InvalidArgumentError
 
 PRIORITIES = {"high": 0, "normal": 1, "low": 2}
@@ -43,18 +44,13 @@ def check_workers(name: str, workers: object) -> None:
 class CallThread:
     """Thread of a device that runs submitted calls, by priority and then in the order of submission.
 
-    The thread ends when this object is deleted and all submitted calls have run.
-
-    Attributes:
-        pending: Futures of the calls that have not ended, as keys: a set in the order of submission.
+    It ends when this object is deleted and all submitted calls have run.
     """
 
     def __init__(self) -> None:
         """Start the thread."""
         self._calls: SimpleQueue[tuple[int, _Call] | None] = SimpleQueue()
-        self.pending: dict[Future, None] = {}
-        arguments = self._calls, self.pending
-        threading.Thread(target=_make_calls, args=arguments, name="pydispatch-calls", daemon=True).start()
+        threading.Thread(target=_make_calls, args=(self._calls,), name="pydispatch-calls", daemon=True).start()
         weakref.finalize(self, self._calls.put, None)  # the thread has no reference to this object, and ends at None
 
     def submit(
@@ -69,31 +65,31 @@ class CallThread:
         priority: 0 is the highest; a call begins before waiting calls with a larger number.
         """
         future = Future()
-        self.pending[future] = None
         self._calls.put((priority, (future, function, args, named)))
         return future
 
 
-def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Future, None]) -> None:
-    """Run the queued calls, and set the results or exceptions of their futures: the body of a CallThread.
-
-    Calls whose future was cancelled before are left out.
-
-    Args:
-        calls: Queue of (priority, call); None ends it.
-        pending: Futures of calls that have not ended; the futures of ended calls are removed.
-    """
+def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None]) -> None:
+    """Make the queued calls: the body of a CallThread. calls: queue of (priority, call); None ends it."""
     for call in _in_order(calls):
-        future, function, args, named = call
-        if future.set_running_or_notify_cancel():
-            try:
-                value = function(*args, **named)
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(value)
-        pending.pop(future, None)
-        del call, future, function, args, named  # so that arguments and results do not live until the next call
+        try:
+            _make_call(*call)
+        except BaseException:  # SystemExit of a callback of the future: later calls are made all the same
+            threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
+        del call  # so that arguments and results do not live until the next call
+
+
+def _make_call(future: Future, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Make a call, unless its future was cancelled before, and set the result or the exception of the future."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        value = function(*args, **named)
+    except BaseException as error:
+        future.set_exception(error)
+        del future, function, args, named  # the traceback of the error refers to this frame
+    else:
+        future.set_result(value)
 
 
 def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
@@ -121,20 +117,13 @@ def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
 
 _threads: weakref.WeakKeyDictionary[object, CallThread] = weakref.WeakKeyDictionary()
 """Executor of a program → the thread of its submitted calls."""
-_starting = threading.Lock()  # guards `_threads`
+_starting = process_lock()  # guards `_threads`
 
 
 def _after_fork() -> None:
-    """Discard the submission threads in the child of a fork, and cancel the calls that the parent submitted."""
-    global _threads, _starting
-    futures = [future for thread in _threads.values() for future in list(thread.pending)]
-    _threads, _starting = weakref.WeakKeyDictionary(), threading.Lock()
-    for future in futures:
-        future._condition = threading.Condition()  # a thread of the parent may hold the lock of the old one
-        if future._state == RUNNING:  # cancel() refuses it, although its thread does not exist here
-            future._state = PENDING
-        if future.cancel():
-            future.set_running_or_notify_cancel()
+    """Discard the submission threads in the child of a fork, where they do not exist. Futures are cancelled there."""
+    global _threads
+    _threads = weakref.WeakKeyDictionary()
 
 
 if hasattr(os, "register_at_fork"):
