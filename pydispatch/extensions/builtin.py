@@ -99,9 +99,19 @@ FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""
 
 SUBCOMMANDS = (
-    "bench", "check", "compile", "completion", "devices", "export", "fatelf", "inspect", "match", "plugin", "run",
+    "bench",
+    "check",
+    "compile",
+    "completion",
+    "devices",
+    "export",
+    "fatelf",
+    "inspect",
+    "match",
+    "plugin",
+    "run",
     "stubgen",
-)  # fmt: skip
+)
 """Subcommands of the `pydispatch` command; each is the module of this name in `cli`."""
 
 
