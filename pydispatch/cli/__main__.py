@@ -31,6 +31,16 @@ def _name(part: extensions.Part) -> str:
     return part.name
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Formatter of help that fills each paragraph by itself, and keeps indented ones, such as examples, as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Return a description or an epilog in lines of at most `width` characters."""
+        fill = super()._fill_text
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(part if part.startswith(" ") else fill(part, width, indent) for part in paragraphs)
+
+
 def _parser(only: str | None) -> argparse.ArgumentParser:
     """Create the argument parser.
 
@@ -46,7 +56,7 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
         text = (module.__doc__ or "").strip()
         sub = subparsers.add_parser(
             name, help=text.partition("\n")[0].rstrip("."), description=text, allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_HelpFormatter,
         )  # fmt: skip
         module.add_arguments(sub)
         sub.add_argument(

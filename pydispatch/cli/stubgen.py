@@ -10,7 +10,8 @@ from pydispatch.errors import InvalidArgumentError
 
 EXAMPLES = """\
   pydispatch stubgen mixed.pdx -o mixed_types.py
-  # then: import mixed_types; program = mixed_types.load("mixed.pdx"); program.mixed_invocation(a, b)"""
+  # then: import mixed_types
+  #       program = mixed_types.load("mixed.pdx"); program.mixed_invocation(a, b)"""
 """Examples at the end of the help of the command."""
 
 
