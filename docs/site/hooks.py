@@ -21,6 +21,20 @@ ROOT = Path(__file__).parents[2]
 WORKER = re.compile(r"https://[^\"]+/iframe-worker/shim")  # for pages that are opened as files
 FOLDERS = ("pydispatch", "csrc", "_core", "tests")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+CELL = re.compile(r"<td([^>]*)>(.*?)</td>", re.DOTALL)
+TAG = re.compile(r"<[^>]+>")
+LONG_NAME = re.compile(r"(?=[\w.:/]{12})\w+[_.:/]+\w")
+"""Pattern of an identifier that is too long for a narrow column."""
+GENERATED_ROWS = """\
+| [Python](python.md) | every public name, with its docstring |
+| [Command line](cli.md) | the help of each subcommand |
+| [C](c.md) | the public headers |
+"""
+"""Rows of the overview of the reference for pages that are generated: only the site has them."""
+WIDE_PAGES = ("benchmarks/", "ir.md")
+"""Pages with tables that need the width of the table of contents."""
+PROSE_CHARACTERS = 60
+"""Least length of a cell that `site.css` keeps wide: with a higher limit, long cells are narrow columns on phones."""
 
 
 def page_of(readme: str) -> str:
@@ -82,8 +96,26 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    if page.file.src_uri.startswith(WIDE_PAGES):
+        page.meta["hide"] = ["toc"]
+    if page.file.src_uri == "reference/index.md":
+        head = "|---|---|\n"
+        markdown = markdown.replace(head, head + GENERATED_ROWS, 1)
     folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/")
     return markdown if page.file.generated_by else outside_named(markdown, folder, folder)
+
+
+def on_page_content(html: str, *, page: Any, config: Any, files: Any) -> str:
+    """Mark the cells of tables that hold prose or long names, and show `\\|` in them, as GitHub wants it, as `|`."""
+
+    def marked(cell: re.Match[str]) -> str:
+        attributes, content = cell.groups()
+        shown = TAG.sub("", content)
+        kinds = ["prose"] * (len(shown) >= PROSE_CHARACTERS) + ["long-names"] * bool(LONG_NAME.search(shown))
+        kind = f' class="{" ".join(kinds)}"' if kinds else ""
+        return f"<td{kind}{attributes}>{content}</td>".replace("\\|", "|")
+
+    return CELL.sub(marked, html)
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:

@@ -89,3 +89,14 @@ def test_every_public_name_is_in_the_reference_and_is_found(site: Path, pages: d
     assert [name for name in ("compile", "run", "bench") if f"pydispatch {name}" not in commands] == []
     found = (site / "search" / "search_index.js").read_text()
     assert "reference/python.html#atomic_add" in found and "tutorial.html" in found
+
+
+def test_the_overview_of_the_reference_has_its_generated_pages(site: Path) -> None:
+    table = (site / "reference" / "index.html").read_text().partition("<table>")[2].partition("</table>")[0]
+    assert all(f'href="{name}.html"' in table for name in ("python", "cli", "c"))
+
+
+def test_cells_of_tables_show_no_escaped_bars(pages: dict[Path, Page]) -> None:
+    for path in pages:
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", path.read_text(), re.DOTALL)
+        assert [cell for cell in cells if "\\|" in cell] == [], path.name
