@@ -144,7 +144,8 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name, measure in ways.items():
                 best[name] = min(best[name], measure(rows, args.steps))
-        lines = [Row("a step", f"{OURS}, {name}", best[name], size=f"{rows} sequences") for name in ways]
+        size = f"{rows} sequence{'' if rows == 1 else 's'}"
+        lines = [Row("a step", f"{OURS}, {name}", best[name], size=size) for name in ways]
         print(table(lines), flush=True)
         figures.rows += lines
     if args.json:

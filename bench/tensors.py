@@ -13,17 +13,16 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from report.figures import OURS, Figures, Row, parser, rows_of, table
+from report.figures import Figures, Row, parser, rows_of, table
 
 METHOD = (
     "Medians; contenders alternate, with pauses, since threads of some spin after a call. float32, for this CPU on "
-    "both sides. Compiling: in a warm process, and as a process, the best of three."
+    "both sides."
 )
 """How the figures were measured, for the report."""
 
@@ -51,7 +50,7 @@ def onnx_session(work: Any, workers: int) -> Any:
 
 
 def measure(workers: int, only: str, budget: float) -> list[Row]:
-    """Measure calls of all programs and, with one worker, compiling them, which does not depend on workers.
+    """Measure calls of all programs.
 
     Args:
         workers: Number of threads of each contender.
@@ -72,12 +71,8 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
         for work in works():
             if only not in work.name:
                 continue
-            start = time.perf_counter()
             artifact = pd.compile(work.text, targets="cpu", cpu="native")
-            compiled = time.perf_counter() - start
-            start = time.perf_counter()
             vmfb = programs.peer_compile(work.text, Path(folder) / "f.vmfb", *iree.THIS_CPU)
-            peer_compiled = time.perf_counter() - start
             function = pd.device(f"cpu?workers={workers}").load(artifact).f
             expected = work.numpy(*work.inputs)
             prepared = function.prepare(*work.inputs)
@@ -102,38 +97,9 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
                 binding.bind_output("y", "cpu")
                 contenders["onnxruntime"] = lambda session=session, binding=binding: session.run_with_iobinding(binding)
             measured_rows = rows_of("a call", measured(contenders, budget, pause=programs.PAUSE), work.name, workers)
-            if workers == 1:
-                process = process_seconds(work.text, Path(folder))
-                measured_rows += [Row("compile, warm process", OURS, compiled, size=work.name),
-                         Row("compile, as a process", OURS, process, size=work.name),
-                         Row("compile, as a process", "iree", peer_compiled, size=work.name)]  # fmt: skip
             print(table(measured_rows), file=sys.stderr, flush=True)
             rows += measured_rows
     return rows
-
-
-def process_seconds(text: str, folder: Path) -> float:
-    """Return the least seconds of three processes that compile a program with `pydispatch compile` in `folder`."""
-    source, least = folder / "f.mlir", float("inf")
-    source.write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "pydispatch.cli",
-        "compile",
-        str(source),
-        "--cpu=native",
-        "-o",
-        str(folder / "f.pdx"),
-    ]
-    from programs import with_bytecode
-
-    environment = with_bytecode()
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-        least = min(least, time.perf_counter() - start)
-    return least
 
 
 def main() -> None:
