@@ -14,14 +14,17 @@ from devlib_driver import CPUS, FUNCTIONS, Library, errors, expected, samples
 
 HEAD = """# Mathematical functions
 
+For users who need error bounds: how far the mathematical functions of generated kernels are from the exact results,
+and how far sums are.
+
 Generated kernels call no libm. For CPUs and CUDA, `pydispatch/compiler/devlib` implements the functions in C,
 branch-free where possible; its bitcode is inlined into kernels and vectorised there. For Vulkan,
-`pydispatch/compiler/kernel_ir/math` defines them in plain arithmetic; [vulkan.md](vulkan.md) has their errors. One
+`pydispatch/compiler/kernel_ir/math` defines them in plain arithmetic; [Vulkan](vulkan.md) has their errors. One
 program, `devlib/fit.py`, computes the coefficients of both. There are two because C is what objects of users link, and
 because the vectoriser makes more of it: on x86-64-v4 the definitions in plain arithmetic take 1.0 (log) to 1.6 (exp)
 times as long for f32, 2.7 for sin, and 0.85 (exp) to 1.6 (cbrt) times for f64. Conversions of small floats and powers
-with whole exponents are defined in `kernel_ir/math` for every target. This page, for users who need error bounds, is
-written by `python tests/devlib/measure.py`. The tests check the limit of 2 units in the last place (ulp) on fewer
+with whole exponents are defined in `kernel_ir/math` for every target. `python tests/devlib/measure.py` writes this
+page. The tests check the limit of 2 units in the last place (ulp) on fewer
 samples, and all special values (zeros, infinities, NaN, subnormal numbers).
 
 Largest errors found, in ulp, against mpmath with 160 bits. Samples are drawn uniformly from intervals and, where the
