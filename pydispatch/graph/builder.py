@@ -282,22 +282,25 @@ class Builder(OperationWriter):
             store()
         self.at_end, self.is_call_counted = [], False  # `at_end` no longer counts the call
 
-    def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
+    def begin(self, inputs: Sequence[Input], bounds: Mapping[str, int] | None = None) -> list[Tensor]:
         """Begin a public function, to which operations are then added until `finish`, and return its arguments.
 
-        Names of dynamic sizes become symbols, whose values are sizes of the first argument that has them.
+        Names of dynamic sizes become symbols, whose values are sizes of the first argument that has them. `bounds` has
+        the lower bounds of some of them, by name; the caller adds checks of these.
         """
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
         self.at_end, self.random_sites, self.is_call_counted = [], 0, False  # they belong to one function
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
-        return [self._argument(declared, value) for declared, value in zip(inputs, block.args, strict=True)]
+        arguments = zip(inputs, block.args, strict=True)
+        return [self._argument(declared, value, bounds or {}) for declared, value in arguments]
 
-    def _argument(self, declared: Input, argument: BlockArgument) -> Tensor:
+    def _argument(self, declared: Input, argument: BlockArgument, bounds: Mapping[str, int]) -> Tensor:
         """Return the tensor of an argument. Dynamic sizes that no earlier argument has become symbols with its sizes.
 
-        declared: the argument as the frontend declares it. argument: its value in the function's body.
+        declared: the argument as the frontend declares it. argument: its value in the function's body. bounds: lower
+        bounds of sizes by name.
         """
         # The name is only a hint for readers of the IR: callers use the attribute pyd.name, which can be any text.
         is_usable_name = declared.name.isascii() and declared.name.isidentifier()
@@ -305,7 +308,7 @@ class Builder(OperationWriter):
         value: SSAValue = argument
         shape: list[Size] = []
         for axis, n in enumerate(declared.shape):
-            shape.append(symbol(n) if isinstance(n, str) else n)
+            shape.append(symbol(n, bounds.get(n, 0)) if isinstance(n, str) else n)
             if isinstance(n, str) and n not in self._symbols:
                 self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
         if dims := self.indices(shape):  # state that the dynamic sizes of the argument are the symbols

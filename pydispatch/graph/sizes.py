@@ -7,8 +7,9 @@ evaluates the shape arithmetic of a model at compile time.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from pydispatch.patterns.types import ComputedSize
@@ -22,13 +23,12 @@ class UndecidedError(Exception):
 class SizeSymbol:
     """Symbol for a dynamic size, written as its name.
 
-    Comparisons assume that its value is at least `least`. For sizes of arguments that is 1, so that "n >= 1" can be
-    decided while compiling. A call may still pass empty tensors: for results that a size of 0 changes, `divisor` and
-    `one_unless_empty` do not rely on the assumption.
+    Comparisons assume that its value is at least `least`, which is 0 for a size that no check bounds; None stands for
+    an integer of any sign.
     """
 
     name: str
-    least: int = 1
+    least: int | None = 0
 
     def __str__(self) -> str:
         return self.name
@@ -51,6 +51,7 @@ class Term:
 
 Atom = SizeSymbol | Term
 """Factor of an expression that is no number."""
+_EXTREMA = ("max", "min")
 _MAX_EXPONENT = 8
 """Largest exponent of a power that becomes a product. A power of a sum has more monomials with each factor."""
 Monomial = tuple[Atom, ...]
@@ -172,8 +173,10 @@ Shape = tuple[Size, ...]
 """Sizes of a tensor."""
 
 
-def symbol(name: str, least: int = 1) -> Expr:
-    """Return the size that a symbol of this name stands for. It is assumed to be at least `least`."""
+def symbol(name: str, least: int | None = 0) -> Expr:
+    """Return the size that a symbol of this name stands for. It is assumed to be at least `least`, unless that is
+    None.
+    """
     return Expr({(SizeSymbol(name, least),): 1})
 
 
@@ -246,20 +249,54 @@ def sign(of: Size) -> int:
     raise UndecidedError(f"whether {of} is positive depends on the sizes of a call")
 
 
-def _lower_bound(of: Size) -> int | None:
-    """Return a lower bound of a size for all values of its symbols, such as 3 for 2*n + 1; None if no bound is
-    known.
+def sign_unless_empty(of: Size) -> int:
+    """Return the `sign` of a size in calls in which no tensor is empty: symbols whose bound is 0 are at least 1. Raise
+    UndecidedError if it is not known to be the same in all of them.
+    """
+    return sign(_replaced(of, lambda atom: SizeSymbol(atom.name, least=1) if atom.least == 0 else atom))
+
+
+@lru_cache(maxsize=4096)
+def _lower_bound(of: Size, cases: int = 4) -> int | None:
+    """Return a lower bound of a size for all values of its symbols, such as 3 for 2*n + 3; None if no bound is known.
+
+    A minimum or maximum in the size is replaced by either of its operands, in at most `cases` of them.
     """
     if not isinstance(of, Expr):
         return of
+    atoms_of = (atom for atoms, _ in of.terms for atom in atoms)
+    extremum = next((a for a in atoms_of if isinstance(a, Term) and a.op in _EXTREMA), None)
+    if extremum is not None and cases:
+        either = [_lower_bound(_substituted(of, extremum, n), cases - 1) for n in (extremum.a, extremum.b)]
+        bounds = [n for n in either if n is not None]
+        # -min(a, b) is at least -a and at least -b; min(a, b) is only known to be one of both.
+        if _falls_with(of, extremum) if extremum.op == "min" else _falls_with(-of, extremum):
+            return max(bounds, default=None)
+        return min(bounds) if len(bounds) == len(either) else None
     total = 0
     for atoms, factor in of.terms:
-        bounds = [_lower_bound_of_atom(atom) for atom in atoms]
+        lower = [_lower_bound_of_atom(atom) for atom in atoms]
         # A negative factor needs an upper bound, and a product of bounds is a bound only if none is negative.
-        if atoms and (factor < 0 or any(n is None or n < 0 for n in bounds)):
+        if atoms and (factor < 0 or any(n is None or n < 0 for n in lower)):
             return None
-        total += factor * prod(n for n in bounds if n is not None)
+        total += factor * prod(n for n in lower if n is not None)
     return total
+
+
+def _substituted(of: Expr, atom: Atom, value: Size) -> Size:
+    """Return a size with an atom of its monomials replaced by another size."""
+    return _sum((product(value if a == atom else Expr({(a,): 1}) for a in atoms), factor) for atoms, factor in of.terms)
+
+
+def _falls_with(of: Size, atom: Atom) -> bool:
+    """Return whether a size is known not to grow with one of its atoms."""
+    for atoms, factor in _terms(of):
+        if atom not in atoms:
+            continue
+        others = [_lower_bound_of_atom(a) for a in atoms if a != atom]
+        if factor > 0 or len(others) != len(atoms) - 1 or any(n is None or n < 0 for n in others):
+            return False
+    return True
 
 
 def _lower_bound_of_atom(atom: Atom) -> int | None:
@@ -276,13 +313,17 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
     return None if a is None or b is None else min(a, b)
 
 
+def _is_at_least(lhs: Size, rhs: Size) -> bool:
+    """Return whether lhs >= rhs is known to hold in every call."""
+    least_difference = _lower_bound(_sum(((lhs, 1), (rhs, -1))))
+    return least_difference is not None and least_difference >= 0
+
+
 def _at_least(lhs: Size, rhs: Size) -> bool:
     """Return whether lhs >= rhs, if that is known to be the same in every call. Raise UndecidedError otherwise."""
-    least_difference = _lower_bound(_sum(((lhs, 1), (rhs, -1))))  # of lhs - rhs
-    least_reverse = _lower_bound(_sum(((rhs, 1), (lhs, -1))))  # of rhs - lhs
-    if least_difference is not None and least_difference >= 0:
+    if _is_at_least(lhs, rhs):
         return True
-    if least_reverse is not None and least_reverse > 0:
+    if _is_at_least(rhs, _sum(((lhs, 1), (1, 1)))):
         return False
     raise UndecidedError(f"whether {lhs} is at least {rhs} depends on the sizes of a call")
 
@@ -295,9 +336,9 @@ def equal(lhs: Size, rhs: Size) -> bool:
 
 
 def differ(lhs: Size, rhs: Size) -> bool:
-    """Return whether two sizes are known to be unequal in every call."""
+    """Return whether two sizes are known to be unequal in every call without empty tensors, such as n and 2*n."""
     try:
-        return sign(lhs - rhs) != 0
+        return sign_unless_empty(lhs - rhs) != 0
     except UndecidedError:
         return False
 
@@ -313,29 +354,57 @@ def minimum(lhs: Size, rhs: Size) -> Size:
 
 
 def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
-    """Return the "max" or "min" (`op`) of two sizes: one of them if their order is known, else a term."""
+    """Return the "max" or "min" (`op`) of two sizes: one of them if their order is known, else a term.
+
+    Equal extrema have equal terms: max(n - 1, 0) is n - min(n, 1), also as the size of the slice from min(1, n) to n.
+    """
     for upper, lower in ((lhs, rhs), (rhs, lhs)):
-        least_difference = _lower_bound(_sum(((upper, 1), (lower, -1))))
-        if least_difference is not None and least_difference >= 0:
+        if _is_at_least(upper, lower):
             return upper if op == "max" else lower
-    return _term(op, lhs, rhs)
+    # The difference lhs - rhs is a - b for sums a and b of its positive and negative monomials: a minimum is
+    # min(a, b) + (lhs - a), and a maximum is the sum of both sizes less their minimum.
+    difference = list(_terms(lhs - rhs))
+    a = size({atoms: factor for atoms, factor in difference if factor > 0})
+    b = size({atoms: -factor for atoms, factor in difference if factor < 0})
+    rest = lhs - a
+    if any(isinstance(atom, Term) and atom.op not in _EXTREMA for atoms, _ in _terms(rest) for atom in atoms):
+        # A quotient would be twice in the expression, and 2^n times in that of n quotients of each other.
+        return _term(op, lhs, rhs)
+    least = _minimum_term(a, b) + rest
+    return least if op == "min" else lhs + rhs - least
+
+
+def _minimum_term(a: Size, b: Size) -> Size:
+    """Return min(a, b) for sizes whose order is not known, and which have no common monomials.
+
+    An operand of a minimum within a or b that cannot be the least of all is left out: min(n, min(n, 1) + 1) is
+    min(n, 2).
+    """
+    for outer, inner in ((a, b), (b, a)):
+        for atoms, factor in _terms(inner):
+            (nested,) = atoms if len(atoms) == 1 else (None,)
+            if factor != 1 or not isinstance(nested, Term) or nested.op != "min":
+                continue
+            rest = inner - Expr({atoms: 1})
+            for kept, other in ((nested.a, nested.b), (nested.b, nested.a)):
+                if _is_at_least(rest + other, outer):
+                    return minimum(outer, rest + kept)
+    # A number is the second operand; other operands are sorted by their text.
+    first, second = sorted((a, b), key=lambda n: (not isinstance(n, Expr), str(n)))
+    return _term("min", first, second)
 
 
 def divisor(of: Size) -> Size:
-    """Return max(of, 1), a divisor that is not 0 in calls with empty tensors.
-
-    `maximum` would return `of` for a symbol, as symbols are assumed to be at least 1.
-    """
+    """Return max(of, 1), a divisor that is not 0 in calls with empty tensors."""
     return _term("max", of, rhs=1) if isinstance(of, Expr) else max(of, 1)
 
 
 def one_unless_empty(of: Size) -> Size:
     """Return min(of, 1) for the size `of` of a tensor: 0 in calls in which the tensor is empty, else 1.
 
-    `of - one_unless_empty(of)` is the number of elements without the last one, also if there is none. `minimum` would
-    return 1 for a symbol, as symbols are assumed to be at least 1.
+    `of - one_unless_empty(of)` is the number of elements without the last one, also if there is none.
     """
-    return _term("min", of, rhs=1) if isinstance(of, Expr) else min(of, 1)
+    return minimum(of, 1)
 
 
 def ceil_div(lhs: Size, rhs: Size) -> Size:
@@ -368,6 +437,20 @@ def product(sizes: Iterable[Size]) -> Size:
     for n in sizes:
         total = total * n
     return total
+
+
+def _replaced(of: Size, replacement: Callable[[SizeSymbol], SizeSymbol]) -> Size:
+    """Return a size with each symbol replaced by another symbol, also in its terms."""
+    if not isinstance(of, Expr):
+        return of
+
+    def atom_of(atom: Atom) -> Atom:
+        """Return the atom with its symbols replaced."""
+        if isinstance(atom, SizeSymbol):
+            return replacement(atom)
+        return Term(atom.op, _replaced(atom.a, replacement), _replaced(atom.b, replacement))
+
+    return Expr({tuple(sorted(map(atom_of, atoms), key=_key)): factor for atoms, factor in of.terms})
 
 
 def symbols_of(size: Size) -> set[str]:

@@ -294,11 +294,11 @@ class OperationWriter:
         """Return the dynamic sizes of a shape as SSA values, in order; static sizes are left out."""
         return [self.index(n) for n in shape if isinstance(n, Expr)]
 
-    def size_of(self, value: SSAValue, hint: str = "n", least: int = 1) -> Size:
+    def size_of(self, value: SSAValue, hint: str = "n", least: int | None = 0) -> Size:
         """Bind a computed SSA value of type index to a new symbol, and return the symbol as a size.
 
         hint: name of the symbol, to which a number is added if the name is taken. Comparisons of sizes assume that the
-        value is at least `least`.
+        value is at least `least`; None is for an integer of any sign.
         """
         name = self.unused_name(hint)
         self._symbols[name] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, builtin, scf, tensor
+from xdsl.dialects import builtin, scf, tensor
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
@@ -162,9 +162,7 @@ def for_(
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
         """Emit the body of one iteration; `lead` is a list of one value, the loop index."""
-        # Symbols are assumed to be at least 1 but the index begins at 0, so the symbol stands for the index plus 1.
-        following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
-        return body(builder.size_of(following, "i") - 1, tensors)
+        return body(builder.size_of(lead[0], "i"), tensors)
 
     # forms: the types that the tensors have before and after each iteration.
     block, forms = _iteration(builder, first, lead=[builtin.IndexType()], body=iteration, shapes_vary=shapes_vary)

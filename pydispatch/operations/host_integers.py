@@ -36,9 +36,11 @@ class HostInteger:
         """Return a number, a size or a HostInteger as a HostInteger."""
         return n if isinstance(n, HostInteger) else cls(builder, builder.index(n))
 
-    def size(self, hint: str = "n") -> Size:
-        """Return this integer, which must not be negative, as a size. `hint` begins the name of its symbol."""
-        return self.builder.size_of(self.value, hint, least=0)
+    def size(self, hint: str = "n", least: int | None = 0) -> Size:
+        """Return this integer as a size. It must be at least `least`, unless that is None. `hint` begins the name of
+        its symbol.
+        """
+        return self.builder.size_of(self.value, hint, least)
 
     def _combined(self, operation: type[Operation], other: Integer, swapped: bool = False) -> HostInteger:
         """Emit an operation on this and another integer; with `swapped` the other one is the first operand."""

@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, product, sign
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, product, sign_unless_empty
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply_several
@@ -110,7 +110,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
             new_count, j = new[j], j + 1
         while old_count != new_count:
             try:
-                old_has_fewer = sign(new_count - old_count) > 0
+                old_has_fewer = sign_unless_empty(new_count - old_count) > 0
             except UndecidedError:  # the side whose count is a number grows first
                 old_has_fewer = isinstance(new_count, Expr) and not isinstance(old_count, Expr)
             if old_has_fewer and i < len(old):

@@ -20,6 +20,7 @@ from pydispatch.graph.sizes import (
     differ,
     divisor,
     maximum,
+    minimum,
     one_unless_empty,
     sign,
 )
@@ -82,7 +83,26 @@ def counted_from_start(position: Size, n: Size) -> Size:
     """Return a position on an axis of n elements that is counted from the end if it is negative, counted from the
     start. Whether it is negative may depend on the call.
     """
+    if position == n - 1:  # negative on an empty axis, whose end is its start
+        return position
     return position + n * one_unless_empty(maximum(-position, 0))
+
+
+def clamped_bounds(start: Size, limit: Size, n: Size) -> tuple[Size, Size]:
+    """Return the start and the limit of a slice of an axis of n elements, clamped by Python's rules.
+
+    Both are counted from the start of the axis, and may be out of bounds. The slice from 1 to n - 1 of an axis of n
+    begins at min(n, 1) and has n - min(n, 2) elements. A slice of min(n, 1) elements, such as x[:1] or x[-1:], is taken
+    to have one, so that it broadcasts: it is out of bounds of an empty axis.
+    """
+    if start == 0 and limit == n:
+        return start, limit
+    start = maximum(start, 0)
+    count = maximum(minimum(limit, n) - start, 0)
+    start = minimum(start, n)
+    if isinstance(count, Expr) and count == one_unless_empty(n):
+        count = 1
+    return start, start + count
 
 
 def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F64, I8, I32, I64, U8, U32
-from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, symbol
+from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, sign_unless_empty, symbol
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 
@@ -46,7 +46,7 @@ def sizes() -> st.SearchStrategy[Size]:
     return st.recursive(leaf, larger, max_leaves=6)
 
 
-AT = st.fixed_dictionaries({"n": st.integers(1, 9), "m": st.integers(1, 9)})
+AT = st.fixed_dictionaries({"n": st.integers(0, 9), "m": st.integers(0, 9)})
 
 
 @settings(deadline=None)
@@ -70,6 +70,41 @@ def test_a_decided_sign_holds(a: Size, at: dict[str, int]) -> None:
     except UndecidedError:
         return
     assert decided == np.sign(value(a, at))
+
+
+@settings(deadline=None)
+@given(a=sizes(), b=sizes(), at=AT)
+def test_extrema_are_those_of_integers(a: Size, b: Size, at: dict[str, int]) -> None:
+    x, y = value(a, at), value(b, at)
+    assert value(maximum(a, b), at) == max(x, y)
+    assert value(minimum(a, b), at) == min(x, y)
+
+
+@settings(deadline=None)
+@given(a=sizes(), at=AT)
+def test_a_sign_without_empty_tensors_holds(a: Size, at: dict[str, int]) -> None:
+    try:
+        decided = sign_unless_empty(a)
+    except UndecidedError:
+        return
+    assert 0 in at.values() or decided == np.sign(value(a, at))
+
+
+def test_equal_slices_have_equal_sizes() -> None:
+    n = symbol("n")
+    assert maximum(n - 1, 0) == n - minimum(1, n) == n - minimum(n, 1)
+    assert maximum(maximum(n - 1, 0) - 1, 0) == maximum(n - 2, 0)
+    assert minimum(n + 2, 7) == minimum(n, 5) + 2
+    assert minimum(minimum(n, 3), 2) == minimum(n, 2)
+    # Sizes are not negative, and may be 0. Bounds that checks state, and integers of any sign, are exceptions.
+    assert n >= 0 and minimum(n, 1) <= 1 and n >= minimum(n, 1) and maximum(n, 0) == n
+    for undecided in (lambda: n >= 1, lambda: n == minimum(n, 1) or sign(minimum(n, 1))):
+        with pytest.raises(UndecidedError):
+            undecided()
+    assert sign(symbol("n", least=2) - 1) == 1 == sign_unless_empty(n)
+    for integer in (symbol("n", least=None), symbol("n", least=None) + 1):
+        with pytest.raises(UndecidedError):
+            sign_unless_empty(integer)
 
 
 def test_products_divide() -> None:

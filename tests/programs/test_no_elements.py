@@ -1,4 +1,7 @@
-"""Extremes of no elements are refused as NumPy refuses them: in the trace, or by the call that has the sizes."""
+"""Extremes of no elements are refused as NumPy refuses them: in the trace, or by the call that has the sizes.
+
+Slices and ranges of no elements are empty.
+"""
 
 from __future__ import annotations
 
@@ -62,13 +65,37 @@ def test_static_sizes_are_refused_in_the_trace(name: str) -> None:
     assert empty.module()
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
 def test_ranges_of_dynamic_limits_may_have_no_elements(size: int) -> None:
     @pd.program
     def ranges(x: Vector) -> Any:
         n = x.shape[0]
-        return np.arange(2, n, like=x), np.arange(n, 3, 2, like=x), np.arange(n, 0, -2, like=x), np.arange(n, like=x)
+        limits = ((1, n), (2, n), (n, 3, 2), (n, 0, -2), (n,))
+        return tuple(np.arange(*ends, like=x) for ends in limits)
 
     x = np.zeros(size, np.float32)
     for result, expected in zip(ranges(x), ranges.python(x), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_slices_of_dynamic_sizes_may_have_no_elements(size: int) -> None:
+    @pd.program
+    def slices(x: Vector) -> Any:
+        neighbours = x[1:] - x[:-1]
+        return x[1:], x[:-1], x[1:-1], x[3:], x[2::2], x[1:][1:] + x[2:], neighbours, np.diff(x, n=2), x[::-1]
+
+    x = np.arange(size, dtype=np.float32) ** 2
+    for result, expected in zip(slices(x), slices.python(x), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_a_slice_of_a_known_number_of_elements_needs_them() -> None:
+    @pd.program
+    def two(x: Vector) -> Any:
+        return x[:2] + x[-2:] + np.ones(2, np.float32)
+
+    np.testing.assert_array_equal(two(np.array([1, 2, 3], np.float32)), [4, 6])
+    for size in (0, 1):
+        with pytest.raises(pd.InvalidArgumentError, match="outside"):
+            two(np.zeros(size, np.float32))

@@ -163,7 +163,7 @@ def _store(
         # The operations, with the constants that they use, are emitted into a block of their own, from which they move
         # to the placeholder: `trace` adds operations only at the end of a block.
         with trace.outside(), trace.inside(block):
-            stored = trace.value(row(trace, buffer, _as_size(trace, iteration)))
+            stored = trace.value(row(trace, buffer, trace.size_of(iteration, "i")))
             value = control.cast_to(trace, stored, reader.results[0].type)
         move_before(block, reader)
         trace.replace(reader, [value])
@@ -205,7 +205,7 @@ def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tens
     assert isinstance(end, scf.YieldOp) and op.parent is not None
     end.detach()
     with trace.outside(), trace.inside(block):
-        index = _as_size(trace, block.args[0])
+        index = trace.size_of(block.args[0], "i")
         filled = []
         for position, (dtype, shape), buffer in zip(positions, rows, buffers, strict=True):
             value = trace.wrap(dtype, shape, block.args[position + 1])  # argument 0 is the index
@@ -229,13 +229,7 @@ def _count(trace: Trace, op: scf.ForOp) -> Size:
     owner = op.ub.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return int(owner.value.value.data)
-    return trace.size_of(op.ub, "count", least=0)
-
-
-def _as_size(trace: Trace, index: SSAValue) -> Size:
-    """Return the index of an iteration as a size. It may be 0, and symbols are at least 1: the size is a symbol for the
-    index plus 1, minus 1."""
-    return trace.size_of(trace.add(arith.AddiOp(index, trace.index(1))).result, "i") - 1
+    return trace.size_of(op.ub, "count")
 
 
 def _dtype_of(value: SSAValue) -> DType:

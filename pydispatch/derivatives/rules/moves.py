@@ -82,7 +82,7 @@ def _pad(cotangents: Cotangents, op: tensor.PadOp) -> None:
 def _sizes(cotangents: Cotangents, static: Sequence[Any], dynamic: Sequence[SSAValue]) -> list[Size]:
     """Return the sizes of a list of integers, where a value of `dynamic` replaces each that is DYNAMIC, in order."""
     values = iter(dynamic)
-    return [cotangents.trace.size_of(next(values), least=0) if n == DYNAMIC else n for n in static]
+    return [cotangents.trace.size_of(next(values)) if n == DYNAMIC else n for n in static]
 
 
 def _splat(cotangents: Cotangents, op: tensor.SplatOp) -> None:

@@ -16,11 +16,12 @@ from pydispatch.frontends.mlir.trace import filename_of, is_name, public_functio
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.operators import TABLE
 from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
-from pydispatch.frontends.stablehlo.sizes import names_of_sizes
+from pydispatch.frontends.stablehlo.sizes import bounds_of_sizes, names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import StablehloTracer
 from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.constants import encoded
 from pydispatch.graph.dtypes import dtype_of_numpy
+from pydispatch.graph.sizes import symbol
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import NamedLoc, location_of
 from pydispatch.ir.core.symbols import references
@@ -36,9 +37,14 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     for entry in _entries(module):
         tracer = StablehloTracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
         with b.at(entry):
-            inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
+            sizes = names_of_sizes(entry)
+            bounds = bounds_of_sizes(entry, sizes)
+            inputs = tracer.inputs_of(entry, _argument_names(entry), sizes)
             weights = [_bound(b, *pair) for pair in zip(inputs, bound, strict=False)]
-            results = tracer.results_of(entry, [*weights, *b.begin(inputs[len(bound) :])])
+            arguments = b.begin(inputs[len(bound) :], {name: least for name, (least, _) in bounds.items()})
+            for name, (least, message) in bounds.items():
+                b.require_positive(symbol(name, least) - least + 1, message)
+            results = tracer.results_of(entry, [*weights, *arguments])
             bound = ()  # weights are for the first function only
             names = _result_names(entry, len(results))
             b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))

@@ -1,13 +1,25 @@
-"""Names of the dynamic sizes of arguments. JAX passes them as arguments from `main` to the function proper."""
+"""Names and lower bounds of the dynamic sizes of arguments. JAX passes them as arguments from `main` to the function
+proper.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import OpResult, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.frontends.mlir.trace import ArgumentAxis
 from pydispatch.frontends.stablehlo.types import shape_of
+
+
+class LowerBound(NamedTuple):
+    """Lower bound of a dynamic size, and the error message of calls with a smaller size."""
+
+    least: int
+    message: str
 
 
 def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
@@ -47,20 +59,49 @@ def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
     return None if index is None else (index, op.properties["dimension"].value.data)  # type: ignore[attr-defined]
 
 
+def bounds_of_sizes(entry: func.FuncOp, names: Mapping[ArgumentAxis, str]) -> dict[str, LowerBound]:
+    """Return the lower bounds of dynamic sizes of arguments, by name, that assertions of a function state.
+
+    JAX asserts that each size is at least 1, and computes with sizes as if they were. Bounds below 0 are left out.
+    """
+    bounds: dict[str, LowerBound] = {}
+    for op, (size, bound) in _comparisons(entry, "GE"):
+        name, least = names.get(_argument_axis(size, entry) or (-1, -1)), _constant(bound)
+        if name is not None and least is not None and least > (bounds[name].least if name in bounds else 0):
+            message = op.properties.get("error_message") or op.attributes.get("error_message")
+            text = message.data if isinstance(message, StringAttr) else f"the size {name} is less than {least}"
+            bounds[name] = LowerBound(least, text)
+    return bounds
+
+
+def _constant(value: SSAValue) -> int | None:
+    """Return the integer of a constant of one element; None for other values."""
+    elements = getattr(value.owner, "properties", {}).get("value")
+    if not isinstance(elements, DenseIntOrFPElementsAttr) or elements.type.get_shape() != ():
+        return None
+    (element,) = elements.get_values()
+    return element if isinstance(element, int) else None
+
+
 def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
-    """Return the pairs of sizes of arguments that are equal by a `shape_assertion`, a custom call that JAX emits."""
-    pairs = []
+    """Return the pairs of sizes of arguments that assertions state to be equal."""
+    pairs = ((_argument_axis(lhs, entry), _argument_axis(rhs, entry)) for _, (lhs, rhs) in _comparisons(entry, "EQ"))
+    return [(lhs, rhs) for lhs, rhs in pairs if lhs is not None and rhs is not None]
+
+
+def _comparisons(entry: func.FuncOp, direction: str) -> Iterator[tuple[Operation, tuple[SSAValue, SSAValue]]]:
+    """Yield each `shape_assertion`, a custom call that JAX emits, whose condition is a comparison in a direction such
+    as "EQ", with the two operands of the comparison.
+    """
     for op in entry.body.blocks[0].ops:
         target = op.properties.get("call_target_name")
         if not isinstance(target, StringAttr) or target.data != "shape_assertion" or not op.operands:
             continue
         test = op.operands[0].owner
-        direction = getattr(test, "properties", {}).get("comparison_direction")
-        if direction is not None and direction.data == "EQ":
-            pair = [_argument_axis(operand, entry) for operand in test.operands]
-            if pair[0] is not None and pair[1] is not None:
-                pairs.append((pair[0], pair[1]))
-    return pairs
+        stated = getattr(test, "properties", {}).get("comparison_direction")
+        if isinstance(test, Operation) and stated is not None and stated.data == direction:
+            lhs, rhs = test.operands
+            yield op, (lhs, rhs)
 
 
 def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:

@@ -17,7 +17,7 @@ from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText,
 from pydispatch.frontends.torch.trace import Tracer, written_values
 from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.dtypes import F32, I64
-from pydispatch.graph.sizes import Expr, Size, maximum, minimum
+from pydispatch.graph.sizes import Expr, Size, minimum, symbol
 from pydispatch.graph.values import Tensor
 
 _MIN_TRACED_SIZE = 2
@@ -146,11 +146,13 @@ class _Program:
         # Bind the symbols of their sizes.
         arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
-        for tensor, spec, name in zip(self.b.begin(inputs), user_inputs, names, strict=True):
+        bounds = {self._name_of(symbol): limits.least for symbol, limits in self.program.ranges.items()
+                  if limits.least is not None and limits.least > _MIN_TRACED_SIZE}  # fmt: skip
+        for tensor, spec, name in zip(self.b.begin(inputs, bounds), user_inputs, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:
                 declared_number = graph.numbers.get(_name(spec))
-                size = self.b.size_of(self.b.scalar(tensor))
+                size = self.b.size_of(self.b.scalar(tensor), least=None)
                 if declared_number is not None:
                     self._bind_symbol(declared_number, size)
                     sizes.append((f"argument '{name}' is {{a}}", declared_number, size))
@@ -184,20 +186,20 @@ class _Program:
                 # The message has the values of both sizes, {a} and {b}, when a call fails.
                 self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
             return
-        shown = self.program.size_names.get(name, name)
+        shown = self._name_of(name)
         self.b.require_equal(
             size, self.symbols[name], f"{what}, and the size {shown} is {{b}}: PyTorch exported them as equal"
         )
         limits = self.program.ranges.get(name, SymbolRange(None, most=None))
-        clamped = size
-        # A lower bound that tracing states for every size is no restriction.
-        if limits.least is not None and limits.least > _MIN_TRACED_SIZE:
-            clamped = maximum(clamped, limits.least)
-        if limits.most is not None:
-            clamped = minimum(clamped, limits.most)
-        # A size is in the range if clamping to the range does not change it.
+        if isinstance(size, Expr) and (declared := size.as_symbol()) is not None:
+            size = symbol(declared.name, least=None)  # without the bounds that are to be checked
         expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
-        self.b.require_equal(size, clamped, f"{what}; the size {shown} is {expected}")
+        message = f"{what}; the size {shown} is {expected}"
+        # A lower bound that tracing states for every size is no restriction. {a} is the size if a check fails.
+        if limits.least is not None and limits.least > _MIN_TRACED_SIZE:
+            self.b.require_equal(minimum(size, limits.least), limits.least, message)
+        if limits.most is not None:
+            self.b.require_equal(size, minimum(size, limits.most), message)
 
     def _size(self, size: SizeText, name: str, axis: int) -> int | str:
         """Return a declared size for `Input`: a number, or the name that the user gave it, else that of its symbol; for
@@ -206,7 +208,11 @@ class _Program:
         if isinstance(size, int):
             return size
         symbol = symbol_name(size)
-        return f"{name}_size{axis}" if symbol is None else self.program.size_names.get(symbol, symbol)
+        return f"{name}_size{axis}" if symbol is None else self._name_of(symbol)
+
+    def _name_of(self, symbol: str) -> str:
+        """Return the name that the user gave the size of a symbol, else the symbol."""
+        return self.program.size_names.get(symbol, symbol)
 
     def _bind_symbol(self, declared_size: SizeText, size: Size) -> None:
         """Bind the symbol of a size in the file, if it is a single symbol that is not bound yet."""

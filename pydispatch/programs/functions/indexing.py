@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Size
+from pydispatch.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, gathers, indexing, normalization, ordering, shapes, slicing
 from pydispatch.programs.array import Array, as_size, is_size
@@ -131,22 +131,22 @@ def _is_whole(key: slice) -> bool:
 def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
     """Return the start and the exclusive end of a slice of an axis of `size` elements, counted from its first element.
 
-    If both are ints, end >= start: a slice whose stop is before its start is empty. Symbolic ends are not compared.
+    Both are clamped to the axis if all are ints, and if the end may be before the start, as for x[1:] of no elements.
+    Other slices with symbolic sizes, such as x[:2], are not clamped: a call in which the axis is shorter is refused.
     """
     if any(map(_is_array, (key.start, key.stop))):
         raise trace.fail(
             "the ends of a slice are values of arrays, so that its size is not known",
             "index by positions: x[i + numpy.arange(4)] for four elements from i on",
         )
-    start = _bounded(0 if key.start is None else key.start, size)
-    stop = _bounded(size if key.stop is None else key.stop, size)
-    return start, max(start, stop) if isinstance(start, int) and isinstance(stop, int) else stop
-
-
-def _bounded(index: Any, size: Size) -> Size:
-    """Return the start or end of a slice as a position from 0 to `size`; with a symbolic size it is not limited."""
-    index = _from_front(index, size)
-    return max(0, min(index, size)) if isinstance(index, int) and isinstance(size, int) else index
+    start = _from_front(0 if key.start is None else key.start, size)
+    stop = _from_front(size if key.stop is None else key.stop, size)
+    if any(isinstance(n, Expr) for n in (start, stop, size)):
+        try:
+            return start, stop if stop - start >= 0 else start
+        except UndecidedError:
+            pass
+    return slicing.clamped_bounds(start, stop, size)
 
 
 def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:

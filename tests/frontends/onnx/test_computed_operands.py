@@ -249,6 +249,33 @@ def test_pads_by_sizes_of_calls(size: int | str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(program.main(x, w), expected, err_msg=f"{n}, {m}")
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_slices_of_an_axis_that_may_be_empty(size: int, tmp_path: Path) -> None:
+    bounds = {"first": 0, "second": 1, "last": -1, "end": 1 << 62}
+    nodes = [
+        wire.node("Slice", ["x", "second", "end"], ["after"]), wire.node("Slice", ["x", "first", "last"], ["before"]),
+        wire.node("Slice", ["x", "second", "last"], ["between"]), wire.node("Sub", ["after", "before"], ["steps"]),
+    ]  # fmt: skip
+    weights = [wire.tensor(name, [1], I64, (9, np.int64(n).tobytes())) for name, n in bounds.items()]
+    results = [wire.value(name, name) for name in ("after", "before", "between", "steps")]
+    program = loaded(wire.model(nodes, [wire.value("x", "n")], results, weights), tmp_path)
+    x = np.arange(size, dtype=np.float32) ** 2
+    for result, expected in zip(program.main(x), (x[1:], x[:-1], x[1:-1], np.diff(x)), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_a_slice_of_one_element_broadcasts(tmp_path: Path) -> None:
+    """The last element of an axis counts as one, so that it broadcasts: an empty axis has none."""
+    weights = [wire.tensor(name, [1], I64, (9, np.int64(n).tobytes())) for name, n in (("s", -1), ("e", 1 << 62))]
+    nodes = [wire.node("Slice", ["x", "s", "e"], ["last"]), wire.node("Add", ["last", "y"], ["z"])]
+    inputs = [wire.value("x", "n"), wire.value("y", 4)]
+    program = loaded(wire.model(nodes, inputs, [wire.value("z", 4)], weights), tmp_path)
+    x, y = np.arange(3, dtype=np.float32), np.ones(4, np.float32)
+    np.testing.assert_array_equal(program.main(x, y), np.full(4, 3, np.float32))
+    with pytest.raises(pd.Error, match="the slice ends outside"):
+        program.main(x[:0], y)
+
+
 def ranged(folder: Path, step: int | str) -> Any:
     """y = Range(0, n - 5, step) for x [n]; a step "n - 5" is Range(0, 7, n - 5)."""
     nodes = [wire.node("Size", ["x"], ["n"]), wire.node("Sub", ["n", "five"], ["left"])]

@@ -195,6 +195,28 @@ def test_an_assertion_is_checked_in_each_call() -> None:
         main(np.ones(4, np.float32))
 
 
+def test_a_size_that_jax_asserts_to_be_positive() -> None:
+    """The program computes with sizes as if the assertion held: n - 1 is not clamped to 0."""
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+      %c = stablehlo.constant dense<1> : tensor<i32>
+      %0 = stablehlo.compare GE, %n, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.custom_call @shape_assertion(%0, %n) {error_message = "no rows", has_side_effect = true}
+        : (tensor<i1>, tensor<i32>) -> ()
+      %z = stablehlo.constant dense<0> : tensor<i32>
+      %1 = stablehlo.subtract %n, %c : tensor<i32>
+      %2 = stablehlo.maximum %1, %z : tensor<i32>
+      %3 = stablehlo.reshape %2 : (tensor<i32>) -> tensor<1xi32>
+      %4 = stablehlo.dynamic_iota %3, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+      return %4 : tensor<?xf32>
+    }"""
+    main = pd.device("cpu").load(pd.compile(text)).main
+    for size in (1, 3):
+        np.testing.assert_array_equal(main(np.ones(size, np.float32)), np.arange(size - 1))
+    with pytest.raises(pd.Error, match="no rows"):
+        main(np.ones(0, np.float32))
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n %0 = stablehlo.abs %x : tensor<4xf32>\n return %0 : "
      "tensor<4xf32>\n}", "has a public function; this one has none"),

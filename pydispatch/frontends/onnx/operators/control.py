@@ -248,10 +248,8 @@ def _conditional_loop(
                 for t, row in zip(stacked, added, strict=True)
             ]
         elif stacked:
-            # The compiler assumes that a symbolic size is at least 1, and the first row has the index 0. So the size is
-            # the number of iterations with this one, and the index is one less.
-            runs_so_far = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), hint="i")
-            stacked = [control.with_row(b, t, runs_so_far - 1, row) for t, row in zip(stacked, added, strict=True)]
+            index = b.size_of(b.scalar(iteration), hint="i")
+            stacked = [control.with_row(b, t, index, row) for t, row in zip(stacked, added, strict=True)]
         return [*new, *stacked]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:

@@ -97,43 +97,40 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
     size = x.shape[axis]
     if step == 0:
         raise call.fail("a step is 0")
-    if step > 0:
-        first, last = (_clamped(call, position, size, most=size) for position in (start, end))
-    else:
+    is_reversed = step < 0
+    first, last = (_position(call, position, size, is_reversed) for position in (start, end))
+    if is_reversed:
         # Backwards from `start` to `end` (exclusive) is forwards in the reversed axis. The start is one of its
         # elements, the end may be after them.
         x = indexing.reverse(call.b, x, [axis])
-        first = _clamped(call, start, size, most=size - one_unless_empty(size), is_reversed=True)
-        last = _clamped(call, end, size, most=size, is_reversed=True)
+        first = minimum(maximum(first, 0), size - one_unless_empty(size))
+        last = maximum(first, minimum(last, size))
+    else:
+        first, last = slicing.clamped_bounds(first, last, size)
     # A step of _LIMIT exceeds every size: like a larger one, it takes the first element alone.
-    return slicing.slice_axis(call.b, x, axis, first, maximum(first, last), min(abs(step), _LIMIT))
+    return slicing.slice_axis(call.b, x, axis, first, last, min(abs(step), _LIMIT))
 
 
-def _clamped(call: NodeCall, position: Integer, size: Size, most: Size, is_reversed: bool = False) -> Size:
-    """Return a position on an axis of `size` elements, clamped to the range from 0 to `most`.
+def _position(call: NodeCall, position: Integer, size: Size, is_reversed: bool) -> Size:
+    """Return a position on an axis of `size` elements, counted from the start of the axis. It may be out of bounds.
 
-    On an axis of 5, with `most` 5, the position -2 becomes 3, and 9 becomes 5. So does a position n - 7 in calls in
-    which n is 5. A number beyond `_LIMIT`, by which files write "to the end", is beyond any size, also a symbolic one.
+    On an axis of 5, the position -2 becomes 3. A number beyond `_LIMIT`, by which files write "to the end", is an end
+    of the axis.
 
     Args:
         call: The node.
-        position: Start or end of a slice; negative numbers count from the end. A HostInteger is clamped at run time.
+        position: Start or end of a slice; negative numbers count from the end. A HostInteger is clamped to the axis at
+            run time.
         size: Size of the axis.
-        most: Upper end of the range: `size`, or the index of the last element.
         is_reversed: Whether the result is on the reversed axis, where index i is size - 1 - i: -2 becomes 1.
     """
     if isinstance(position, HostInteger):
         position = _from_end(call, position, size)
-        return (-1 - position + size if is_reversed else position).max(0).min(most).size()
+        return (-1 - position + size if is_reversed else position).max(0).size()
     if not isinstance(position, Expr) and abs(position) > _LIMIT:
-        return 0 if (position < 0) != is_reversed else most
+        return 0 if (position < 0) != is_reversed else size
     position = slicing.counted_from_start(position, size)
-    if is_reversed:
-        # Element 0 is the last one; an empty axis has none, but sizes are compared as if they were at least 1.
-        position = size - one_unless_empty(size) if position == 0 else size - 1 - position
-    if position in (0, size):  # without a comparison of sizes, which may be undecided
-        return 0 if position == 0 else most
-    return minimum(maximum(0, position), most)
+    return size - 1 - position if is_reversed else position
 
 
 # -- pad

@@ -16,7 +16,7 @@ from pydispatch.frontends.torch.nodes.shapes import axis_of
 from pydispatch.frontends.torch.registry import VIEWS, Conversion, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size, UndecidedError, ceil_div, maximum, minimum, sign
+from pydispatch.graph.sizes import Expr, Size, UndecidedError, ceil_div, maximum, minimum, sign_unless_empty
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import gathers, indexing, reductions, shapes, slicing
@@ -25,9 +25,8 @@ from pydispatch.operations.formulas import formula
 Sizes = Sequence[Size]
 
 
-def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
-    """Return a bound of a slice by Python's rules: negative positions count from the end n, and the result is clamped
-    to [0, n].
+def _bound(position: Size | None, n: Size, missing: Size) -> Size:
+    """Return a bound of a slice of an axis of n elements, counted from the start; it may be out of bounds.
 
     `missing` is the result for None. A position of 2^62 or more stands for the end: PyTorch exports x[a:] with the end
     2^63 - 1.
@@ -36,7 +35,7 @@ def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
         return missing
     if isinstance(position, int) and position >= (1 << 62):
         return n
-    return maximum(0, minimum(_from_start(position, n), n))
+    return _from_start(position, n)
 
 
 def _from_start(position: Size, n: Size) -> Size:
@@ -44,7 +43,8 @@ def _from_start(position: Size, n: Size) -> Size:
     start.
     """
     try:
-        return n + position if sign(position) < 0 else position  # PyTorch too assumes that sizes are not 0
+        # PyTorch too assumes that sizes are not 0.
+        return n + position if sign_unless_empty(position) < 0 else position
     except UndecidedError:
         return slicing.counted_from_start(position, n)
 
@@ -60,8 +60,7 @@ def _slice_bounds(
     if step < 1:
         raise builder.fail(f"a slice has the step {step}")
     n = x.shape[axis]
-    first, last = _clamped_bound(start, n, missing=0), _clamped_bound(end, n, n)
-    return axis, first, maximum(first, last)
+    return axis, *slicing.clamped_bounds(_bound(start, n, missing=0), _bound(end, n, n), n)
 
 
 @converts("aten.slice")

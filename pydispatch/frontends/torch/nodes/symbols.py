@@ -85,8 +85,8 @@ def truediv(builder: Builder, lhs: Operand, rhs: Operand) -> Operand:
 
 
 def _as_size(builder: Builder, x: Tensor) -> Size:
-    """Return a number that the program computes, in a tensor of one element, as a dynamic size."""
-    return builder.size_of(builder.scalar(ew.convert(builder, x, I64)))
+    """Return a number of any sign that the program computes, in a tensor of one element, as a dynamic size."""
+    return builder.size_of(builder.scalar(ew.convert(builder, x, I64)), least=None)
 
 
 def _rounded(name: str, rounding: Callable[[float], int], builder: Builder, a: Operand) -> Size:
