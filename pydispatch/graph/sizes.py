@@ -85,6 +85,11 @@ class Expr(ComputedSize):
         is_atom = not others and coefficient == 1 and len(atoms) == 1
         return atoms[0] if is_atom and isinstance(atoms[0], SizeSymbol) else None
 
+    @property
+    def is_product(self) -> bool:
+        """Whether it is more than a sum or difference of sizes: a monomial has several atoms, or a factor but 1."""
+        return any(len(atoms) > 1 or (atoms and abs(factor) > 1) for atoms, factor in self.terms)
+
     def __hash__(self) -> int:
         return self._hash
 

@@ -162,8 +162,9 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """
     if x.dtype == dtype:
         return x
-    # A constant whose elements are expressions of dynamic sizes: the expressions stay.
-    if x.is_symbolic and dtype.is_integer and _holds_sizes(x, dtype):
+    # A constant whose elements are expressions of dynamic sizes: the expressions stay if the narrower type holds them.
+    narrower = x.dtype if x.dtype.bits < dtype.bits else dtype
+    if x.is_symbolic and dtype.is_integer and _holds_sizes(builder, x.known_integers() or (), narrower):
         return Tensor(dtype, x.shape, known=x.known)
     # A small constant of numbers, which NumPy converts as the program would; not from complex to real numbers.
     if (
@@ -178,18 +179,25 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     return apply(builder, lambda s, u: s.convert(u, dtype), x)
 
 
-def _holds_sizes(x: Tensor, dtype: DType) -> bool:
-    """Return whether an integer type is taken to hold the elements of a constant, which are expressions of sizes.
+def _holds_sizes(builder: Builder, sizes: Sequence[Size], dtype: DType) -> bool:
+    """Return whether an integer type is taken to hold sizes and expressions of them. Others may wrap around.
 
-    Sizes and their sums and differences are assumed to be less than 2^31. Elements of narrower types may wrap around,
-    and so do negative elements of unsigned types.
+    Sizes and their sums and differences are assumed to be less than 2^31. Products need not be: for a type of 32 bits,
+    a check is added that fails calls in which a product is out of its range.
     """
     if dtype.bits < 32:
         return False
     try:
-        return not dtype.is_unsigned or all(n >= 0 for n in x.known_integers() or ())
+        if dtype.is_unsigned and not all(n >= 0 for n in sizes):
+            return False
     except UndecidedError:
         return False
+    if dtype.bits == 32:
+        low, high = (0, (1 << 32) - 1) if dtype.is_unsigned else (-(1 << 31), (1 << 31) - 1)
+        for n in (n for n in sizes if isinstance(n, Expr) and n.is_product):
+            builder.require_equal(n, minimum(maximum(n, low), high),
+                                  f"the size {n} is {{a}}, which {dtype} does not hold: compute it in i64")  # fmt: skip
+    return True
 
 
 def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
@@ -226,11 +234,21 @@ def _truncating_div(lhs: Any, rhs: Any) -> Any:
 
 
 def _wrapped(array: Any, dtype: DType) -> Any:
-    """Wrap integers of less than 8 bits, which have a byte each, to their range."""
+    """Wrap integers of less than 8 bits, which have a byte each, and Python's integers among sizes to their range."""
+    if array.dtype == object:
+        import numpy as np
+
+        return np.vectorize(lambda n: n if isinstance(n, Expr) else _wrapped_integer(n, dtype), otypes=[object])(array)
     if not dtype.is_integer or dtype.bits >= 8:
         return array
     unused_bits = 8 - dtype.bits
     return array << unused_bits >> unused_bits  # of signed bytes, the second shift copies the sign
+
+
+def _wrapped_integer(n: int, dtype: DType) -> int:
+    """Wrap an integer to the range of an integer type."""
+    low = 0 if dtype.is_unsigned else -(1 << dtype.bits - 1)
+    return (n - low) % (1 << dtype.bits) + low
 
 
 def _fold_table() -> dict[str, Callable[..., Any]]:
@@ -253,6 +271,8 @@ _ON_SIZES = frozenset({
 })  # fmt: skip
 """Functions that `_folded` evaluates at compile time if elements of their operands are symbolic sizes,
 such as the elements of a tensor's shape."""
+_WRAPPING = frozenset({"add", "sub", "mul", "neg"})
+"""Functions of `_ON_SIZES` whose results, wrapped around to a type, depend only on their wrapped operands."""
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 """Functions that return bool, and that `_folded` also evaluates for f32 and f64."""
 
@@ -288,6 +308,9 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
         if name not in _ON_SIZES:
             return None
+        # Sums and products that wrap around are those of the exact numbers, wrapped around; other results are not.
+        if name not in _WRAPPING and not all(_holds_sizes(builder, t.known_integers() or (), dtype) for t in tensors):
+            return None
         # Operators such as + apply to objects as well. Functions of sizes replace NumPy's functions, and the operators
         # == and !=, which compare expressions by their terms.
         function_of_sizes = {"max": maximum, "min": minimum, "div": truncated_quotient, "rem": truncated_remainder,
@@ -300,4 +323,4 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
         return None
     if name in _COMPARISONS:
         return builder.constant(np.asarray(result), BOOL)
-    return builder.constant(np.asarray(_wrapped(result, dtype)), dtype)
+    return builder.constant(_wrapped(np.asarray(result), dtype), dtype)

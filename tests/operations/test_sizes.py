@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pydispatch as pd
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F64, I8, I32, I64, U8, U32
 from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, sign_unless_empty, symbol
@@ -179,3 +180,32 @@ def test_sizes_wrap_around_in_types_that_do_not_hold_them(run: Any, length: int)
     n = length
     expected = [(n + 253) % 256 - 128, -n % 256, (n - 8) % 2**32, n, n - 8]
     assert results == [k < 0 for k in expected] + [int(k / 2) for k in expected]
+
+
+def test_products_that_32_bits_do_not_hold_are_refused(run: Any) -> None:
+    """Sums and products wrap around, as in NumPy. Quotients, comparisons and wider types of a product that does fail
+    the call."""
+
+    def products(b: Builder, x: Tensor) -> list[Tensor]:
+        n = b.constant(np.array([x.shape[0], 1 << 16], object), I32)
+        return [ew.binary(b, "mul", n, n)]
+
+    (squares,) = run(products, np.zeros(70_000, np.float32), dynamic=True)
+    numbers = np.array([70_000, 1 << 16], np.int32)
+    np.testing.assert_array_equal(squares, numbers * numbers)
+
+    for use in (
+        lambda b, n: ew.binary(b, "div", n, b.constant(np.int32(3))),
+        lambda b, n: ew.compare(b, "lt", n, b.constant(np.int32(0))),
+        lambda b, n: ew.convert(b, n, I64),
+    ):
+
+        def used(b: Builder, x: Tensor, use: Any = use) -> Tensor:
+            n = b.constant(np.array(x.shape[0], object), I32)
+            return use(b, ew.binary(b, "mul", n, b.constant(np.int32(1 << 16))))
+
+        expected = {"int64": 3 << 16, "int32": 1 << 16, "bool": False}
+        (result,) = run(used, np.zeros(3, np.float32), dynamic=True)
+        assert result == expected[result.dtype.name]
+        with pytest.raises(pd.InvalidArgumentError, match=r"size 65536\*n0_0 is 4587520000, which i32 does not hold"):
+            run(used, np.zeros(70_000, np.float32), dynamic=True)
