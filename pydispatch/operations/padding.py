@@ -58,6 +58,9 @@ def pad_between(
         spread = builder.index(n * steps[-1] - steps[-1] + 1)  # from the first to the last element; below 1 if n is 0
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
+        builder.require_positive(
+            shape[-1] + 1, f"negative padding crops more of axis {len(shape) - 1} of {x} than the axis has"
+        )
     # Every element of the result is read from `padded`, x with one padding element after each axis: [a b c 0]. Padding
     # reads the last position along an axis, which is the size of x.
     padded = pad(builder, x, low=[0] * x.rank, high=[1] * x.rank, value=value)

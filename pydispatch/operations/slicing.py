@@ -169,12 +169,8 @@ def pad(
     """
     if interior is not None and any(interior):
         x = _pad_interior(builder, x, interior, value)
-    # Crop by the negative amounts, which are then 0.
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
-        starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
-        limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]
-        x = slice_(builder, x, starts, limits)
-        low, high = ([n if isinstance(n, Expr) or n > 0 else 0 for n in sizes] for sizes in (low, high))
+        return pad_or_crop(builder, x, low, high, value)
     if all(n == 0 for n in (*low, *high)):
         return x
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
@@ -186,13 +182,42 @@ def pad(
 def pad_or_crop(
     builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0
 ) -> Tensor:
-    """Pad x like `pad`, and crop it by dynamic amounts in calls in which they are negative."""
-    starts, after = ([maximum(-n, 0) if isinstance(n, Expr) else 0 for n in amounts] for amounts in (low, high))
-    cropped = slice_(builder, x, starts, [n - removed for n, removed in zip(x.shape, after, strict=True)])
-    before, after = ([maximum(n, 0) if isinstance(n, Expr) else n for n in amounts] for amounts in (low, high))
-    padded = pad(builder, cropped, before, after, value)
-    # n + max(5 - n, 0) - max(n - 5, 0), the size of an axis that is padded to 5, is stated as 5.
-    return builder.as_shape(padded, [n + a + c for n, a, c in zip(x.shape, low, high, strict=True)])
+    """Pad x like `pad`, and crop it by dynamic amounts in calls in which they are negative.
+
+    Padding on one side and cropping on the other may leave no element of x: [1, 2] with low -3 and high 4 becomes
+    [0, 0, 0]. A call in which both sides crop more than the elements of an axis fails.
+    """
+    if x.rank == 0:
+        return x
+    parts = [_retained(builder, x, *sides) for sides in zip(range(x.rank), low, high, strict=True)]
+    starts, counts, before, after = zip(*parts, strict=True)
+    cropped = slice_(builder, x, starts, [start + count for start, count in zip(starts, counts, strict=True)])
+    return pad(builder, cropped, before, after, value)
+
+
+def crop(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size]) -> Tensor:
+    """Crop x by `low` and `high` where they are negative: `-low` elements before and `-high` after each axis."""
+    return pad_or_crop(builder, x, [minimum(n, 0) for n in low], [minimum(n, 0) for n in high])
+
+
+def _retained(builder: Builder, x: Tensor, axis: int, low: Size, high: Size) -> tuple[Size, Size, Size, Size]:
+    """Return the start and the number of the elements along an axis that padding by `low` and `high` retains, and the
+    numbers of padding elements before and after them; none of them is negative.
+
+    Add a check that the size of the result is not negative. Raise CompileError if it is known to be.
+    """
+    n = x.shape[axis]
+    size, crop_low, crop_high = n + low + high, maximum(-low, 0), maximum(-high, 0)
+    if crop_low == crop_high == 0:
+        return 0, n, low, high
+    if minimum(size, 0) != 0:
+        builder.require_positive(size + 1, f"negative padding crops more of axis {axis} of {x} than the axis has")
+    pad_low, pad_high, count = maximum(low, 0), maximum(high, 0), n - crop_low - crop_high
+    if 0 in (low, high) or pad_low == pad_high == 0:  # no side pads where the other one crops
+        return crop_low, count, pad_low, pad_high
+    count = maximum(count, 0)
+    before = minimum(pad_low, size - count)
+    return minimum(crop_low, n), count, before, size - count - before
 
 
 def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:

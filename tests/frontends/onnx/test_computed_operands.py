@@ -240,13 +240,39 @@ def test_pads_by_sizes_of_calls(size: int | str, tmp_path: Path) -> None:
         if (size == "n" and m != n) or (isinstance(size, int) and m != size):
             continue
         x, w, (low, high) = np.arange(m, dtype=np.float32), np.zeros(n, np.float32), (2 - n, 8 - n)
-        if min(low, 0) + min(high, 0) + m < 0:
-            with pytest.raises(pd.Error, match="its operand 'pads' crops more of axis 0"):
+        if low + high + m < 0:
+            with pytest.raises(pd.Error, match=r"negative padding crops more of axis 0 of .* than the axis has"):
                 program.main(x, w)
             continue
-        kept = x[max(-low, 0) : m - max(-high, 0)]
-        expected = np.pad(kept, [(max(low, 0), max(high, 0))], constant_values=7)
+        grown = np.pad(x, [(max(low, 0), max(high, 0))], constant_values=7)
+        expected = grown[max(-low, 0) : len(grown) - max(-high, 0)]
         np.testing.assert_array_equal(program.main(x, w), expected, err_msg=f"{n}, {m}")
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+def test_pads_that_crop_and_pad(mode: str, computed: bool, tmp_path: Path) -> None:
+    """As in onnxruntime, the elements that remain after the crop are put around it. Constants need no element."""
+    attribute = wire.message((1, "mode"), (4, mode), (20, 3))
+    for m, pads in ((5, (-1, 2)), (5, (2, -1)), (5, (-2, -1)), (5, (-3, 1)), (5, (0, -5)), (3, (-5, 10)), (3, (9, -4))):
+        inputs = [wire.value("x", "m"), *([wire.value("p", 2, dtype=I64)] if computed else [])]
+        weights = [] if computed else [wire.tensor("p", [2], I64, (9, np.int64(pads).tobytes()))]
+        pad = wire.node("Pad", ["x", "p"], ["y"], attribute, name="layer")
+        program = loaded(wire.model([pad], inputs, [wire.value("y", "k")], weights, 19), tmp_path)
+        x = np.arange(1, m + 1, dtype=np.float32)
+        call = [x, np.array(pads)] if computed else [x]
+        cropped = x[max(-pads[0], 0) : m - max(-pads[1], 0)]
+        around = [max(n, 0) for n in pads]
+        if mode == "constant":
+            grown = np.pad(x, [around])
+            expected = grown[max(-pads[0], 0) : len(grown) - max(-pads[1], 0)]
+        elif m + min(pads) < 0:
+            with pytest.raises(pd.Error, match="negative padding crops more of axis 0"):
+                program.main(*call)
+            continue
+        else:
+            expected = np.pad(cropped, [around], mode=mode) if any(around) else cropped  # type: ignore[call-overload]
+        np.testing.assert_array_equal(program.main(*call), expected, err_msg=str(pads))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])

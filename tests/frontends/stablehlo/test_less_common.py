@@ -429,6 +429,49 @@ def test_padding_that_a_call_decides() -> None:
         main(np.ones((2, 2), np.float32), np.float32(0), *(np.array(w, np.int32) for w in ((0, 0), (0, 0), (-1, 0))))
 
 
+@pytest.mark.parametrize("interior", [0, 2])
+def test_edges_of_padding_that_crop(interior: int) -> None:
+    """As the specification says, element i of x is element low + i * (interior + 1) of the result, if that exists."""
+    main = (
+        pd.device("cpu")
+        .load(
+            pd.compile(f"""
+    func.func @main(%x: tensor<?xf32>, %v: tensor<f32>, %low: tensor<1xi32>, %high: tensor<1xi32>) -> tensor<?xf32> {{
+      %between = stablehlo.constant dense<{interior}> : tensor<1xi32>
+      %0 = stablehlo.dynamic_pad %x, %v, %low, %high, %between : (tensor<?xf32>, tensor<f32>, tensor<1xi32>,
+        tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }}""")
+        )
+        .main
+    )
+    for size, low, high in itertools.product((0, 1, 4), (-6, -2, 0, 1), (-6, -1, 0, 9)):
+        x = np.arange(1, size + 1, dtype=np.float32)
+        words = [np.array([n], np.int32) for n in (low, high)]
+        total = size + low + high + max(size - 1, 0) * interior
+        if total < 0:
+            with pytest.raises(pd.Error, match=r"negative padding crops more of axis 0 of .* than the axis has"):
+                main(x, np.float32(-1), *words)
+            continue
+        expected = np.full(total, -1, np.float32)
+        for n, element in enumerate(x):
+            if 0 <= low + n * (interior + 1) < total:
+                expected[low + n * (interior + 1)] = element
+        np.testing.assert_array_equal(main(x, np.float32(-1), *words), expected, err_msg=f"{size}, {low}, {high}")
+
+
+@pytest.mark.parametrize(("low", "high"), [(-5, 10), (10, -5), (-3, 0), (-1, -2)])
+def test_static_padding_that_crops(low: int, high: int, run: Any) -> None:
+    total = 3 + low + high
+    (result,) = run(f"""func.func @main(%x: tensor<3xf32>, %v: tensor<f32>) -> tensor<{total}xf32> {{
+      %0 = stablehlo.pad %x, %v, low = [{low}], high = [{high}], interior = [0]
+        : (tensor<3xf32>, tensor<f32>) -> tensor<{total}xf32>
+      return %0 : tensor<{total}xf32>
+    }}""", np.ones(3, np.float32), np.float32(7))  # fmt: skip
+    grown = np.pad(np.ones(3, np.float32), [(max(low, 0), max(high, 0))], constant_values=7)
+    np.testing.assert_array_equal(result, grown[max(-low, 0) : len(grown) - max(-high, 0)])
+
+
 # -- checks of test programs
 
 CHECKED = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.frontends.onnx.call import NodeCall
@@ -171,41 +170,14 @@ def _pad(
     else:
         for n, axis in enumerate(padded_axes):
             low[axis], high[axis] = amounts[n], amounts[count + n]
-    if mode != "constant":
-        before, after = ([n.size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
-        return padding.pad_with(call.b, x, before, after, mode)
-    # Dynamic pads crop here in calls in which they are negative, and count as 0 in `slicing.pad`. It crops by
-    # negative pads that are known at compile time.
-    cropped = x
-    for axis in range(x.rank):
-        cropped = _crop_dynamic(call, cropped, axis, low, high)
-    before, after = ([n if isinstance(n, int) else _at_least_0(n) for n in pair] for pair in (low, high))
-    padded = slicing.pad(call.b, cropped, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
-    # State sizes simply: an axis of n with a pad of 5 - n has the size n + max(5 - n, 0) - max(n - 5, 0) after the crop
-    # and the padding, but n + (5 - n) is 5. With HostIntegers, the size of `padded` (`stated` below) remains.
-    sizes = zip(padded.shape, x.shape, low, high, strict=True)
-    return call.b.as_shape(
-        padded,
-        [
-            stated if isinstance(a, HostInteger) or isinstance(b, HostInteger) else size + a + b
-            for stated, size, a, b in sizes
-        ],
-    )
-
-
-def _at_least_0(n: Integer) -> Size:
-    """Return n as a size; 0 in calls in which it is negative."""
-    return n.max(0).size() if isinstance(n, HostInteger) else maximum(n, 0)
-
-
-def _crop_dynamic(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
-    """Crop an axis by its dynamic pads in calls in which they are negative. Constant pads are left to `slicing.pad`."""
-    before, after = (0 if isinstance(n, int) else _at_least_0(-n) for n in (low[axis], high[axis]))
-    if before == after == 0:
-        return x
-    left = HostInteger.of(call.b, x.shape[axis] - before - after)
-    (left >= 0).require(f"Pad: its operand 'pads' crops more of axis {axis} of {x} than the axis has")
-    return slicing.slice_axis(call.b, x, axis, before, x.shape[axis] - after)
+    before, after = ([n.size(least=None) if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
+    if mode == "constant":
+        return slicing.pad_or_crop(
+            call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype)
+        )
+    # As in onnxruntime, the elements that remain after the crop are put around it.
+    cropped = slicing.crop(call.b, x, before, after)
+    return padding.pad_with(call.b, cropped, [maximum(n, 0) for n in before], [maximum(n, 0) for n in after], mode)
 
 
 def _number(value: complex, dtype: DType) -> Any:

@@ -17,15 +17,15 @@ from pydispatch.operations.host_integers import HostInteger, read_integers
 from pydispatch.operations.indexing import strided_axis
 
 
-def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
-    """Return the elements of an integer vector as sizes. Computed elements are read back at run time, as symbols whose
-    names begin with `hint`, which also names the vector in errors.
+def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str, least: int | None = 0) -> list[Size]:
+    """Return the elements of an integer vector as sizes of at least `least`; None is for integers of any sign. Computed
+    elements are read back at run time, as symbols whose names begin with `hint`, which also names the vector in errors.
     """
     if (known := x.known_integers()) is not None:
         return known
     if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
         raise tracer.b.fail(f"{hint} is a vector of integers whose size is known, got {x}")
-    return [n.size(hint) for n in read_integers(tracer.b, x)]
+    return [n.size(hint, least) for n in read_integers(tracer.b, x)]
 
 
 def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Size]:
@@ -55,7 +55,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
     its elements.
     """
     low, high, interior = (
-        sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
+        sizes_in(tracer, g, hint, least=None) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
     )
     if any(len(amounts) != x.rank for amounts in (low, high, interior)):
         raise tracer.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes")
@@ -63,7 +63,8 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
         return padding.pad_between(tracer.b, x, low, high, value, interior)
     inner = [int(n) for n in interior]  # type: ignore[arg-type]
     tracer.entries(inner, x.rank, "interior_padding", least=0)  # raises for negative numbers
-    return slicing.pad(tracer.b, x, low, high, value, inner)
+    spread = slicing.pad(tracer.b, x, [0] * x.rank, [0] * x.rank, value, inner)
+    return slicing.pad_or_crop(tracer.b, spread, low, high, value)
 
 
 def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -> Tensor:
@@ -99,7 +100,7 @@ def _convolution(tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, p
     """Return a convolution whose padding is an operand: a row for each spatial axis, the padding before and after
     it.
     """
-    values = sizes_in(tracer, shapes.reshape(tracer.b, padding, [2 * (x.rank - 2)]), "padding")
+    values = sizes_in(tracer, shapes.reshape(tracer.b, padding, [2 * (x.rank - 2)]), "padding", least=None)
     return products.convolution(tracer, op, x, w, values[::2], values[1::2])
 
 
