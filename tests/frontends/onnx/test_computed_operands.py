@@ -302,6 +302,15 @@ def test_a_slice_of_one_element_broadcasts(tmp_path: Path) -> None:
         program.main(x[:0], y)
 
 
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+def test_the_position_of_an_extreme_of_no_elements(op: str, tmp_path: Path) -> None:
+    inputs, results = [wire.value("x", "n", "m")], [wire.value("y", 1, "m", dtype=I64)]
+    program = loaded(wire.model([wire.node(op, ["x"], ["y"], name="layer")], inputs, results), tmp_path)
+    assert program.main(np.zeros((0, 0), np.float32)).shape == (1, 0)
+    with pytest.raises(pd.Error, match=r"axis 0 of f32\[n, m\] has the size 0: it has no element to read"):
+        program.main(np.zeros((0, 3), np.float32))
+
+
 def ranged(folder: Path, step: int | str) -> Any:
     """y = Range(0, n - 5, step) for x [n]; a step "n - 5" is Range(0, 7, n - 5)."""
     nodes = [wire.node("Size", ["x"], ["n"]), wire.node("Sub", ["n", "five"], ["left"])]

@@ -14,6 +14,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, normalization, reductions, scans, shapes
 from pydispatch.operations.chosen_axes import ChosenAxes, as_rows, chosen_last
 from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.indexing import require_elements
 
 Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]
 """Function that emits a reduction: (call, x, axes, whether reduced axes are kept with size 1) -> result."""
@@ -86,8 +87,11 @@ def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tens
 
 
 def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
-    """Return the i64 index of the largest (`name` is "max") or smallest ("min") element along an axis."""
+    """Return the i64 index of the largest (`name` is "max") or smallest ("min") element along an axis, which must have
+    elements unless the result has none.
+    """
     axis = call.axis(call.integer("axis", 0), x.rank)
+    require_elements(call.b, x, [axis], (*x.shape[:axis], *x.shape[axis + 1 :]))
     keep, last = call.flag("keepdims", default=True), call.flag("select_last_index")
     return reductions.arg_reduce(call.b, name, x, axis, keep, I64, last)
 
