@@ -42,8 +42,8 @@ def reduce_windows(
         input_dilations: Distances of the elements of the operands along each axis; padding values are between them: a
             distance of 2 spreads [1, 2] to [1, p, 2].
         around: Padding value p of each tensor; None for `starts`.
-        out: Number of windows along each axis; None to derive it from the padding. The last window may exceed the
-            padding.
+        out: Number of windows along each axis; None to derive it from the padding: 0 for an axis that is shorter than
+            a window. The last window may exceed the padding.
         window_axes: Axes along which windows have several elements; None for those with a kernel size other than 1.
     """
     rank = tensors[0].rank
@@ -52,7 +52,17 @@ def reduce_windows(
     padded = _padded(builder, tensors, pad_values, kernel, window, interior, out)
     if out is None:
         inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
-        out = window_sizes(builder, padded[0].shape, kernel, inside)
+        extents = [_extent(n, window, d) for d, n in enumerate(kernel)]
+        # An axis that is known to be shorter than a window has none, as an axis without elements.
+        fits = [isinstance(n - extent, Expr) or n >= extent for n, extent in zip(padded[0].shape, extents, strict=True)]
+        sizes = tuple(n if fit else extent for n, extent, fit in zip(padded[0].shape, extents, fits, strict=True))
+        counts = window_sizes(builder, sizes, kernel, inside)
+        out = tuple(n if fit else 0 for n, fit in zip(counts, fits, strict=True))
+        if not all(fits):
+            return [
+                builder.wrap(t.dtype, out, *(builder.splat(value, out) for value in scalar_parts(builder, t)))
+                for t in starts
+            ]
     if window_axes is None:
         window_axes = [d for d in range(rank) if kernel[d] != 1]
 

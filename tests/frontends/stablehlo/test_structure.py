@@ -72,6 +72,25 @@ def test_windows(run: Any, size: Any, strides: Any, base: Any, dilations: Any, p
     np.testing.assert_array_equal(run(text, x)[0], expected)
 
 
+@pytest.mark.parametrize(("shape", "size", "pads", "out"), [
+    ((0, 6), (1, 2), (0, 0), (0, 5)), ((0, 6), (1, 2), (2, 1), (3, 5)), ((5, 0), (2, 1), (0, 0), (4, 0)),
+    ((2, 6), (3, 2), (0, 0), (0, 5)), ((0, 6), (3, 2), (1, 1), (0, 5)),
+])  # fmt: skip
+def test_windows_that_do_not_fit(run: Any, shape: Any, size: Any, pads: Any, out: Any) -> None:
+    """As the specification says, an axis that is shorter than a window has none; windows of padding count."""
+    (result,) = run(f"""func.func @main(%x: {t(shape)}) -> {t(out)} {{
+      %c = stablehlo.constant dense<-5.0> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %c) <{{window_dimensions = array<i64: {listed(size)}>,
+        padding = dense<{[list(pads), [0, 0]]}> : tensor<2x2xi64>}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.maximum %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }}) : ({t(shape)}, tensor<f32>) -> {t(out)}
+      return %0 : {t(out)}
+    }}""", np.ones(shape, np.float32))  # fmt: skip
+    np.testing.assert_array_equal(result, np.full(out, -5, np.float32))
+
+
 CONVOLUTIONS = [
     dict(groups=1, batches=1),
     dict(groups=2, batches=1, strides=(2, 1), pads=((1, 2), (0, 1))),
