@@ -58,7 +58,8 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
         raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
     trace = current()
     # Without a traced array nothing depends on the call: the loop runs in Python now, each iteration by itself.
-    if trace is None or not (callable(count) or any(isinstance(value, Array) for value in first)):
+    is_traced = callable(count) or isinstance(count, Expr) or any(isinstance(value, Array) for value in first)
+    if trace is None or not is_traced:
         return _run_untraced(count, body, first)
     with trace.here():
         start = [trace.tensor_of(value) for value in first]

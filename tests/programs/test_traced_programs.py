@@ -113,6 +113,19 @@ def test_python_runs_control_flow() -> None:
     assert own.value.tolist() == [2.0, 4.0]
 
 
+@pytest.mark.parametrize("size", [0, 4])
+def test_the_count_of_a_loop_is_a_size(size: int) -> None:
+    """The loop is traced also if its initial values are numbers."""
+
+    @pd.program
+    def counted(x: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        n = x.shape[0]
+        return pd.loop(n, lambda i, total: total + x[i], np.float32(0)), pd.loop(n, lambda i, total: total + i, 0)
+
+    x = np.arange(size, dtype=np.float32)
+    assert list(map(float, counted(x))) == [x.sum(), sum(range(size))]
+
+
 @pytest.mark.parametrize(("start", "grow"), [
     (np.int32([1, 2]), lambda v: v + np.int64(2**31)), (np.uint8([200, 3]), lambda v: v * np.int16(2)),
     (np.float32([1, 2]), lambda v: v * np.array([1 / 3], np.float64)), (np.float16([1, 2]), lambda v: 3),
