@@ -7,6 +7,7 @@ import functools
 import gc
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,18 @@ def test_a_future_holds_no_results_of_later_calls(counter: Any) -> None:
         assert result() is None
     finally:
         gc.enable()
+
+
+def test_items_that_end_with_an_error_make_no_call(counter: Any) -> None:
+    x = np.zeros(4, np.float32)
+
+    def items() -> Iterator[Any]:
+        yield x
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        counter.advance.submit_many(items())
+    np.testing.assert_array_equal(counter.advance(x), 1 + SQUARES)
 
 
 def test_a_session_is_closed_without_its_program(counter: Any) -> None:
