@@ -25,8 +25,9 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     `result(timeout)` and `exception(timeout)` wait, at most `timeout` seconds; Ctrl-C ends the wait. `await future`
     waits without a thread. `concurrent.futures.wait` and `as_completed` accept it. `cancel()` also stops a running
-    call, between two chunks of its work, and returns False if the call had ended. Callbacks of `add_done_callback` run
-    on the thread that ends the call and should be short. In the child of a fork, futures of the parent are cancelled.
+    call, between two chunks of its work, and returns False if the call had ended, or has changed globals of the
+    program. Callbacks of `add_done_callback` run on the thread that ends the call and should be short. In the child of
+    a fork, futures of the parent are cancelled.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         with self._condition:  # reentrant
             return self._state != CANCELLED_AND_NOTIFIED and super().set_running_or_notify_cancel()
 
-    def abandon(self) -> bool:
+    def _abandon(self) -> bool:
         """Mark the future as cancelled in the child of a fork, unless it is done: its call belongs to the parent.
 
         Return whether its callbacks must be called, which may submit calls whose futures are not abandoned yet.
@@ -127,7 +128,7 @@ class CallFuture(Future):
         return self._task.cancelled()
 
     def cancel(self) -> bool:
-        """Stop the call between two chunks of its work. Return False if it had ended."""
+        """Stop the call between two chunks of its work. Return False if it had ended, or has changed globals."""
         return self._task.cancel()
 
     def __repr__(self) -> str:
@@ -344,7 +345,7 @@ def _after_fork() -> None:
     """Cancel the futures of the parent in the child of a fork, and forget which calls it has deferred."""
     for order in _orders:
         order._reset()
-    for future in [future for future in _futures if future.abandon()]:
+    for future in [future for future in _futures if future._abandon()]:
         future._invoke_callbacks()  # type: ignore[attr-defined]
 
 

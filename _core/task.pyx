@@ -193,7 +193,7 @@ cdef class Task:
         return isinstance(self.error, CancelledError)
 
     def cancel(self):
-        """Request cancellation. Return False if the call had ended."""
+        """Request cancellation. Return False if the call had ended, or has changed globals."""
         cdef bint was_running
         with nogil:
             was_running = pyd_task_cancel(self.task)

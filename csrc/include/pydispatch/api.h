@@ -210,8 +210,8 @@ typedef struct pyd_api_s {
   // Returns the status of the call, which the event owns: do not free it. NULL for success and before the end.
   pyd_status_t (*event_status)(pyd_api_event_t* event);
   // Requests an early end: a call that waits for a thread ends at once, one that runs between two workgroups as
-  // call_run_until does, one that waits for other calls after them. 1 when it had not ended: it will not succeed. Else
-  // 0, and nothing changes.
+  // call_run_until does, one that waits for other calls after them. 1 when it had neither ended nor changed globals: it
+  // will not succeed. Else 0, and nothing changes.
   uint32_t (*event_cancel)(pyd_api_event_t* event);
   // The call runs on. [GIL] when it is the last reference to a released device or program.
   void (*event_release)(pyd_api_event_t* event);
