@@ -264,8 +264,9 @@ pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, v
 }
 
 // Decides for each tensor of a function's call which address kernels use, that of its memory or of a temporary block,
-// and binds these addresses to call->call. Allocates the results that need memory of the call's allocator. Only for a
-// call that is entered, see pyd_api_call_enter(). After a failure |is_stale| stays set: the next run does this again.
+// and binds these addresses to call->call. Allocates the results that need memory of the call's allocator; those that
+// have lost it are unbound. Only for a call that is entered, see pyd_api_call_enter(). After a failure |is_stale| stays
+// set: the next run does this again.
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   pyd_status_t status = pyd_api_call_check_apart(call);
@@ -278,7 +279,11 @@ pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   }
   for (uint32_t i = 0; i < fn->result_count && pyd_ok(status); ++i) {
     status = pyd_api_call_make_result(call, i, call->results[i].bytes);
-    if (!pyd_ok(status) || !has_memory(&call->results[i])) continue;
+    if (!pyd_ok(status)) continue;
+    if (!has_memory(&call->results[i])) {
+      pyd_call_unbind_result(call->call, i);
+      continue;
+    }
     status = route_one(call, &call->results[i], needs_detour(call, i), &data);
     if (pyd_ok(status)) pyd_call_bind_result(call->call, i, data);
   }

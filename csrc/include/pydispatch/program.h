@@ -252,14 +252,15 @@ pyd_status_t pyd_plan_describe(const pyd_plan_t* plan, uint32_t index, char* buf
 // (NULL) the call keeps its arena, however large.
 pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call);
 void pyd_call_free(pyd_call_t* call);
-// Buffers: |data| has the size and alignment that the plan states. Bindings stay until they are replaced.
+// Buffers: |data| has the size and alignment that the plan states. Bindings stay until they are replaced or undone.
 void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data);
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data);
+void pyd_call_unbind_result(pyd_call_t* call, uint32_t result);
 // The scalar arguments of this call, one word each in order; only those that are patched may differ from the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
 // Runs every command in order; a COMMAND status names the host command that failed; a KERNEL status names executable,
 // export, workgroup and code, and carries the number of the command, the workgroup's x, y and z, and the code.
-// INVALID_ARGUMENT when a buffer was never bound or the scalars make a division impossible; nothing has run then.
+// INVALID_ARGUMENT when a buffer is not bound or the scalars make a division impossible; nothing has run then.
 // Allocates nothing, except an arena that is too large to be retained between calls. Afterwards, failed or not, the
 // call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);

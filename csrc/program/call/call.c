@@ -256,6 +256,16 @@ void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
   bind(call, fn->results[result].target, data);
 }
 
+// Forgets the memory of a tensor result: runs fail until memory is bound to it again. Ignores scalars and unknown
+// results.
+void pyd_call_unbind_result(pyd_call_t* call, uint32_t result) {
+  const pyd_function_t* fn = call->plan->fn;
+  if (result >= fn->info.result_count || fn->info.results[result].kind != PYD_KIND_TENSOR) return;
+  uint8_t* is_bound = &call->is_bound[fn->results[result].target];
+  call->unbound += *is_bound;
+  *is_bound = 0;
+}
+
 // Sets the scalar arguments of later runs: copies one 64-bit word for each. Scalars in the plan's key, the values that
 // the plan was specialized for, must be equal to the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {

@@ -194,6 +194,33 @@ static void test_results(void) {
   close_world(&w);
 }
 
+// Memory that was freed or taken away is not written to.
+static void test_no_allocator_any_more(void) {
+  heap_t heap = {.fails_at = -1};
+  const pyd_allocator_t allocator = allocator_of(&heap);
+  float in[N] = {1, 2, 3};
+  world_t w;
+  open_world(&w, &kOptions);
+  pyd_api_call_t* call = prepare_bound(w.next, in, NULL, N);
+  for (int round = 0; round < 4; ++round) {
+    void* taken = NULL;
+    size_t bytes = 0;
+    pyd_api_event_t* event;
+    CHECK_OK(pd.call_set_result_allocator(call, &allocator));
+    CHECK_OK(pd.call_run(call));
+    CHECK(((const float*)pd.call_result_data(call, 0))[2] == 6);
+    if (round % 2) CHECK_OK(pd.call_take_result(call, 0, &taken, &bytes));
+    CHECK_OK(pd.call_set_result_allocator(call, NULL));
+    CHECK(heap.blocks == round % 2 && !pd.call_result_data(call, 0));
+    CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "@next: result 0 has no memory; bind it");
+    CHECK_REFUSED(pd.call_submit(call, NULL, &event), INVALID_ARGUMENT, "@next: result 0 has no memory; bind it");
+    if (taken) allocator.release(&heap, taken, bytes);
+  }
+  pd.call_release(call);
+  check_empty(&heap);
+  close_world(&w);
+}
+
 // ---- tensors of the embedder
 
 static void count_release(void* context) { atomic_fetch_add((atomic_int*)context, 1); }
@@ -431,6 +458,7 @@ int main(void) {
   test_every_allocation_may_fail();
   test_hostile_allocators();
   test_results();
+  test_no_allocator_any_more();
   test_strides();
   test_results_that_overlap();
   test_the_last_user_ends_it();
