@@ -85,7 +85,7 @@ static const int64_t* argument_dims(const pyd_api_call_t* call, uint32_t index) 
   return dims;
 }
 
-// Binds a memory handle to a tensor, whose type and sizes it must have.
+// Binds a memory handle to a tensor, whose type, sizes and bytes it must have.
 static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
                                 pyd_api_memory_t* memory) {
   pyd_api_buffer_t* buffer = NULL;
@@ -102,6 +102,13 @@ static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: result %u of '%s' cannot be written to memory %s", function,
                            index, name_of(call),
                            memory->is_read_only ? "that is read-only" : "in which two elements may be at one address");
+  }
+  if (memory->bytes < buffer->bytes) {  // the function writes to more than the elements
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: result %u of '%s' takes %llu bytes, its elements only %llu; bind it with "
+                           "call_bind_result",
+                           function, index, name_of(call), (unsigned long long)buffer->bytes,
+                           (unsigned long long)memory->bytes);
   }
   pyd_api_retain(&memory->references);
   set_memory(call, buffer, memory, memory->first, memory->bytes);

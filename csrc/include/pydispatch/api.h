@@ -264,7 +264,8 @@ typedef struct pyd_api_s {
   // As call_bind_argument and call_bind_result. Element type and sizes must be those of the tensor. The call holds
   // |memory| until other memory is bound or the call is released. Memory whose elements do not lie in row-major order,
   // or that is less aligned than the call needs, costs a copy per run. INVALID_ARGUMENT names what differs; for a
-  // result also when the memory is read-only, or when two of its elements may be at one address.
+  // result also when the memory is read-only, when two of its elements may be at one address, or when the call writes
+  // more bytes than the elements have.
   pyd_status_t (*call_bind_argument_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
   pyd_status_t (*call_bind_result_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
   // From now on each run puts tensor results that no memory is bound for into memory of |allocator|, which

@@ -326,6 +326,27 @@ static void test_results_that_overlap(void) {
   close_world(&w);
 }
 
+// A function that writes more bytes than the elements of its result have gets no memory of these elements alone.
+static void test_results_of_more_bytes(void) {
+  world_t w;
+  float in[N] = {0}, out[2 * N] = {0};
+  atomic_int released = 0;
+  const pyd_api_function_t* roomy;
+  open_world(&w, &kOptions);
+  CHECK_OK(pd.program_find(w.program, "roomy", &roomy));
+  pyd_api_call_t* call = prepare_bound(roomy, in, NULL, N);
+  pyd_api_memory_t* memory = import(&w, out, N, 1, &released);
+  CHECK_REFUSED(pd.call_bind_result_memory(call, 0, memory), INVALID_ARGUMENT,
+                "result 0 of 'roomy' takes 96 bytes, its elements only 48; bind it with call_bind_result");
+  pd.memory_release(memory);
+  CHECK(released == 1 && pd.call_result_bytes(call, 0) == sizeof(out));
+  CHECK_OK(pd.call_bind_result(call, 0, out, sizeof(out)));
+  CHECK_OK(pd.call_run(call));
+  for (int i = 0; i < 2 * N; ++i) CHECK(out[i] == 1);
+  pd.call_release(call);
+  close_world(&w);
+}
+
 static void* release_later(void* memory) {
   pd.memory_release(memory);
   return NULL;
@@ -461,6 +482,7 @@ int main(void) {
   test_no_allocator_any_more();
   test_strides();
   test_results_that_overlap();
+  test_results_of_more_bytes();
   test_the_last_user_ends_it();
   test_hostile();
   return 0;

@@ -2,6 +2,7 @@
 //   next(x: ?xf32) -> x + 3, in three dispatches of a workgroup for each element; fails at an element of -1
 //   hold(n)        -> n workgroups that end when |may_leave| is set, or when they are asked not to wait
 //   pair(x: ?xf32) -> x + 1, x + 1
+//   roomy(x: ?xf32) -> as many ones, in memory for twice as many, all of which it fills
 //   same(x: ?xf32) -> x, x: a procedure
 //   tally(x: ?xf32) -> x + 3, and how often it was called: a procedure with a mutable global
 #ifndef PYD_TESTS_API_WORLD_H_
@@ -77,6 +78,11 @@ static void build(builder_t* b, procs_t* s) {
     add_dispatch(f, i, constant(f, 0), (uint32_t[]){n, one, one}, 0, NULL, 2,
                  (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
   }
+  f = add_function(b, "roomy");
+  add_tensor(b, f, F32, "x", 1, (int64_t[]){-1});
+  n = op(f, PYD_OP_DIM, 0, 0, 0, 0), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 8), 0);
+  out = add_result(f, F32, 1, &n, bytes);
+  add_fill(f, 0, out, NONE, NONE, constant(f, 0x3F800000), 4);
   uint32_t number = add_global(b, s, "number", 1, I64, 0, NULL, NONE, 0, true);
   proc_t* p = add_procedure(b, s, "same");
   uint32_t x = add_port(b, p, 0, F32, 1, (int64_t[]){-1});
