@@ -148,6 +148,12 @@ static void unlink_live(pyd_task_t* task) {
   if (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_broadcast(&sched->queue.has_changed);
 }
 
+// Returns the scope of a thread that works for |task| within |outer|. A thread outside the pool that runs a task, or
+// calls its on_done, must not close the scheduler, which waits until the task has ended.
+static pyd_scope_t scope_of(const pyd_task_t* task, const pyd_scope_t* outer) {
+  return (pyd_scope_t){outer, task->sched, task->workers, PYD_SCOPE_PERMIT_INHERITED};
+}
+
 // Completes |task| with |status|: ends its payload, unblocks its dependents, notifies its waiters, calls on_done, and
 // drops the scheduler's reference. The task may be freed on return.
 static void end(pyd_task_t* task, pyd_status_t status) {
@@ -168,7 +174,10 @@ static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_task_unlock(sched);
   if (ready) pyd_sched_wake_for_tasks(sched);
   if (on_done) {
+    const pyd_scope_t *outer = pyd_scope_now(sched->scopes), scope = scope_of(task, outer);
+    pyd_scope_set(sched->scopes, &scope);
     on_done(task->context, task);
+    pyd_scope_set(sched->scopes, outer);
     pyd_task_lock(sched);
     unlink_live(task);
     pyd_task_unlock(sched);
@@ -232,10 +241,10 @@ void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
     uint64_t fp_mode = pyd_cpu_fp_mode();  // of this thread, restored afterwards
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(task->fp_mode);
     const pyd_scope_access_t scopes = task->sched->scopes;
-    const pyd_scope_t *outer = pyd_scope_now(scopes), limit = {outer, task, task->workers, PYD_SCOPE_PERMIT_INHERITED};
-    if (task->workers) pyd_scope_set(scopes, &limit);  // 0: no worker limit
+    const pyd_scope_t *outer = pyd_scope_now(scopes), scope = scope_of(task, outer);
+    pyd_scope_set(scopes, &scope);
     status = task->kind->run(pyd_task_payload(task), &both);
-    if (task->workers) pyd_scope_set(scopes, outer);
+    pyd_scope_set(scopes, outer);
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(fp_mode);
   }
   end(task, status);

@@ -87,15 +87,15 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
 // called until then. NULL is allowed.
 void pyd_sched_destroy(pyd_sched_t* sched);
 // Joins the threads and keeps the rest: the next job that needs them restarts them. Jobs may be running meanwhile;
-// their callers finish them. INVALID_ARGUMENT without effect on a thread that works for one of its jobs, which would
-// deadlock. No lock is held while it waits.
+// their callers finish them. INVALID_ARGUMENT without effect on a thread that works for one of its jobs or tasks, which
+// would deadlock. No lock is held while it waits.
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched);
 // Donates this thread to a pool whose threads are donated (are_lent), until |until| (NULL: never) requests an end or
 // the scheduler is stopped. |until| is polled between two jobs, and every 50 milliseconds while there is none.
 // INVALID_ARGUMENT when the scheduler starts its own threads, when as many threads are donated as it has workers, while
 // it is being stopped, and on a thread that works for a job.
 pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
-// Whether this thread works for a job of |sched| that is shared with the pool.
+// Whether this thread works for a job of |sched| that is shared with the pool, or for a task, also in its on_done.
 bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
 

@@ -1,5 +1,5 @@
-// The scheduler while threads of it cannot start, while another thread closes it, and on lent threads whose donation
-// ends; blocking sections.
+// The scheduler while threads of it cannot start, while another thread or one of its own tasks closes it, and on lent
+// threads whose donation ends; blocking sections.
 //
 // links: base platform sched
 // flags: -Wl,--wrap=pthread_create
@@ -112,6 +112,47 @@ static void test_closing(void) {
   CHECK(!lent->started, "%u threads", (unsigned)lent->started);
   atomic_store(&lent->closing, 0);
   pyd_sched_destroy(lent);
+  pyd_sched_destroy(sched);
+}
+
+// ---- a task that closes its scheduler on a thread outside the pool
+
+static int refused_closes;
+
+static void refuse_close(pyd_sched_t* sched) {
+  CHECK(pyd_sched_is_inside(sched), "this thread works for a task");
+  check_refused(pyd_sched_stop(sched), PYD_CODE_INVALID_ARGUMENT, "cannot be ended by a call that runs on them");
+  ++refused_closes;
+}
+static pyd_status_t close_in_run(void* self, const pyd_interrupt_t* interrupt) {
+  (void)interrupt;
+  refuse_close(*(pyd_sched_t**)self);
+  return PYD_STATUS_OK;
+}
+static void close_in_on_done(void* sched, pyd_task_t* task) {
+  (void)task;
+  refuse_close(sched);
+}
+
+// It would wait for itself: in its run on the thread that waits for it, and in its on_done, which is also called on the
+// thread that cancels it, or on the one that closes the scheduler.
+static void test_close_in_a_task(void) {
+  static const pyd_task_kind_t kKind = {.advance = advance, .run = close_in_run};
+  pyd_sched_t* sched = make(1, true);
+  const pyd_submit_options_t options = {.priority = PYD_PRIORITY_NORMAL, .on_done = close_in_on_done, .context = sched};
+  for (int way = 0; way < 3; ++way) {
+    pyd_task_t* task;
+    CHECK(pyd_ok(pyd_task_create(sched, &kKind, sizeof(sched), &task)), "create");
+    *(pyd_sched_t**)pyd_task_payload(task) = sched;
+    CHECK(pyd_ok(pyd_task_submit(task, &options)), "submit");
+    refused_closes = 0;
+    if (way == 0) CHECK(pyd_task_wait(task, PYD_WAIT_FOREVER, NULL) == PYD_WAIT_DONE, "wait");
+    if (way == 1) CHECK(pyd_task_cancel(task), "cancel");
+    if (way == 2) CHECK(pyd_ok(pyd_sched_stop(sched)), "stop");
+    CHECK(pyd_task_is_done(task) && refused_closes == (way == 0 ? 2 : 1), "%d were refused", refused_closes);
+    CHECK(!innermost && !pyd_sched_is_inside(sched), "the scope has remained");
+    pyd_task_release(task);
+  }
   pyd_sched_destroy(sched);
 }
 
@@ -245,6 +286,7 @@ static void test_lent_threads_are_not_pinned(void) {
 int main(void) {
   test_refused_threads();
   test_closing();
+  test_close_in_a_task();
   test_sleeping_lent_thread();
   test_task_for_a_thread_that_leaves();
   test_fork_of_a_lent_thread();
