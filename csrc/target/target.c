@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "pydispatch/process.h"
 
 // Prepared calls that are cached for later use; those in use are not counted. Larger: more memory; smaller: callers
 // with many sizes, or many at once, prepare calls anew.
@@ -20,6 +21,10 @@ struct pyd_target_s {
   pyd_api_call_t* idle[MAX_IDLE];  // least recently used first
 };
 
+// Handlers of a fork: the list is held over it, so that the child does not inherit it locked by another thread.
+static void fork_prepare(void* self) { pthread_mutex_lock(&((pyd_target_t*)self)->mutex); }
+static void fork_done(void* self) { pthread_mutex_unlock(&((pyd_target_t*)self)->mutex); }
+
 // Creates a target for a function, whose program it retains.
 pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target) {
   *out_target = NULL;
@@ -28,11 +33,17 @@ pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t*
     free(target);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a target of '%s'", function->name);
   }
+  pyd_status_t status = pyd_process_atfork_add(target, fork_prepare, fork_done, fork_done);
+  if (!pyd_ok(status)) {
+    pthread_mutex_destroy(&target->mutex);
+    free(target);
+    return status;
+  }
   atomic_init(&target->references, 1);
   target->entry = (const pyd_api_entry_t*)function;
   pyd_api_retain(&target->entry->program->references);  // the program owns |function|
   *out_target = target;
-  return PYD_STATUS_OK;
+  return status;
 }
 
 void pyd_target_retain(void* self) { pyd_api_retain(&((pyd_target_t*)self)->references); }
@@ -41,6 +52,7 @@ void pyd_target_retain(void* self) { pyd_api_retain(&((pyd_target_t*)self)->refe
 void pyd_target_release(pyd_target_t* target) {
   if (!target || !pyd_api_drop(&target->references)) return;
   pyd_api_program_t* program = target->entry->program;
+  pyd_process_atfork_remove(target);
   for (uint32_t i = 0; i < target->idle_count; ++i) pyd_api_call_release(target->idle[i]);
   pthread_mutex_destroy(&target->mutex);
   free(target);

@@ -6,7 +6,7 @@
 
 typedef struct pyd_target_s pyd_target_t;
 
-// Holds the function's program. OUT_OF_MEMORY.
+// Holds the function's program, and handles forks. OUT_OF_MEMORY; SYSTEM if no fork can be handled.
 pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target);
 // |self|: a pyd_target_t; void*, as pyd_process_number_add() and pyd_process_number_find() take this function.
 void pyd_target_retain(void* self);
