@@ -124,7 +124,7 @@ static void forget_events(tracks_t* tracks) {
       atomic_compare_exchange_strong_explicit(&track->owner, &owner, 0, memory_order_acquire, memory_order_relaxed);
     }
     atomic_store_explicit(&track->worker, PYD_TRACE_NO_WORKER, memory_order_relaxed);
-    atomic_store_explicit(&track->from, atomic_load_explicit(&track->head, memory_order_acquire), memory_order_relaxed);
+    atomic_store_explicit(&track->from, atomic_load_explicit(&track->head, memory_order_acquire), memory_order_release);
   }
 }
 
@@ -256,30 +256,44 @@ static const tracks_t* tracks_now(pyd_trace_t* trace) {
   return atomic_load_explicit(&((recorder_t*)trace)->now, memory_order_acquire);
 }
 
+// Returns whether there is a track |number|. Another thread may have started a trace with fewer tracks than the reader
+// has counted. |tracks|: NULL before the first start.
+static bool has_track(const tracks_t* tracks, uint32_t number) { return tracks && number < tracks->count; }
+
 // Returns the number of tracks of the last trace, including those without a thread; 0 before the first start.
 uint32_t pyd_trace_track_count(pyd_trace_t* trace) {
   const tracks_t* tracks = tracks_now(trace);
   return tracks ? tracks->count : 0;
 }
 
+// Returns the number of events that a track has of this trace. |*out_head|: of all traces. It is read last, since it
+// only grows, and a start in between may raise |from| to it.
+static uint64_t count_recorded(track_t* track, uint64_t* out_head) {
+  const uint64_t from = atomic_load_explicit(&track->from, memory_order_acquire);
+  *out_head = atomic_load_explicit(&track->head, memory_order_acquire);
+  return *out_head - from;
+}
+
 // Describes track |number|: its thread and the number of its events.
 void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out_track) {
-  track_t* track = &tracks_now(trace)->tracks[number];
-  *out_track = (pyd_trace_track_t){
-      .thread = atomic_load_explicit(&track->owner, memory_order_relaxed) >> 1,
-      .worker = atomic_load_explicit(&track->worker, memory_order_relaxed),
-      .recorded = atomic_load_explicit(&track->head, memory_order_acquire) -
-                  atomic_load_explicit(&track->from, memory_order_relaxed),
-  };
+  const tracks_t* tracks = tracks_now(trace);
+  *out_track = (pyd_trace_track_t){.worker = PYD_TRACE_NO_WORKER};
+  if (!has_track(tracks, number)) return;
+  track_t* track = &tracks->tracks[number];
+  out_track->thread = atomic_load_explicit(&track->owner, memory_order_relaxed) >> 1;
+  out_track->worker = atomic_load_explicit(&track->worker, memory_order_relaxed);
+  uint64_t head;
+  out_track->recorded = count_recorded(track, &head);
 }
 
 // Copies the newest |room| events of track |number| that were not overwritten, oldest first, to |out_events|. Returns
-// how many were copied. |number| is less than pyd_trace_track_count().
+// how many were copied.
 uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* out_events, uint64_t room) {
   const tracks_t* tracks = tracks_now(trace);
+  if (!has_track(tracks, number)) return 0;
   track_t* track = &tracks->tracks[number];
-  const uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
-  const uint64_t recorded = head - atomic_load_explicit(&track->from, memory_order_relaxed);
+  uint64_t head;
+  const uint64_t recorded = count_recorded(track, &head);
   // A ring has the newest |events| of them; |count| is how many were copied.
   uint64_t kept = recorded < tracks->events ? recorded : tracks->events, count = 0;
   if (kept > room) kept = room;

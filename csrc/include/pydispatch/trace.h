@@ -81,7 +81,7 @@ void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker);
 uint64_t pyd_trace_this_thread(void);
 uint64_t pyd_trace_ticks(void);
 
-// Tracks are numbered from 0; this many may be in use.
+// Tracks are numbered from 0; this many may be in use. Tracks with higher numbers are empty.
 uint32_t pyd_trace_track_count(pyd_trace_t* trace);
 void pyd_trace_track(pyd_trace_t* trace, uint32_t track, pyd_trace_track_t* out_track);
 // Copies the newest |room| events that were not overwritten, oldest first, and returns their number. All other recorded

@@ -1,5 +1,5 @@
-// Tracks of a trace that are being written, as a signal handler or a start in between finds them, and threads that have
-// nothing to record. One thread plays all of them.
+// Tracks of a trace that are being written, as a signal handler or a start in between finds them, tracks that are gone,
+// and threads that have nothing to record. One thread plays all of them.
 //
 // links: base platform
 #include "check.h"
@@ -66,6 +66,23 @@ static void test_free_track_before_a_written_one(void) {
   pyd_trace_destroy(trace);
 }
 
+// While the tracks of a trace are read, another one with fewer tracks may be started.
+static void test_fewer_tracks(void) {
+  const pyd_trace_event_t event = {.begin = 1};
+  pyd_trace_event_t events[1];
+  pyd_trace_track_t track = {.recorded = 7};
+  pyd_trace_t* trace = make_trace();
+  const uint32_t last = pyd_trace_track_count(trace) - 1;
+  for (uint64_t thread = 1; thread <= last + 1; ++thread) pyd_trace_record_for(trace, thread, &event, NULL, 0);
+  CHECK(pyd_trace_read(trace, last, events, 1) == 1, "the last track has no event");
+  pyd_trace_stop(trace);
+  CHECK(pyd_ok(pyd_trace_start(trace, 16, 1)), "start with one track");
+  pyd_trace_track(trace, last, &track);
+  CHECK(!track.thread && !track.recorded && track.worker == PYD_TRACE_NO_WORKER, "a track that is gone");
+  CHECK(pyd_trace_read(trace, last, events, 1) == 0, "events of a track that is gone");
+  pyd_trace_destroy(trace);
+}
+
 // A pool thread that works records no idle time.
 static void test_idle_and_working_threads(void) {
   pyd_trace_t* trace = make_trace();
@@ -89,6 +106,7 @@ static void test_idle_and_working_threads(void) {
 int main(void) {
   test_track_that_is_written();
   test_free_track_before_a_written_one();
+  test_fewer_tracks();
   test_idle_and_working_threads();
   puts("trace tracks: ok");
   return 0;
