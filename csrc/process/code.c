@@ -9,6 +9,7 @@
 
 #if defined(__linux__)
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -99,13 +100,16 @@ static void write_name(FILE* map, const char* name) {
   for (; *name; ++name) fputc((unsigned char)*name > ' ' ? *name : '_', map);
 }
 
-// Appends the functions to the map file of perf for this process; does nothing when that cannot be opened.
+// Appends the functions to the map file of perf for this process; does nothing when that cannot be opened or
+// is no regular file.
 static void append_to_perf_map(const pyd_process_code_info_t* info) {
   char path[64];
   snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
-  // Every user can write to /tmp: never follow a symbolic link there.
-  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
-  FILE* map = file < 0 ? NULL : fdopen(file, "a");
+  // Every user can write to /tmp: never follow a symbolic link there, nor wait for the reader of a named pipe.
+  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+  struct stat found;
+  bool is_file = file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+  FILE* map = is_file ? fdopen(file, "a") : NULL;
   if (!map) {
     if (file >= 0) close(file);
     return;

@@ -2,10 +2,12 @@
 // flags: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 // What debuggers and perf see of announced code: each function with a size, and what happens when memory is short.
 #include <elf.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +117,23 @@ static void test_perf_map(void) {
   fclose(map);
 }
 
+// A named pipe in the place of the file is neither waited for nor written to.
+static void test_perf_pipe(void) {
+  pyd_process_symbol_t symbols[COUNT];
+  pyd_process_code_info_t info = all_symbols(symbols);
+  pyd_process_code_t* code;
+  char byte;
+  CHECK(mkfifo(g_perf_map, 0600) == 0);
+  alarm(60);  // ends a test that waits
+  CHECK(pyd_ok(pyd_process_code_register(&info, true, &code)));
+  pyd_process_code_unregister(code);
+  int reader = open(g_perf_map, O_RDONLY | O_NONBLOCK);
+  CHECK(reader >= 0 && pyd_ok(pyd_process_code_register(&info, true, &code)));
+  pyd_process_code_unregister(code);
+  alarm(0);
+  CHECK(read(reader, &byte, 1) == 0 && close(reader) == 0 && unlink(g_perf_map) == 0);
+}
+
 static void retain(void* self) { ++*(int*)self; }
 
 // Each allocation fails in turn.
@@ -157,6 +176,7 @@ static void test_permits(void) {
 int main(void) {
   test_sizes();
   test_perf_map();
+  test_perf_pipe();
   test_no_memory();
   test_permits();
   return 0;
