@@ -76,6 +76,8 @@ uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
   read_key("hw.optional.arm.FEAT_BF16", &sources[CAP2], 14);
   read_key("hw.optional.arm.FEAT_SME", &sources[CAP2], 23);
   read_key("hw.optional.arm.FEAT_SME2", &sources[CAP2], 37);
+#else
+  (void)sources;
 #endif
   return 0;
 }

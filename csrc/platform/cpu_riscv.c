@@ -80,6 +80,8 @@ uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
     // Bit n: vectors have at least 2^n bytes. |bytes| is a power of two, so this sets its bit and all below it.
     sources[VECTOR_BYTES] = (bytes << 1) - 1;
   }
+#else
+  (void)sources;
 #endif
   return 0;
 }
@@ -91,7 +93,10 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {{"", -1, 0, 0, 0}};
 const size_t pyd_cpu_feature_count = 0;
 
 // Reads no words with feature bits, as no feature of the table refers to them. Returns no register states.
-uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) { return 0; }
+uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
+  (void)sources;
+  return 0;
+}
 
 #else
 typedef int pyd_cpu_riscv_is_empty_t;

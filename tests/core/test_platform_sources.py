@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -47,3 +49,19 @@ def test_a_subject_nobody_serves_is_left_out(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert [p.name for p in sources(tmp_path, "macos")] == ["a.c", "c_generic.c", "d_x.c"]
     assert [p.name for p in sources(tmp_path, "windows")] == ["a.c", "c_windows.c", "d_x.c"]
+
+
+@pytest.mark.parametrize(
+    ("file", "macros"),
+    [
+        ("cpu_riscv.c", []),  # an architecture whose features are not listed
+        ("cpu_riscv.c", ["-D__riscv=1", "-D__riscv_xlen=64"]),
+        ("cpu_arm64.c", ["-D__aarch64__=1"]),
+    ],
+)
+def test_features_that_no_system_reports_compile(file: str, macros: list[str]) -> None:
+    host = ["-U__linux__", "-U__x86_64__", "-U__aarch64__", "-U__riscv"]
+    command = [os.environ.get("CC", "gcc"), "-std=c11", "-ffreestanding", "-fsyntax-only", "-Wall", "-Wextra",
+               "-Werror", *host, *macros, f"-I{CSRC}", f"-I{CSRC / 'include'}", f"{CSRC}/platform/{file}"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
