@@ -82,10 +82,6 @@ void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, ch
   }
 }
 
-void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size) {
-  pyd_plan_name_value("argument", argument, fn->info.args[argument].name, text, size);
-}
-
 // Writes the name of a buffer for messages, such as "argument 1 'b'" or "transient buffer 3".
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
   if (buffer == fn->buffer_count) {  // the staging buffer, see stage.c

@@ -173,7 +173,6 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan);
 
 // describe.c: names of values for messages, such as "argument 1 'b'".
 void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, char* text, size_t size);
-void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* text, size_t size);
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size);
 
 #endif  // PYD_PROGRAM_PLAN_H_
