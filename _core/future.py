@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import threading
 import weakref
@@ -151,13 +152,13 @@ class Countdown:
 
     def __call__(self, _: object) -> None:
         """Count the end of one call."""
-        try:
+        with contextlib.suppress(IndexError):  # of the last call, which finds no item
             self._left.pop()
-        except IndexError:  # the last call
-            # The futures keep their callbacks, and `finish` leads to the arguments and results of other calls.
-            finish, self._finish = self._finish, None
-            assert finish is not None
-            finish()
+            return
+        # The futures keep their callbacks, and `finish` leads to the arguments and results of other calls.
+        finish, self._finish = self._finish, None
+        assert finish is not None
+        finish()
 
 
 class DeferredFuture(Future):
@@ -240,6 +241,8 @@ def deferred(
                 return
             inner = submit(*map(_value_of, args), **{name: _value_of(value) for name, value in named.items()})
         except BaseException as error:
+            assert error.__traceback__ is not None
+            error.__traceback__ = error.__traceback__.tb_next  # this frame refers to the future: it would be a cycle
             if outer.set_running_or_notify_cancel():
                 outer.set_exception(error)
         else:

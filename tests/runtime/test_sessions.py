@@ -160,6 +160,21 @@ def test_a_future_holds_no_results_of_later_calls(counter: Any) -> None:
         gc.enable()
 
 
+def test_a_failed_call_is_freed_with_its_future(counter: Any) -> None:
+    argument = cf.Future[Any]()
+    failed = counter.advance.submit(argument)
+    argument.set_result(np.zeros(4, np.int8))
+    error = failed.exception(60)
+    assert isinstance(error, pd.InvalidArgumentError) and error.__context__ is None
+    future, array = weakref.ref(failed), weakref.ref(argument.result())
+    gc.disable()
+    try:
+        del failed, argument, error
+        assert future() is None and array() is None
+    finally:
+        gc.enable()
+
+
 def test_items_that_end_with_an_error_make_no_call(counter: Any) -> None:
     x = np.zeros(4, np.float32)
 
