@@ -43,6 +43,16 @@ def erfcx_scaled(u: Real) -> Real:
     return erfcx(x) * (1 + 2 * x)
 
 
+ERFCX_CENTER = mp.mpf(3) / 8
+"""The y around which erfc in f32 has a polynomial, see `erfcx_over`."""
+
+
+def erfcx_over(v: Real) -> Real:
+    """Return erfcx(x) / y as a function of v = y - `ERFCX_CENTER`, where y = 1 / (1 + x/2) maps x >= 0 to (0, 1]."""
+    y = v + ERFCX_CENTER
+    return erfcx(2 * (1 / y - 1)) / y
+
+
 class Spec(NamedTuple):
     """Polynomial of a math function that `fit.py` fits: the function, the interval and the degree.
 
@@ -130,6 +140,15 @@ SINGLE = [
     # erfcx from 0.875 to 4, as a function of the distance from the center:
     Spec("", "erfcx", lambda t: erfcx(t + mp.mpf("2.4375")), low=-mp.mpf("1.5625"), high=mp.mpf("1.5625"), degree=11),
     Spec("PYD_ERFCS_LOG2_P", "", lambda x: mp.log(mp.erfc(x), 2) / x, low=mp.mpf("0.875"), high=4, degree=6),
+    # erfc from 0 to 10.1, where it is 0:
+    Spec(
+        "PYD_ERFCS_P",
+        "",
+        rest(erfcx_over, [erfcx_over(0)], order=1),
+        low=1 / mp.mpf("6.05") - ERFCX_CENTER,
+        high=1 - ERFCX_CENTER,
+        degree=9,
+    ),
     Spec("PYD_SINS_P", "sin", odd(mp.sin, 1), low=0, high=QUARTER_PI_SQUARED, degree=3),
     Spec("PYD_COSS_P", "cos", COS_REST, low=0, high=QUARTER_PI_SQUARED, degree=3),
     Spec("PYD_ATANS_P", "atan", odd(mp.atan, 1), low=0, high=1, degree=9),

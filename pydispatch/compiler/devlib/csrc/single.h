@@ -44,12 +44,22 @@ PYD_INLINE float pyd_scales(float x, int32_t k) {
 PYD_INLINE float pyd_expm1s_reduced(float r) {
   return PYD_FMAF(r * r, PYD_FMAF(r, PYD_EXPS_P(r), 0.5f), r);
 }
-// Of |x| < 110; 0x4b400000 are the bits of PYD_SHIFTS.
-PYD_INLINE pyd_exps_t pyd_exps_parts(float x) {
+// r and k of x = k log 2 + r, |x| < 110; 0x4b400000 are the bits of PYD_SHIFTS.
+typedef struct { float r; int32_t k; } pyd_reduced_exps_t;
+PYD_INLINE pyd_reduced_exps_t pyd_reduced_exps(float x) {
   float shifted = PYD_FMAF(x, PYD_LOG2ES, PYD_SHIFTS), k = shifted - PYD_SHIFTS;
   float r = PYD_FMAF(-k, PYD_LN2S_HIGH, x);
-  r = PYD_FMAF(-k, PYD_LN2S_LOW, r);
-  return (pyd_exps_t){pyd_expm1s_reduced(r), (int32_t)(pyd_bitsf(shifted) - 0x4b400000)};
+  return (pyd_reduced_exps_t){PYD_FMAF(-k, PYD_LN2S_LOW, r), (int32_t)(pyd_bitsf(shifted) - 0x4b400000)};
+}
+// Of |x| < 110.
+PYD_INLINE pyd_exps_t pyd_exps_parts(float x) {
+  pyd_reduced_exps_t reduced = pyd_reduced_exps(x);
+  return (pyd_exps_t){pyd_expm1s_reduced(reduced.r), reduced.k};
+}
+// Of x + low, |x| < 110, where low is much less than x.
+PYD_INLINE pyd_exps_t pyd_exps_parts_of_sum(float x, float low) {
+  pyd_reduced_exps_t reduced = pyd_reduced_exps(x);
+  return (pyd_exps_t){pyd_expm1s_reduced(reduced.r + low), reduced.k};
 }
 // e^x. Beyond the bounds it is 0 or infinity.
 PYD_INLINE float pyd_exps(float x) {
