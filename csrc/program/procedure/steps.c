@@ -71,7 +71,9 @@ static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
 // the committed one.
 static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t value = {NULL, 0, false};
-  if (frame->local_globals && frame->local_globals[step->b].is_set) {
+  // Without stores |local_globals| is the snapshot of a call, in which a global that was empty stays so.
+  const bool has_snapshot = frame->local_globals && !frame->p->has_stores;
+  if (has_snapshot || (frame->local_globals && frame->local_globals[step->b].is_set)) {
     pyd_cell_share(&frame->local_globals[step->b], &value);
   } else {
     pyd_status_t status = pyd_state_load(frame->state, step->b, &value);

@@ -45,10 +45,11 @@ typedef struct world_s {
   pyd_state_t* state;
 } world_t;
 
-enum { P_ADVANCE, P_READ, P_PUT, P_PUT_ROW };
+enum { P_ADVANCE, P_READ, P_PUT, P_PUT_ROW, P_SET, P_READ_LATE };
 
 // advance: stores the next of @a, and a copy of it in @b. read: both. put: updates 4 elements of @a in place, the first
-// of them first. put_row: the same as an update of row 0, which is saved.
+// of them first. put_row: the same as an update of row 0, which is saved. set: stores @a in @c, which is empty before.
+// read_late: the next of @a, and then @c.
 static void open_world(world_t* w) {
   static const _Alignas(64) float kZeros[SIZE];
   static const _Alignas(64) int64_t kRow = 0;
@@ -127,6 +128,19 @@ static void open_world(world_t* w) {
   step(p, PYD_STEP_RUN, 0, push_all(&p->pool, 2, t, NONE), 0, 0);
   step(p, PYD_STEP_STORE, globals[0], t | PYD_LAST_USE, 0, 0);
   step(p, PYD_STEP_RETURN, 0, 0, 0, 0);
+  uint32_t empty = add_global(&b, &s, "c", 0, F32, 1, (int64_t[]){SIZE}, NONE, 0, true);
+  p = add_procedure(&b, &s, "set");
+  x = add_slot(p, 0, F32, 1);
+  step(p, PYD_STEP_LOAD, x, globals[0], 0, 0);
+  step(p, PYD_STEP_STORE, empty, x | PYD_LAST_USE, 0, 0);
+  step(p, PYD_STEP_RETURN, 0, 0, 0, 0);
+  p = add_procedure(&b, &s, "read_late");
+  x = add_slot(p, 0, F32, 1);
+  step(p, PYD_STEP_LOAD, x, globals[0], 0, 0);
+  step(p, PYD_STEP_RUN, 0, push_all(&p->pool, 2, x | PYD_LAST_USE, x), 0, 0);
+  step(p, PYD_STEP_LOAD, x, empty, 0, 0);
+  add_output(p, 0, F32, 1);
+  step(p, PYD_STEP_RETURN, push_all(&p->pool, 1, x), 0, 0, 0);
   finish_procs(&b, &s);
   w->program = decode(&b);
   CHECK_OK(pyd_program_set_constant(w->program, zeros, (pyd_span_t){(const uint8_t*)kZeros, sizeof(kZeros)}));
@@ -315,6 +329,32 @@ static void test_a_reader_does_not_wait(void) {
   close_world(&w);
 }
 
+static void* read_late(void* arg) {
+  pyd_invocation_t* invocation;
+  CHECK_REFUSED(pyd_procedure_call(((world_t*)arg)->state, P_READ_LATE, NULL, NULL, &invocation), INVALID_ARGUMENT,
+                "global '@c' is loaded before anything was stored to it");
+  return NULL;
+}
+
+// What was empty when a reader began is empty for it.
+static void test_a_reader_sees_nothing_later(void) {
+  world_t w;
+  pthread_t reader;
+  pyd_invocation_t* invocation;
+  open_world(&w);
+  atomic_store(&g_is_inside, false);
+  atomic_store(&g_may_go_on, false);
+  CHECK(pthread_create(&reader, NULL, read_late, &w) == 0);
+  while (!atomic_load(&g_is_inside)) sched_yield();
+  CHECK_OK(pyd_procedure_call(w.state, P_SET, NULL, NULL, &invocation));
+  pyd_invocation_free(invocation);
+  atomic_store(&g_may_go_on, true);
+  pthread_join(reader, NULL);
+  CHECK_OK(pyd_procedure_call(w.state, P_READ_LATE, NULL, NULL, &invocation));
+  pyd_invocation_free(invocation);
+  close_world(&w);
+}
+
 static void* advance_often(void* arg) {
   for (int i = 0; i < ROUNDS; ++i) advance(arg);
   atomic_fetch_sub(&g_writing, 1);
@@ -346,6 +386,7 @@ int main(void) {
     test_readers_see_updates_whole();
   }
   test_a_reader_does_not_wait();
+  test_a_reader_sees_nothing_later();
   test_readers_see_one_call_whole();
   return 0;
 }
