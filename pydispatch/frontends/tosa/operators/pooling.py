@@ -10,7 +10,7 @@ from pydispatch.frontends.tosa.operators.convolutions import accumulator
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.operators.fixed_point import reciprocal, saturated, scaled, shifted
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
-from pydispatch.graph.dtypes import F32, I32, I64
+from pydispatch.graph.dtypes import I32, I64
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -69,19 +69,11 @@ def _pooled(
 
 
 def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the maximum of each window.
-
-    Floats of fewer than 16 bits are compared as f32: some types, such as f8E4M3FN, cannot represent -inf, the initial
-    value of the maximum.
-    """
+    """Return the maximum of each window."""
     kernel, window = _attributes(tracer, op, inputs, first_operand=1)
-    values = (
-        ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
-    )
     ignore = ignores_nan(tracer, op)
-    low = reductions.least(values.dtype)
-    result = _pooled(tracer, values, kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
-    return ew.convert(tracer.b, result, inputs[0].dtype)
+    low = reductions.least(inputs[0].dtype)
+    return _pooled(tracer, inputs[0], kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
 
 
 def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:

@@ -9,9 +9,8 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
-from pydispatch.graph.dtypes import F32, DType
+from pydispatch.graph.dtypes import DType
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise as ew
 from pydispatch.operations import reductions
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.reals import Scalar
@@ -51,13 +50,10 @@ def _start(name: str, dtype: DType) -> float:
 def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Return the index of the maximum along an axis. If NaN is ignored, it counts as the least number."""
     axis = tracer.axis(op, x)
-    # Floats of fewer than 16 bits are compared as f32: some types, such as f8E4M3FN, cannot represent -inf, which
-    # replaces an ignored NaN.
-    values = ew.convert(tracer.b, x, F32) if x.dtype.is_float and x.dtype.bits < 16 else x
-    if ignores_nan(tracer, op) and values.dtype.is_float:
-        low = reductions.least(values.dtype)
-        values = formula(tracer.b, lambda u: u.unary("is_nan").where(u.const(low), u), values)
-    return reductions.arg_reduce(tracer.b, "max", values, axis, dtype=tracer.dtype(op))
+    if ignores_nan(tracer, op) and x.dtype.is_float:
+        low = reductions.least(x.dtype)
+        x = formula(tracer.b, lambda u: u.unary("is_nan").where(u.const(low), u), x)
+    return reductions.arg_reduce(tracer.b, "max", x, axis, dtype=tracer.dtype(op))
 
 
 _REDUCTIONS = {"all": "and", "any": "or", "prod": "mul", "product": "mul", "sum": "add"}
