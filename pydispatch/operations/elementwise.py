@@ -222,7 +222,7 @@ def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Reinterpret the bits of each element as another type of the same width."""
     # An element of bool must be 0 or 1, which the bits of another type need not be.
     if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
-        return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
+        return Tensor(dtype, x.shape, known=_wrapped(x.numbers.view(dtype.numpy), dtype))
     return apply(builder, lambda s, u: s.bitcast(u, dtype), x)
 
 
@@ -234,12 +234,15 @@ def _truncating_div(lhs: Any, rhs: Any) -> Any:
 
 
 def _wrapped(array: Any, dtype: DType) -> Any:
-    """Wrap integers of less than 8 bits, which have a byte each, and Python's integers among sizes to their range."""
+    """Wrap integers of less than 8 bits, which have a byte each, and Python's integers among sizes to their range.
+
+    Clear the unused bits of floats.
+    """
     if array.dtype == object:
         import numpy as np
 
         return np.vectorize(lambda n: n if isinstance(n, Expr) else _wrapped_integer(n, dtype), otypes=[object])(array)
-    if not dtype.is_integer or dtype.bits >= 8:
+    if dtype.is_bool or dtype.bits >= 8:
         return array
     unused_bits = 8 - dtype.bits
     return array << unused_bits >> unused_bits  # of signed bytes, the second shift copies the sign

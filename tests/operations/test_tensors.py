@@ -341,6 +341,19 @@ def test_constants_of_small_floats(run, name: str) -> None:
     np.testing.assert_array_equal(got, [*numbers, 1.0])
 
 
+@pytest.mark.parametrize(("source", "to"), [("i4", "u4"), ("u4", "i4"), ("i2", "u2"), ("u2", "i2"), ("i4", "f4E2M1FN")])
+def test_bits_of_constants_below_a_byte(run, source: str, to: str) -> None:
+    count = 1 << DTYPES[source].bits
+
+    def write(b: Builder, x: Tensor) -> list[Tensor]:
+        constant = b.constant(np.arange(count, dtype=np.int8), DTYPES[source])
+        both = [constant, ew.convert(b, x, DTYPES[source])]
+        return [ew.convert(b, ew.bitcast(b, y, DTYPES[to]), F32) for y in both]
+
+    of_constant, in_call = run(write, np.arange(count, dtype=np.int8))
+    np.testing.assert_array_equal(of_constant, in_call)
+
+
 @pytest.mark.parametrize(("numbers", "expected"), [
     (np.array([1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 3 * 2**-8 - 2**-40, 1e300, -1e-300, np.nan, -np.inf]),
      [1 + 2**-7, 1, 1 + 2**-7, np.inf, -0.0, np.nan, -np.inf]),
