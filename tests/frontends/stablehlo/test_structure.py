@@ -432,6 +432,19 @@ def test_quantized_numbers(run: Any, type: str, scale: Any, zero: Any, low: int,
     np.testing.assert_array_equal(twice, doubled.astype(np.float32))
 
 
+@pytest.mark.parametrize(("type", "stored", "expected"), [
+    ("u32:f32, 0.5", np.array([1, 4000000000], np.uint32), [0.5, 2e9]),
+    ("i32:f32, 1.0:-1000000000", np.array([5, 2000000000], np.int32), [1000000005, 3e9]),
+])  # fmt: skip
+def test_numbers_of_stored_integers_of_32_bits_do_not_wrap(run: Any, type: str, stored: Array, expected: Any) -> None:
+    q = f"tensor<2x!quant.uniform<{type}>>"
+    text = f"""func.func @main(%x: {q}) -> tensor<2xf32> {{
+      %0 = stablehlo.uniform_dequantize %x : ({q}) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }}"""
+    np.testing.assert_allclose(run(text, stored)[0], expected, 1e-6)
+
+
 def test_a_quantized_product(run: Any) -> None:
     a, w, r = (f"!quant.uniform<{text}>" for text in ("i8:f32, 0.5:2", "i8:f32:1, {0.25, 0.5, 1.0}", "i8:f32, 4.0"))
     text = f"""func.func @main(%x: tensor<2x4xf32>) -> tensor<2x3xf32> {{

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of
-from pydispatch.graph.dtypes import I32, DType, of_element
+from pydispatch.graph.dtypes import I32, I64, DType, of_element
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.quant import Quantization
 from pydispatch.operations import elementwise as ew
@@ -59,14 +59,17 @@ def _along(
 def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) -> Tensor:
     """Return the real numbers that stored integers represent."""
     dtype = of_element(quantization.expressed)
+    # The difference of a stored integer of 32 bits and a zero point may exceed 32 bits, as unsigned integers do.
+    is_wide = x.dtype.bits == 32 and (x.dtype.is_unsigned or any(quantization.zero_points))
+    inner = I64 if is_wide else I32
     scales, zero_points = (
         _along(tracer, quantization.scales, quantization, x, dtype),
-        _along(tracer, quantization.zero_points, quantization, x, I32),
+        _along(tracer, quantization.zero_points, quantization, x, inner),
     )
 
     def number_of(s: Any, stored: Any, scale: Any, zero_point: Any) -> Any:
         """Return (stored - zero point) * scale of one element; `s` emits the operations."""
-        return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), zero_point), dtype), scale)
+        return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, inner), zero_point), dtype), scale)
 
     return ew.apply(tracer.b, number_of, x, scales, zero_points)
 
