@@ -280,6 +280,52 @@ def test_a_loop_that_counts(run: Any, bound: int) -> None:
     assert number == bound
 
 
+@pytest.mark.parametrize(("element", "start", "step", "expected"), [
+    ("i8", 0, 1, -24), ("ui8", 250, 255, 18), ("i64", 2**63 - 1, 1, 999 - 2**63), ("ui64", 2**64 - 1, 2, 1999),
+    ("i32", 0, 3, 3000),
+])  # fmt: skip
+def test_numbers_that_a_loop_advances_wrap_around(run: Any, element: str, start: int, step: int, expected: int) -> None:
+    text = f"""func.func @main() -> tensor<{element}> {{
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %s = stablehlo.constant dense<{start}> : tensor<{element}>
+      %0:2 = stablehlo.while(%i = %c, %n = %s) : tensor<i32>, tensor<{element}>
+      cond {{
+        %end = stablehlo.constant dense<1000> : tensor<i32>
+        %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %by = stablehlo.constant dense<{step}> : tensor<{element}>
+        %1 = stablehlo.add %i, %one : tensor<i32>
+        %2 = stablehlo.add %n, %by : tensor<{element}>
+        stablehlo.return %1, %2 : tensor<i32>, tensor<{element}>
+      }}
+      return %0#1 : tensor<{element}>
+    }}"""
+    assert run(text)[0] == expected
+
+
+def test_a_counter_that_overflows_its_type_counts_on(run: Any) -> None:
+    text = """func.func @main() -> (tensor<i8>, tensor<i32>) {
+      %c = stablehlo.constant dense<0> : tensor<i8>
+      %z = stablehlo.constant dense<0> : tensor<i32>
+      %0:2 = stablehlo.while(%i = %c, %n = %z) : tensor<i8>, tensor<i32>
+      cond {
+        %end = stablehlo.constant dense<120> : tensor<i8>
+        %1 = stablehlo.compare LT, %i, %end : (tensor<i8>, tensor<i8>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %fifty = stablehlo.constant dense<50> : tensor<i8>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %1 = stablehlo.add %i, %fifty : tensor<i8>
+        %2 = stablehlo.add %n, %one : tensor<i32>
+        stablehlo.return %1, %2 : tensor<i8>, tensor<i32>
+      }
+      return %0#0, %0#1 : tensor<i8>, tensor<i32>
+    }"""
+    assert run(text) == [126, 23]  # 23 * 50 is 126 modulo 256
+
+
 def test_a_loop_that_counts_beside_constants_that_are_no_integers(run: Any) -> None:
     text = """func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<complex<f32>>, tensor<f32>) {
       %c = stablehlo.constant dense<0> : tensor<i32>

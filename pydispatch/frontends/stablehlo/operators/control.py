@@ -12,9 +12,11 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from pydispatch.frontends.stablehlo.operators.interpreter import probes_of_loop, while_with_probes
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
+from pydispatch.graph.dtypes import DType
 from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control
+from pydispatch.operations.reductions import largest
 
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
 """Operations that copy their operand if it has the type of their result: the search for loop counters follows it."""
@@ -61,8 +63,8 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
 
     The counter is not carried as a tensor, but is an expression of the iteration's index, so that slices that begin at
     it have known bounds. The same holds for every scalar integer that begins with a known number or size and increases
-    by a constant: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the indices `others` are
-    carried from iteration to iteration.
+    by a constant without an overflow: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the
+    indices `others` are carried from iteration to iteration.
 
     Example: `while(%i = 2, %x = %a)` with the condition %i < 10, whose body returns %i + 3 and f(%x), becomes a loop of
     3 iterations that carries x. In iteration k, %i is 2 + 3 * k; after the loop it is 11.
@@ -90,6 +92,10 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         return None
     distance: Any = bound - starts[counter]
     count = maximum(ceil_div(distance, steps[counter]), 0)
+    # A variable that leaves its type wraps around, unlike a size: it is carried as a tensor.
+    steps = {n: step for n, step in steps.items() if _holds(operands[n].dtype, starts[n] + count * step)}
+    if counter not in steps:
+        return None
     others = [n for n in range(len(operands)) if n not in steps]
 
     def arguments(iteration: Size, carried: list[Tensor]) -> list[Tensor]:
@@ -107,6 +113,11 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
 
     results = control.for_(tracer.b, count, [operands[n] for n in others], iteration)
     return arguments(count, results)  # what a further iteration would begin with is what the loop returns
+
+
+def _holds(dtype: DType, value: Size) -> bool:
+    """Return whether an integer type has a number that is not below its range; sizes of calls fit 32 bits and more."""
+    return dtype.bits >= 32 if isinstance(value, Expr) else value <= largest(dtype)
 
 
 def _number(value: Size, like: Tensor) -> Tensor:
