@@ -300,6 +300,11 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "average with weights for each": (lambda x, y: np.average(x, axis=1, weights=y), (F, J)),
     "inner": (np.inner, (F, F + 1)),
+    "inner and dot with numbers": (lambda x: np.inner(x, 2) + np.dot(2.5, x), (F,)),
+    "dot with a stack of matrices": (np.dot, (F.reshape(4, 2, 3), F.reshape(4, 3, 2))),
+    "dot of a matrix with a stack of matrices": (np.dot, (F, F.reshape(2, 6, 2))),
+    "vecdot of complex numbers": (lambda x: np.vecdot(x + 2j, 1j * x - 1), (F,)),
+    "tensordot over a number of NumPy": (lambda x, y: np.tensordot(x, y, np.int64(1)), (F, G)),
     "isclose": (lambda x, y: np.isclose(x, y) | np.isclose(x, y + 9, equal_nan=True), (ENDS, ENDS)),
     "isclose of unsigned integers": (
         lambda x, y: np.isclose(x, y, atol=100) * 4 + np.isclose(x, 250, atol=5) * 2 + np.isclose(9, y, atol=9),

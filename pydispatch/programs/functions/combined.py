@@ -243,11 +243,6 @@ def _along_axes_of(trace: Trace, x: Tensor, weights: Tensor, axis: Any) -> Tenso
     return shapes.reshape(trace, ascending, [n if along in axes else 1 for along, n in enumerate(x.shape)])
 
 
-def inner(trace: Trace, a: Any, b: Any) -> Any:
-    """Return the sum of products over the last axes."""
-    return np.tensordot(a, b, axes=([-1], [-1]))
-
-
 def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Return whether |a - b| <= atol + rtol |b|, element by element.
 
@@ -297,6 +292,6 @@ Array.UFUNCS |= {
 Array.FUNCTIONS |= {
     "diff": diff, "ptp": ptp, "vstack": vstack, "hstack": hstack, "column_stack": column_stack,
     "atleast_1d": atleast_nd(1), "atleast_2d": atleast_nd(2), "norm": norm, "trace": trace_of, "nan_to_num": nan_to_num,
-    "count_nonzero": count_nonzero, "average": average, "inner": inner, "isclose": isclose, "allclose": allclose,
+    "count_nonzero": count_nonzero, "average": average, "isclose": isclose, "allclose": allclose,
     "nansum": _ignoring_nan(np.sum, 0.0), "nanprod": _ignoring_nan(np.prod, 1.0), "nanmean": nanmean,
 }  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydispatch.operations import (
-    products,
-)
+import numpy as np
+
+from pydispatch.operations import products
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import ordered_axes, promoted
 from pydispatch.programs.functions.shapes import reshape
@@ -30,7 +30,7 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
     axes: n for the last n axes of a and the first n of b, or a pair: the axes of a, and the axes of b in their order.
     """
     x, y = promoted(trace, a, b)
-    if isinstance(axes, int):
+    if isinstance(axes, (int, np.integer)):
         axes = (list(range(x.rank - axes, x.rank)), list(range(axes)))
     left, right = ordered_axes(trace, axes[0], x.rank), ordered_axes(trace, axes[1], y.rank)
     partner = dict(zip(right, left, strict=True))  # contracted axis of b → its axis of a
@@ -42,17 +42,41 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
     return Array(trace, products.einsum(trace, f"{''.join(first)},{''.join(second)}->{''.join(out)}", x, y))
 
 
+def dot(trace: Trace, a: Any, b: Any) -> Array:
+    """Return numpy.dot: the sums of products over the last axis of a and the second to last of b, or its only one.
+
+    Unlike `matmul`, all matrices of a are multiplied with all of b; an operand without axes multiplies each element.
+    """
+    x, y = _as_arrays(trace, a, b)
+    if x.ndim and y.ndim:
+        return matmul(trace, x, y) if y.ndim < 3 else tensordot(trace, x, y, axes=([-1], [-2]))
+    return x * y
+
+
+def inner(trace: Trace, a: Any, b: Any) -> Array:
+    """Return the sums of products over the last axes; an operand without axes multiplies each element of the other."""
+    x, y = _as_arrays(trace, a, b)
+    return tensordot(trace, x, y, axes=([-1], [-1])) if x.ndim and y.ndim else x * y
+
+
+def _as_arrays(trace: Trace, *operands: Any) -> list[Array]:
+    """Return operands as traced arrays. Numbers of Python have NumPy's default types, as in functions other than
+    ufuncs.
+    """
+    return [Array(trace, trace.tensor_of(operand)) for operand in operands]
+
+
 def outer(trace: Trace, a: Any, b: Any) -> Array:
     """Return the products of all pairs of elements, [size of a, size of b]; operands of any rank count as vectors."""
     return reshape(trace, a, (-1, 1)) * reshape(trace, b, (1, -1))
 
 
 def vecdot(trace: Trace, a: Any, b: Any) -> Array:
-    """Return the scalar products along the last axis."""
-    return einsum(trace, "...i,...i->...", a, b)
+    """Return the scalar products along the last axis, of the conjugates of a with b."""
+    return einsum(trace, "...i,...i->...", np.conj(a), b)
 
 
 Array.UFUNCS |= {"matmul": matmul, "vecdot": vecdot}
 Array.FUNCTIONS |= {
-    "dot": matmul, "matmul": matmul, "einsum": einsum, "tensordot": tensordot, "outer": outer,
+    "dot": dot, "matmul": matmul, "einsum": einsum, "tensordot": tensordot, "inner": inner, "outer": outer,
 }  # fmt: skip
