@@ -41,6 +41,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "lists of different lengths": (lambda x: ([[1, 2], [3]], x), "inhomogeneous", ""),
     "a number that is too large": (lambda x: x * 10**400, "numpy.multiply.*OverflowError", "docs/python-programs.md"),
     "an index that is too large": (lambda x: x[10**30], "an index", "docs/python-programs.md"),
+    "an axis that is a float": (lambda x: np.sum(x, axis=1.0), "numpy.sum.*TypeError", "docs/python-programs.md"),
     "an integer to a negative power": (
         lambda x: x.astype(np.int32) ** -1,
         r"i32\[n, 4\] to a negative power",

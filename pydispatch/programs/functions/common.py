@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,7 +130,7 @@ def axes_of(axis: Any) -> list[int] | None:
     """Return the argument `axis` of a NumPy function as a list, with negative axes unchanged; None if it is None."""
     if axis is None:
         return None
-    return [int(dimension) for dimension in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
+    return list(map(operator.index, axis)) if isinstance(axis, (tuple, list)) else [operator.index(axis)]
 
 
 def ordered_axes(trace: Trace, axes: Any, rank: int) -> list[int]:
