@@ -319,6 +319,30 @@ def test_nan_to_num_replaces_both_parts_of_complex_numbers(run, dtype: Any, valu
     np.testing.assert_array_equal(result, np.nan_to_num(z, **values))
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_scalar_permits_the_axes_of_a_vector(run, axis: int) -> None:
+    """As in PyTorch."""
+
+    def write(b: Builder, x: Tensor, at: Tensor, y: Tensor) -> list[Tensor]:
+        return [
+            CONVERSIONS["aten.flip"](b, x, [axis]), CONVERSIONS["aten.movedim"](b, x, 0, axis),
+            CONVERSIONS["aten.cumsum"](b, x, axis), CONVERSIONS["aten.scatter"](b, x, axis, at, y),
+            CONVERSIONS["aten.scatter"](b, x, axis, at, 4.0), CONVERSIONS["aten.scatter_add"](b, x, axis, at, y),
+        ]  # fmt: skip
+
+    results = run(write, np.float32(1.5), np.int64(0), np.float32(2.0))
+    assert [(result.shape, float(result)) for result in results] == [((), n) for n in (1.5, 1.5, 1.5, 2.0, 4.0, 3.5)]
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_fourier_transforms_of_integers(run, name: str) -> None:
+    """They become f32, as in PyTorch."""
+    x = np.array([3, -1, 100, 7], np.int8)
+    (result,) = run(lambda b, x: CONVERSIONS[f"aten.fft_{name}"](b, x, n=5), x)
+    assert result.dtype == (np.float32 if name == "irfft" else np.complex64)
+    np.testing.assert_allclose(result, getattr(np.fft, name)(x, n=5), rtol=1e-5, atol=1e-5)
+
+
 def test_sums_of_complex_products(run) -> None:
     x, y = ((floats(3, 4) + 1j * floats(3, 4)).astype(np.complex64) for _ in range(2))
     got = run(lambda b, x, y: [products.dot_general(b, x, y, [], [(1, 1)]), reductions.reduce(b, "add", x, [0])], x, y)

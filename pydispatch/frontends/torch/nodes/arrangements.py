@@ -90,6 +90,8 @@ def _pad_by(mode: str, builder: Builder, self: Tensor, padding: Sizes) -> Tensor
 @converts("aten.flip", "prims.rev")
 def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
     """Reverse the order of elements along axes."""
+    if not self.rank:  # has one element, and permits the axes 0 and -1
+        return self
     return indexing.reverse(builder, self, [axis_of(builder, d, self.rank) for d in dims])
 
 

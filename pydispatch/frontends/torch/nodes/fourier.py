@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from pydispatch.frontends.torch.promotion import as_tensor
+from pydispatch.frontends.torch.promotion import as_tensor, promoted
 from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Expr, Size, product
@@ -86,7 +86,8 @@ def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: in
 
 
 def _crop_or_pad(builder: Builder, x: Tensor, n: Size | None, axis: int) -> Tensor:
-    """Crop an axis at its end, or pad it there with zeros, to the size n; None keeps its size."""
+    """Crop an axis at its end, or pad it there with zeros, to the size n; None keeps its size. Integers become f32."""
+    (x,) = promoted(builder, x, floats=True)
     if n is None or n == x.shape[axis]:
         return x
     return slicing.pad(builder, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])

@@ -203,14 +203,9 @@ def scatter(
         CompileError: `reduce` is unknown.
     """
     if not self.rank:  # as for a vector of one element
-        updated = scatter(
-            builder,
-            shapes.reshape(builder, self, [1]),
-            dim=0,
-            index=shapes.reshape(builder, index, [1]),
-            src=src,
-            reduce=reduce,
-        )
+        vector, index = (shapes.reshape(builder, x, [1]) for x in (self, index))
+        src = shapes.reshape(builder, src, [1]) if isinstance(src, Tensor) else src
+        updated = scatter(builder, vector, dim=0, index=index, src=src, reduce=reduce)
         return shapes.reshape(builder, updated, [])
     if reduce is not None and reduce not in _REDUCTIONS:
         raise builder.fail(f"scatter that reduces by '{reduce}'; supported are {', '.join(_REDUCTIONS)}")
