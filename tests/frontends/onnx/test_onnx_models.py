@@ -61,3 +61,34 @@ def test_sequences_without_steps(tmp_path: Path) -> None:
     outputs, last = pd.device("cpu").load(pd.compile(path)).main(*(np.ones(shape, np.float32) for shape in shapes))
     assert np.shape(outputs) == (0, 1, 1, 2)  # as in onnxruntime
     np.testing.assert_array_equal(last, np.zeros((1, 1, 2)))
+
+
+@pytest.mark.parametrize(("dtype", "code", "expected"), [
+    (np.int32, 6, [[-1, 0, 0, 0, 0], [0, 0, 1, 2, 100]]), (np.int64, 7, [[-1, 0, 0, 0, 0], [0, 0, 1, 2, 100]]),
+    (np.int8, 3, [[-1, 0, 0, 0, 0], [0, 0, 1, 2, 100]]), (np.uint8, 2, [[2, 0, 0, 0, 0], [0, 0, 1, 2, 100]]),
+])  # fmt: skip
+def test_shrink_of_integers(dtype: Any, code: int, expected: list[list[int]], tmp_path: Path) -> None:
+    """The attributes are floats: only the result is rounded, as in onnxruntime."""
+    attributes = [wire.message((1, name), (2, number), (20, 1)) for name, number in (("bias", 1.5), ("lambd", 1.5))]
+    node = wire.node("Shrink", ["x"], ["y"], *attributes)
+    model = wire.model([node], [wire.value("x", 2, 5, dtype=code)], [wire.value("y", 2, 5, dtype=code)], [], 13)
+    (tmp_path / "m.onnx").write_bytes(model)
+    x = np.array([[4 if dtype == np.uint8 else -3, 0, 0, 1, 1], [0, 1, 3, 4, 102]], dtype)
+    result = pd.device("cpu").load(pd.compile(tmp_path / "m.onnx")).main(x)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("operator", "expected"), [("ReduceLogSumExp", [2, 1000, -999]), ("ReduceLogSum", [1, 7, 0])])
+@pytest.mark.parametrize(("dtype", "code"), [(np.int32, 6), (np.int64, 7)])
+def test_logarithms_of_sums_of_integers(
+    operator: str, expected: list[int], dtype: Any, code: int, tmp_path: Path
+) -> None:
+    """They are rounded towards zero, as in onnxruntime."""
+    node = wire.node(operator, ["x"], ["y"], wire.message((1, "axes"), (8, 1), (20, 7)))
+    model = wire.model([node], [wire.value("x", 3, 2, dtype=code)], [wire.value("y", 3, 1, dtype=code)], [], 13)
+    (tmp_path / "m.onnx").write_bytes(model)
+    x = np.array([[1, 2], [1000, 1000], [-1000, -1000] if operator == "ReduceLogSumExp" else [0, 1]], dtype)
+    result = pd.device("cpu").load(pd.compile(tmp_path / "m.onnx")).main(x)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result[:, 0], expected)

@@ -44,12 +44,13 @@ def _formula(function: Callable[[Element], Element], call: NodeCall, x: Tensor) 
 
 
 def _with_floats(function: Callable[..., Element], defaults: Mapping[str, float], call: NodeCall, x: Tensor) -> Tensor:
-    """Apply the formula `function(element, number of each attribute...)` to each element.
+    """Apply the formula `function(element, number of each attribute...)` to each element; integers are computed in f64.
 
     `defaults` maps the names of float attributes to their defaults, in the order of the formula's parameters.
     """
     numbers = [call.real(name, default) for name, default in defaults.items()]
-    return formula(call.b, lambda v: function(v, *numbers), x)
+    inner = F64 if x.dtype.is_integer else x.dtype
+    return formula(call.b, lambda v: function(v.to(inner), *numbers).to(x.dtype), x)
 
 
 # -- arithmetic

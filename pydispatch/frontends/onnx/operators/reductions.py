@@ -68,11 +68,11 @@ def _sum_of(term: Callable[[Element], Element], after: Callable[[Element], Eleme
     return reduce_sum
 
 
-def _root(value: Element) -> Element:
-    """Return the square root, for integers rounded towards zero."""
-    if value.dtype.is_integer:
-        return value.to(F64).unary("sqrt").to(value.dtype)
-    return value.unary("sqrt")
+def _of_sum(function: str) -> Callable[[Element], Element]:
+    """Return the application of a function such as "sqrt" to one element; for integers it is rounded towards zero."""
+    return lambda value: (
+        value.to(F64).unary(function).to(value.dtype) if value.dtype.is_integer else value.unary(function)
+    )
 
 
 def _mean(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
@@ -82,8 +82,9 @@ def _mean(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
 
 
 def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
-    """Return the logarithm of the sum of the exponentials along axes."""
-    return normalization.log_sum_exp(call.b, x, axes, keep)
+    """Return the logarithm of the sum of the exponentials along axes; for integers it is rounded towards zero."""
+    values = elementwise.convert(call.b, x, F64) if x.dtype.is_integer else x
+    return elementwise.convert(call.b, normalization.log_sum_exp(call.b, values, axes, keep), x.dtype)
 
 
 def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
@@ -138,9 +139,9 @@ ONNX.register({
         "Min": _by_name("min"),
         "Mean": _mean,
         "L1": _sum_of(lambda v: v.unary("abs")),
-        "L2": _sum_of(lambda v: v * v, _root),
+        "L2": _sum_of(lambda v: v * v, _of_sum("sqrt")),
         "SumSquare": _sum_of(lambda v: v * v),
-        "LogSum": _sum_of(lambda v: v, lambda v: v.unary("log")),
+        "LogSum": _sum_of(lambda v: v, _of_sum("log")),
         "LogSumExp": _log_sum_exp,
     }.items()},
     "ArgMax": partial(_argument, "max"),
