@@ -26,6 +26,7 @@ def test_predicates_with_and_without_quotes(operation: str, type: str) -> None:
         ('%0 = arith.cmpi "sgtt", %a, %a : i32', 19, "unknown predicate 'sgtt', expected one of eq, ne"),
         ("%0 = arith.constant i32 : index", 8, "a constant is a number, got i32"),
         ("%0 = arith.constant @f : index", 8, "a constant is a number, got @f"),
+        ('func.call @f(%a) {"\\FF" = 1} : (i32) -> ()', 21, "expected bare-id or string-literal"),
         ("func.call 3(%a) : (i32) -> ()", 3, "SymbolRefAttr|a symbol such as @name"),
     ],
 )

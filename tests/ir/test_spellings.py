@@ -99,6 +99,15 @@ SAME = {
         '{-# dialect_resources: { builtin: { w: "0x04000000000000000000F03F0000000000000040" } } #-}',
         'util.global private @g = dense<(1.0, 2.0)> : tensor<1xcomplex<f64>>',
     ],
+    "texts beyond ASCII, which MLIR prints with escapes": [
+        f'func.func @"{text}"(%a: i1 {{"{text}" = "{text}"}}) attributes {{"{text}"}} {{\n'
+        f' cf.assert %a, "{text}" {{"{text}" = ["{text}"]}}\n return\n}}'
+        for text in ("\u00e9\\22\u2028", "\\C3\\A9\\22\\E2\\80\\A8")
+    ],
+    "names of attributes that are no identifiers": [
+        'func.func @f(%a: i32 {"$q", ".a" = 1 : i32, "q\\22\\5C", "1", "a-b", "_"}) {\n return\n}',
+        'func.func @f(%a: i32 {"$q", ".a" = 1 : i32, "q\\"\\\\", "1", "a-b", _}) {\n return\n}',
+    ],
     "locations are ignored": [
         "func.func @f(%a: index) {\n return\n}",
         '#l = loc("a.py":1:2)\nfunc.func @f(%a: index loc("x")) {\n return loc(fused<"p">["a":1:2, #l])\n} loc(#l)\n#m = loc(#l)',  # noqa: E501

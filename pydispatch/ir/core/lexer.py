@@ -85,7 +85,7 @@ class FastToken:
     @property
     def span(self) -> Span[str]:
         """Characters of the token."""
-        if self.kind is MLIRTokenKind.STRING_LIT:
+        if self.kind in (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT):
             return StringLiteral(self.start, self.end, self._input)
         return Span(self.start, self.end, self._input)
 
@@ -93,6 +93,15 @@ class FastToken:
     def content(self) -> str:
         """Characters of the token, by the name of this property in xDSL's `Token` and `Span`."""
         return self.text
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Return whether bytes are a text in UTF-8."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class FastOperand:
@@ -131,11 +140,10 @@ class FastLexer(MLIRLexer):
         if match is None:
             self._check_string()
             token = super().lex()
-            # A string with escapes and bytes beyond ASCII. The parser decodes it by the span of the token, which must
-            # be a StringLiteral; the span of a FastToken is one for the kind STRING_LIT only.
-            if token.kind is MLIRTokenKind.BYTES_LIT:
-                return token
-            return FastToken(token.kind, token.text, token.span.start, token.span.end, input)
+            kind, span = token.kind, token.span
+            if isinstance(span, StringLiteral) and _is_utf8(span.bytes_contents):
+                kind = MLIRTokenKind.STRING_LIT  # MLIR prints text beyond ASCII with escapes
+            return FastToken(kind, token.text, span.start, span.end, input)
         name = match.lastgroup
         assert name is not None
         text = match[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +23,8 @@ from xdsl.printer import Printer
 
 DYNAMIC = DYNAMIC_INDEX  # the size `?` in a shape
 AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)  # class that `parse_attr_of` parses
+_IDENTIFIER = re.compile(r"[a-zA-Z_][\w$.]*", re.ASCII)
+"""Name of an attribute that is written without quotes."""
 
 
 def dynamic_dims(type: Attribute) -> int:
@@ -279,8 +282,10 @@ def print_attributes(printer: Printer, attributes: Mapping[str, Attribute], keyw
 
 def _print_entry(printer: Printer, name: str, value: Attribute) -> None:
     """Print `name = value`, or the name alone for a unit attribute; a name that is no identifier is quoted."""
-    alphanumeric = name.replace(".", "").replace("_", "").replace("$", "")  # identifiers may contain these three
-    printer.print_string(name if alphanumeric.isalnum() and not name[0].isdigit() else f'"{name}"')
+    if _IDENTIFIER.fullmatch(name):
+        printer.print_string(name)
+    else:
+        printer.print_string_literal(name)
     if not isinstance(value, UnitAttr):
         printer.print_string(" = ")
         printer.print_attribute(value)
