@@ -1,4 +1,4 @@
-"""Locations in source files: those of Python code, and those that generated MLIR text refers to."""
+"""Locations in source files: those of Python code, and those that MLIR text refers to; string literals of such text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pydispatch.errors import Location
 
 _STATED = re.compile(r'loc\("(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+) to :(?P<end>\d+)\)')
 """Location as `stated` writes it: `loc("kernel.py":3:8 to :22)`."""
-_ESCAPED = re.compile(r"\\(.)")
-"""Quote or backslash after the backslash that escapes it in a file name."""
+_UNQUOTED = re.compile(r'["\n\v\f]')
+"""Character that a string literal of MLIR has as its code only."""
+_ESCAPED = re.compile(r"\\(?:([0-9A-F]{2})|\\)")
+"""Code of a character after a backslash, or a backslash that is escaped by another one."""
 
 
 class GeneratedText(str):
@@ -24,10 +26,16 @@ class GeneratedText(str):
     __slots__ = ()
 
 
+def quoted(text: str) -> str:
+    """Return a text as a string literal of MLIR: in quotes, with escapes."""
+    escaped = _UNQUOTED.sub(lambda match: f"\\{ord(match[0]):02X}", text.replace("\\", "\\\\"))
+    return f'"{escaped}"'
+
+
 def stated(location: Location) -> str:
     """Return a location as MLIR text, such as `loc("kernel.py":3:8 to :22)`; the end column is exclusive."""
-    file = location.file.replace("\\", "\\\\").replace('"', '\\"')
-    return f'loc("{file}":{location.line}:{location.column} to :{location.column + location.length})'
+    end = location.column + location.length
+    return f"loc({quoted(location.file)}:{location.line}:{location.column} to :{end})"
 
 
 def stated_location(text: str, start: int) -> Location | None:
@@ -36,7 +44,8 @@ def stated_location(text: str, start: int) -> Location | None:
     if match is None:
         return None
     line, column, end = map(int, match.group("line", "column", "end"))
-    return file_location(_ESCAPED.sub(r"\1", match["file"]), line, column, end - column)
+    file = _ESCAPED.sub(lambda code: chr(int(code[1], 16)) if code[1] else "\\", match["file"])
+    return file_location(file, line, column, end - column)
 
 
 def file_location(file: str, line: int, column: int, length: int) -> Location:

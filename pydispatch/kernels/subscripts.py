@@ -16,6 +16,7 @@ from pydispatch.kernels.entities import (
     described,
 )
 from pydispatch.kernels.numbers import Numbers
+from pydispatch.locations import quoted
 
 FIRST_CODE = 0x50600000
 """Error code that a workgroup returns if the first assertion of a kernel fails; later ones have successive codes."""
@@ -126,8 +127,7 @@ class Subscripts(Numbers):
         """Emit an assertion. If it fails, the workgroup returns an error code that identifies the assertion."""
         code = FIRST_CODE + len(self.asserts)
         self.asserts[code] = message = f"{self.source.location(node)}: {text}"
-        escaped = message.replace("\\", "\\\\").replace('"', '\\"')
-        self.writer.line(f'cf.assert {condition.name}, "{escaped}" {{pyd.code = {code} : i32}}')
+        self.writer.line(f"cf.assert {condition.name}, {quoted(message)} {{pyd.code = {code} : i32}}")
         self.writer.has_effects = True
 
     def _known_index(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:

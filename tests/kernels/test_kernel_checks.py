@@ -72,6 +72,19 @@ def test_an_assert_names_its_line(value: float, at: str, function: Any, text: st
     assert text in str(caught.value)
 
 
+def test_an_assert_with_a_message_of_several_lines() -> None:
+    @pd.kernel
+    def positive(x: Vector, y: Vector) -> None:
+        i = pd.global_id(0)
+        if i < x.shape[0]:
+            assert x[i] >= 0.0, 'a "root" \\0A of\n\ta negative n\u00famber\f'
+            y[i] = x[i]
+
+    with pytest.raises(pd.KernelError) as caught:
+        positive(np.full(4, -1, np.float32), np.zeros(4, np.float32))
+    assert 'a "root" \\0A of\n\ta negative n\u00famber\f, in workgroup' in str(caught.value)
+
+
 @pytest.mark.parametrize(("by", "workgroups"), [(1, "1"), (-1, "0"), (1 << 30, "01")], ids=["behind", "before", "far"])
 def test_an_index_outside_is_found(by: int, workgroups: str) -> None:
     """workgroups: those that have such an index, of which any is named."""

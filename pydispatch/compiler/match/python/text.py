@@ -10,6 +10,7 @@ from pydispatch.compiler.match.python.signature import OWN_ARGUMENT, MatchSignat
 from pydispatch.compiler.target.backend import backends
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal.parameters import PARAMETERS
+from pydispatch.locations import quoted
 from pydispatch.patterns.kernels import CFunction, SourceFile, WholeKernel
 
 FIRST_ELEMENT = "first"
@@ -55,9 +56,9 @@ def _signature_types(signature: MatchSignature, operands: list[str]) -> str:
 def _object(file: SourceFile) -> str:
     """Return a source or object file, with its options, as a `#hal.executable.object` attribute."""
     entries = [
-        f"path = {_text(file.name)}", f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
+        f"path = {quoted(file.name)}", f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
         *(
-            f"{key} = [{', '.join(map(_text, strings))}]"
+            f"{key} = [{', '.join(map(quoted, strings))}]"
             for key, strings in (("defines", file.defines), ("include_dirs", file.include_dirs))
             if strings
         ),
@@ -67,13 +68,7 @@ def _object(file: SourceFile) -> str:
 
 def _strings(value: Any) -> str:
     """Return a string, or an array of strings, as an attribute in MLIR text."""
-    return _text(value) if isinstance(value, str) else f"[{', '.join(map(_strings, value))}]"
-
-
-def _text(text: str) -> str:
-    """Return a string as an attribute in MLIR text: quoted, with escapes."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return quoted(value) if isinstance(value, str) else f"[{', '.join(map(_strings, value))}]"
 
 
 def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> str:
