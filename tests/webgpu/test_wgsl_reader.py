@@ -181,6 +181,22 @@ def test_words_of_attributes_are_no_names_of_a_library() -> None:
     assert "fn library_position(v: library_Vertex) -> f32 { return v.position.x * library_flat; }" in text
 
 
+def test_directives_of_a_library() -> None:
+    """Words in its comments are none. A name that the kernel's module has is not added."""
+    kernel = b"""requires packed_4x8_integer_dot_product;
+// import f as import0_f() -> f32
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(1) fn main() { x[0] = import0_f(); }"""
+    library = b"""// These functions enable fast paths; each requires nothing;
+        enable f16, /* enable none; */ subgroups;
+        requires packed_4x8_integer_dot_product;
+        fn f() -> f32 { return f32(f16(1)); }"""
+    text = link(kernel, [open_library(library, "y")], (), "x").data.decode()
+    assert [line.strip() for line in text.splitlines() if line.lstrip().startswith(("enable", "requires"))] == [
+        "enable f16;", "enable subgroups;", "requires packed_4x8_integer_dot_product;",
+    ]  # fmt: skip
+
+
 def test_any_change_is_an_error_or_another_module() -> None:
     """Cut, repeated, doubled and exchanged: the reader and the linker give an error of ours, in time."""
     chance = random.Random(7)

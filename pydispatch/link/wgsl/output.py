@@ -92,9 +92,12 @@ class WgslOutput:
 
     def _add_directives(self, module: WgslModule) -> None:
         """Add the `enable` and `requires` directives of a library that the output lacks."""
-        for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", module.directives):
-            if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
-                self._directives.append(line)
+        kernel = self.kernel
+        for keyword, names, own in (
+            ("enable", module.enables, kernel.enables), ("requires", module.requires, kernel.requires),
+        ):  # fmt: skip
+            missing = (f"{keyword} {name};" for name in names if name not in own)
+            self._directives += [line for line in missing if line not in self._directives]
 
     def _variable_of_built_in(self, declaration: Declaration) -> str:
         """Return the name of the private variable of the output that has a built-in value, such as local_invocation_id.
