@@ -27,6 +27,8 @@ def test_predicates_with_and_without_quotes(operation: str, type: str) -> None:
         ("%0 = arith.constant i32 : index", 8, "a constant is a number, got i32"),
         ("%0 = arith.constant @f : index", 8, "a constant is a number, got @f"),
         ('func.call @f(%a) {"\\FF" = 1} : (i32) -> ()', 21, "expected bare-id or string-literal"),
+        ('%0 = "arith.cmpi"(%a, %a) {predicate = 10 : i64} : (i32, i32) -> i1', 8, "a predicate from 0 to 9, got 10"),
+        ('%0 = "arith.cmpi"(%a, %a) {predicate = -1 : i64} : (i32, i32) -> i1', 8, "a predicate from 0 to 9, got -1"),
         ("func.call 3(%a) : (i32) -> ()", 3, "SymbolRefAttr|a symbol such as @name"),
     ],
 )

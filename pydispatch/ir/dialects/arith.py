@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith
@@ -143,8 +144,9 @@ def _verify_select(op: arith.SelectOp) -> None:
         check_same_shape(op, cond, type)
 
 
-def _verify_compare(op: Any) -> None:
-    """Check that both sides of a comparison have one type, and that the result has their shape."""
+def _verify_compare(predicate: type[NumberedChoice], op: Any) -> None:
+    """Check the predicate of a comparison, that both sides have one type, and that the result has their shape."""
+    predicate.verify_index(op.predicate)
     check_same_shape(op, op.lhs.type, op.result.type)
     if op.lhs.type != op.rhs.type:
         raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")
@@ -249,10 +251,12 @@ def _refine_all() -> None:
     refine(arith.TruncFOp, assembly_format=f"$input custom<Rounding>() {_FASTMATH} {_TO}", attributes=flags,
            directives=(Rounding,), operands=_FLOAT, results=_FLOAT, check=_verify_narrower)  # fmt: skip
     refine(arith.CmpiOp, assembly_format=f"custom<IntegerPredicate>($predicate) `,` $lhs `,` $rhs {_COMPARED}",
-           directives=(IntegerPredicate,), results=arith.boolLike, check=_verify_compare)  # fmt: skip
+           directives=(IntegerPredicate,), results=arith.boolLike,
+           check=partial(_verify_compare, IntegerPredicate))  # fmt: skip
     refine(arith.CmpfOp,
            assembly_format=f"custom<FloatPredicate>($predicate) `,` $lhs `,` $rhs {_FASTMATH} {_COMPARED}",
-           directives=(FloatPredicate,), results=arith.boolLike, check=_verify_compare)  # fmt: skip
+           directives=(FloatPredicate,), results=arith.boolLike,
+           check=partial(_verify_compare, FloatPredicate))  # fmt: skip
     refine(arith.SelectOp, operands={"cond": arith.boolLike}, check=_verify_select, directives=(SelectTypes,),
            assembly_format=f"$cond `,` $lhs `,` $rhs attr-dict `:` {_SELECTED} {_SAME}")  # fmt: skip
 

@@ -18,6 +18,7 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.directives.base import directive, for_every_format
@@ -184,3 +185,9 @@ class NumberedChoice(KeywordChoice):
         assert isinstance(value, IntegerAttr)
         state.print_whitespace(printer)
         printer.print_string(self.WORDS[value.value.data])
+
+    @classmethod
+    def verify_index(cls, index: IntegerAttr) -> None:
+        """Raise VerifyException unless a number, by which the generic form states the property, is that of a word."""
+        if not 0 <= index.value.data < len(cls.WORDS):
+            raise VerifyException(f"expected a {cls.WHAT} from 0 to {len(cls.WORDS) - 1}, got {index.value.data}")

@@ -78,7 +78,7 @@ for _cast in (memref.CastOp, memref.MemorySpaceCastOp):
     refine(_cast, assembly_format="$source attr-dict `:` type($source) `to` type($dest)")
 refine(memref.ExtractAlignedPointerAsIndexOp,
        assembly_format="$source `:` type($source) `->` type($aligned_pointer) attr-dict")  # fmt: skip
-refine(memref.AtomicRMWOp, directives=(Combiner,), assembly_format=(
+refine(memref.AtomicRMWOp, directives=(Combiner,), check=lambda op: Combiner.verify_index(op.kind), assembly_format=(
     "custom<Combiner>($kind) $value `,` $memref `[` $indices `]` attr-dict `:` "
     "`(` type($value) `,` type($memref) `)` `->` type($result)"
 ))  # fmt: skip
