@@ -14,6 +14,7 @@ from pydispatch.errors import CompileError, InvalidArgumentError, Location
 from pydispatch.faults import innermost, internal_error, is_fault
 from pydispatch.kernels.annotations import Parameter, Static, count_of, is_partial, type_of
 from pydispatch.locations import characters
+from pydispatch.patterns.closures import closure_of
 
 MISSING = object()
 """Result of `Source.meaning` for an undefined name."""
@@ -129,13 +130,8 @@ class Source:
 
         Return MISSING if the name is undefined.
         """
-        code = self.function.__code__
-        for free, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=False):
-            if free == name:
-                try:
-                    return cell.cell_contents
-                except ValueError:  # the enclosing function has not assigned the name yet
-                    return MISSING
+        if name in self.function.__code__.co_freevars:
+            return closure_of(self.function).get(name, MISSING)
         return self.function.__globals__.get(name, getattr(builtins, name, MISSING))
 
     def parameters(self) -> tuple[Parameter, ...]:
@@ -225,17 +221,5 @@ class Source:
                 return value
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
-        code = self.function.__code__
-        cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
-        names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
         expression = compile(ast.Expression(ast.fix_missing_locations(node)), self.file, "eval")
-        return eval(expression, self.function.__globals__, names)
-
-
-def is_set(cell: Any) -> bool:
-    """Return whether the cell of a closure has a value."""
-    try:
-        _ = cell.cell_contents
-    except ValueError:  # the enclosing function has not assigned the name yet
-        return False
-    return True
+        return eval(expression, self.function.__globals__, closure_of(self.function))

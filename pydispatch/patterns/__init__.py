@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.patterns.closures import closure_of
 from pydispatch.patterns.kernels import (
     CFunction,
     CustomOperation,
@@ -246,11 +247,18 @@ def _pattern_of_program(program: Any, benefit: int, phase: str) -> Pattern:
 
 def _typed_parameters(function: Callable[..., Any]) -> Sequence[tuple[str, TensorType]]:
     """Return the (name, type) of each parameter of a function."""
-    annotations = dict(function.__annotations__)
-    for key, value in annotations.items():
-        if isinstance(value, str):  # from __future__ import annotations
-            annotations[key] = eval(value, getattr(function, "__globals__", {}), _closure(function))
-    inputs = [(p, type_of(annotations.get(p), p)) for p in inspect.signature(function).parameters]
+    scope = getattr(function, "__globals__", {}), closure_of(function)
+    inputs = []
+    for parameter in inspect.signature(function).parameters:
+        annotation = function.__annotations__.get(parameter)
+        if isinstance(annotation, str):  # from __future__ import annotations
+            try:
+                annotation = eval(annotation, *scope)
+            except (NameError, AttributeError, TypeError, SyntaxError) as error:
+                raise InvalidArgumentError(
+                    f"the type of parameter '{parameter}' of a pattern is wrong: {error}"
+                ) from None
+        inputs.append((parameter, type_of(annotation, parameter)))
     _check_names(inputs)
     return inputs
 
@@ -267,13 +275,6 @@ def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
             raise InvalidArgumentError(f"'{name}' is what kernels call something else: give it another name")
         if name in sizes and any(name == p for p, _ in inputs):
             raise InvalidArgumentError(f"'{name}' is a parameter and a size: give one of them another name")
-
-
-def _closure(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the variables of enclosing functions that a function refers to, by name; {} for other callables."""
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    cells = getattr(function, "__closure__", None) or ()
-    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
 
 
 def matcher(function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:

@@ -15,8 +15,8 @@ from pydispatch.graph.dtypes import DType as ElementType
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.ir.core.locations import CodeLoc
 from pydispatch.kernels.annotations import Static, type_of
-from pydispatch.kernels.source import is_set
 from pydispatch.locations import definition_line
+from pydispatch.patterns.closures import closure_of
 from pydispatch.patterns.types import DType, TensorType
 from pydispatch.patterns.types import Size as PatternSize
 from pydispatch.programs import functions as _functions  # adds the handlers of NumPy's functions to Array
@@ -64,12 +64,8 @@ class ProgramSource:
 
     def _annotations(self) -> dict[str, Any]:
         """Return the annotations of the function, evaluated. They may name variables of the enclosing function."""
-        code = self.function.__code__
-        cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
-        # Without variables that the enclosing function has not assigned yet.
-        names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
         try:
-            return inspect.get_annotations(self.function, locals=names, eval_str=True)
+            return inspect.get_annotations(self.function, locals=closure_of(self.function), eval_str=True)
         except NameError as error:
             raise InvalidArgumentError(f"program '{self.name}': a type is wrong: {error}") from None
 

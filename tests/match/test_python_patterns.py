@@ -466,6 +466,25 @@ def test_wrong_patterns() -> None:
         matched(cases.DYNAMIC, square_of_difference().replace(other))
 
 
+def test_a_pattern_that_names_a_variable_that_is_assigned_later() -> None:
+    @pd.pattern
+    def negated(a: pd.f32["n"]):
+        return -a if a.shape else later
+
+    later = None
+    assert negated.name == "negated" and later is None
+
+
+def test_an_annotation_that_means_nothing() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="the type of parameter 'a' of a pattern is wrong: name 'g32' is not"
+    ):
+
+        @pd.pattern
+        def nothing(a: g32["n"]):
+            return a
+
+
 def test_a_replacement_over_sizes_without_names() -> None:
     """The intermediate tensor of the replacement has the sizes of the program's tensor."""
     text = """
