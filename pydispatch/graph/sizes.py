@@ -475,9 +475,3 @@ def symbols_of(size: Size) -> set[str]:
 def is_static(shape: Iterable[Size]) -> bool:
     """Return whether every size of a shape is an int."""
     return all(not isinstance(n, Expr) for n in shape)
-
-
-def static_product(shape: Shape) -> int | None:
-    """Return the number of elements of a shape; None if a size is dynamic."""
-    count = product(shape)
-    return None if isinstance(count, Expr) else count
