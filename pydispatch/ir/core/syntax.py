@@ -265,6 +265,11 @@ def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | S
 # --- printing ---
 
 
+def print_mixed(printer: Printer, items: Iterable[int | SSAValue]) -> None:
+    """Print integers and values, separated by commas: `4, %n, 8`."""
+    printer.print_list(items, lambda i: printer.print_ssa_value(i) if isinstance(i, SSAValue) else printer.print_int(i))
+
+
 def print_visibility(printer: Printer, visibility: StringAttr | None) -> None:
     """Print ` private`, or another visibility, after a space; nothing for None."""
     if visibility is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -66,7 +66,7 @@ class Mixed(CustomDirective):
         """Print values and numbers in the order of the list."""
         state.print_whitespace(printer)
         printer.print_string(self.BRACKETS[0])
-        printer.print_list(syntax.mixed(self.numbers.get(op), self.values.get(op)), lambda v: print_mixed(printer, v))
+        syntax.print_mixed(printer, syntax.mixed(self.numbers.get(op), self.values.get(op)))
         printer.print_string(self.BRACKETS[1])
 
 
@@ -96,11 +96,3 @@ def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[Unres
 def _numbers(values: Sequence[int], is_dense: bool) -> Attribute:
     """Return integers of 64 bits as an attribute: a dense array, or an array of integer attributes."""
     return DenseArrayBase.from_list(i64, values) if is_dense else ArrayAttr([IntegerAttr(v, 64) for v in values])
-
-
-def print_mixed(printer: Printer, value: int | SSAValue) -> None:
-    """Print a static number or an SSA value."""
-    if isinstance(value, int):
-        printer.print_string(str(value))
-    else:
-        printer.print_ssa_value(value)

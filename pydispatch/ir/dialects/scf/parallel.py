@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i32
@@ -196,9 +196,7 @@ class ForallOp(IRDLOperation):
 
         `which` is "lower", "upper" or "step".
         """
-        values = iter(getattr(self, f"dynamic_{which}"))
-        static = getattr(self, f"static_{which}")
-        return [next(values) if a.value.data == syntax.DYNAMIC else a.value.data for a in static]
+        return syntax.mixed(getattr(self, f"static_{which}"), getattr(self, f"dynamic_{which}"))
 
     @classmethod
     def parse(cls, parser: Parser) -> ForallOp:
@@ -267,7 +265,7 @@ class ForallOp(IRDLOperation):
     def _print_bounds(self, printer: Printer, which: str) -> None:
         """Print the bounds or steps that `bounds(which)` returns, in parentheses."""
         printer.print_string("(")
-        printer.print_list(self.bounds(which), lambda b: _print_bound(printer, b))
+        syntax.print_mixed(printer, self.bounds(which))
         printer.print_string(")")
 
     def verify_(self) -> None:
@@ -293,14 +291,6 @@ class ForallOp(IRDLOperation):
         output_types = [value.type for value in self.outputs]
         check_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + output_types)
         check_types("scf.forall gives", self.results_, output_types)
-
-
-def _print_bound(printer: Printer, bound: Any) -> None:
-    """Print an integer or an SSA value."""
-    if isinstance(bound, int):
-        printer.print_string(str(bound))
-    else:
-        printer.print_ssa_value(bound)
 
 
 def _print_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
