@@ -23,8 +23,8 @@ FOLDERS = ("pydispatch", "csrc", "_core", "tests")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 CELL = re.compile(r"<td([^>]*)>(.*?)</td>", re.DOTALL)
 TAG = re.compile(r"<[^>]+>")
-LONG_NAME = re.compile(r"(?=[\w.:/]{12})\w+[_.:/]+\w")
-"""Pattern of an identifier that is too long for a narrow column."""
+LONG_NAME = re.compile(r"(?<!\S)(?=\S{12})\S*?\w[_.:/]+\w")
+"""Pattern of a word of code, such as a qualified name, that is too long for a narrow column."""
 GENERATED_ROWS = """\
 | [Python](python.md) | every public name, with its docstring |
 | [Command line](cli.md) | the help of each subcommand |
