@@ -226,9 +226,9 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
 
 // ---- running
 
-// Takes the call for one run, until pyd_api_call_leave. The run has a reference, because a callback may release the
-// caller's.
-pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
+// Marks the call as busy for one run, until pyd_api_call_end_run, and refuses a second run meanwhile. The run has a
+// reference, because a callback may release the caller's.
+pyd_status_t pyd_api_call_begin_run(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
   if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire))
     return pyd_api_call_refuse_busy(call, function);
@@ -239,18 +239,19 @@ pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   } else if (call->is_stale) {
     status = pyd_api_call_route(call);
   }
-  if (!pyd_ok(status)) pyd_api_call_leave(call);
+  if (!pyd_ok(status)) pyd_api_call_end_run(call);
   return status;
 }
 
-// Ends the use of a call by a run, so that another run may enter it.
-void pyd_api_call_leave(pyd_api_call_t* call) {
+// Ends a run: another one may begin.
+void pyd_api_call_end_run(pyd_api_call_t* call) {
   atomic_store_explicit(&call->is_busy, false, memory_order_release);
   pyd_api_call_release(call);
 }
 
-// Runs a call that this thread has entered.
-pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task) {
+// Executes a call between pyd_api_call_begin_run and pyd_api_call_end_run. A function without control flow on the host
+// runs the commands of its plan; one with loops or branches (a procedure) is interpreted.
+pyd_status_t pyd_api_call_execute(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task) {
   if (pyd_api_is_procedure(call)) return pyd_api_procedure_run(call, interrupt, task);
   pyd_api_call_copy_in(call);
   pyd_status_t status = pyd_call_run_until(call->call, interrupt);
@@ -260,10 +261,10 @@ pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_
 
 // Runs a call that no other thread is running. |function| names the caller in messages.
 static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_interrupt_t* interrupt) {
-  pyd_status_t status = pyd_api_call_enter(call, function);
+  pyd_status_t status = pyd_api_call_begin_run(call, function);
   if (!pyd_ok(status)) return status;
-  status = pyd_api_call_run_entered(call, interrupt, NULL);
-  pyd_api_call_leave(call);
+  status = pyd_api_call_execute(call, interrupt, NULL);
+  pyd_api_call_end_run(call);
   return status;
 }
 

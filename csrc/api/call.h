@@ -41,11 +41,13 @@ struct pyd_api_call_s {
 };
 
 // call.c, for all ways of running a call:
-// Marks the call as busy, retains it, and routes its tensors if bindings changed; until pyd_api_call_leave. Fails when
-// it is busy already. |function| names the caller in messages.
-pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function);
-void pyd_api_call_leave(pyd_api_call_t* call);
-pyd_status_t pyd_api_call_run_entered(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task);
+// Begins a run: marks the call as busy, so that no other run can begin before pyd_api_call_end_run, retains it, and
+// routes its tensors if bindings changed. Fails when it is busy already. |function| names the caller in messages.
+pyd_status_t pyd_api_call_begin_run(pyd_api_call_t* call, const char* function);
+void pyd_api_call_end_run(pyd_api_call_t* call);
+// Executes a call whose run has begun, on this thread and its device's threads. |task|: the task of a submitted call,
+// or NULL.
+pyd_status_t pyd_api_call_execute(pyd_api_call_t* call, const pyd_interrupt_t* interrupt, pyd_task_t* task);
 pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function);
 
 // bind.c: decides where kernels find each tensor, and gets the memory for it.

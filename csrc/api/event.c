@@ -9,7 +9,7 @@
 typedef struct flight_s {
   pyd_api_device_t* device;      // a reference until the task is freed, because its scheduler owns the task
   pyd_task_t* task;              // the task that this is the payload of
-  pyd_api_call_t* call;          // of a call: entered, with a reference, until it has ended; NULL for a loop
+  pyd_api_call_t* call;          // of a call: busy and retained until pyd_api_call_end_run; NULL for a loop
   bool has_begun;                // advance has been called
   pyd_call_progress_t progress;  // of a call: its next step
   pyd_sched_job_t loop;          // of a loop
@@ -22,7 +22,7 @@ static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   flight_t* flight = self;
   pyd_api_call_t* call = flight->call;
   if (pyd_api_is_procedure(call)) {  // runs to its end on this thread
-    *out_status = pyd_api_call_run_entered(call, pyd_task_interrupt(task), task);
+    *out_status = pyd_api_call_execute(call, pyd_task_interrupt(task), task);
     return true;
   }
   if (!flight->has_begun) {
@@ -34,15 +34,15 @@ static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_stat
   return true;
 }
 
-// Runs a whole call on the calling thread: one that waits for the task, or, if the call may sleep, one for blocking
-// tasks.
+// Executes a whole call on the calling thread: a thread that waits for the task, or a thread for blocking tasks if the
+// call may sleep.
 static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
   flight_t* flight = self;
-  return pyd_api_call_run_entered(flight->call, interrupt, flight->task);
+  return pyd_api_call_execute(flight->call, interrupt, flight->task);
 }
 
 // Releases the call to other runs.
-static void end_call(void* self) { pyd_api_call_leave(((flight_t*)self)->call); }
+static void end_call(void* self) { pyd_api_call_end_run(((flight_t*)self)->call); }
 
 // Offers a loop to the workers. Returns whether it has ended, with its outcome; if not, the worker that leaves it last
 // calls this function again.
@@ -147,7 +147,7 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
   pyd_submit_options_t read;
   pyd_task_t* task = NULL;
   pyd_status_t status = read_options("call_submit", options, &read);
-  if (pyd_ok(status)) status = pyd_api_call_enter(call, "call_submit");
+  if (pyd_ok(status)) status = pyd_api_call_begin_run(call, "call_submit");
   if (!pyd_ok(status)) return status;
   pyd_api_retain(&call->references);  // of this function: the call may end, and be released, before it returns
   status = make(call->entry->program->device, &kCall, &task);
@@ -157,7 +157,7 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
     flight->progress.call = call->call;
     status = submit_call(call, task, &read);
   }
-  if (!pyd_ok(status)) pyd_api_call_leave(call);
+  if (!pyd_ok(status)) pyd_api_call_end_run(call);
   pyd_api_call_release(call);
   hand_out(task, status, out_event);
   return status;

@@ -139,11 +139,11 @@ pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrup
   pyd_interrupt_t asked;
   pyd_status_t status = check_times(call, out_times, count);
   if (pyd_ok(status) && interrupt) status = pyd_api_interrupt_of("call_run_timed", interrupt, &asked);
-  if (pyd_ok(status)) status = pyd_api_call_enter(call, "call_run_timed");
+  if (pyd_ok(status)) status = pyd_api_call_begin_run(call, "call_run_timed");
   if (!pyd_ok(status)) return status;
   pyd_api_call_copy_in(call);
   status = pyd_call_run_timed(call->call, interrupt ? &asked : NULL, (pyd_command_time_t*)out_times);
   if (pyd_ok(status)) pyd_api_call_copy_out(call);
-  pyd_api_call_leave(call);
+  pyd_api_call_end_run(call);
   return status;
 }

@@ -16,7 +16,7 @@ static void align_for_dispatches(const pyd_program_t* program, const pyd_functio
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
     if (!type->bindings) continue;
-    pyd_command_bindings_t bindings = type->bindings(fn->pool + insn->a);
+    pyd_command_bindings_t bindings = type->bindings(pyd_command_record(fn, insn));
     uint32_t export = export_of_register[bindings.export_reg];
     uint32_t needed =
         export == PYD_NONE ? max_alignment : program->links[program->exports[export].executable].alignment;

@@ -171,6 +171,9 @@ typedef struct pyd_insn_s {
   uint32_t dst, a, b, c;
 } pyd_insn_t;
 
+// Returns the region of a command, its operand c. Commands of one region are independent of each other.
+static inline uint32_t pyd_command_region(const pyd_insn_t* insn) { return insn->c; }
+
 // Returns whether the opcode exists, and its modifier, and b where that is no register, are valid for it.
 bool pyd_insn_is_valid(const pyd_insn_t* insn);
 

@@ -31,29 +31,35 @@ static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
 }
 
-// Updates the thread's own estimate from a measured delay, and publishes it when it differs enough from the shared one,
-// which other threads read often. |sample| is in picoseconds. |least_ns|: minimum of the estimate, in nanoseconds.
-static void learn_delay(uint64_t* estimate, _Atomic uint64_t* shared, uint64_t sample, uint64_t least_ns) {
-  *estimate = pyd_delay_learned(*estimate, sample, UINT64_C(1000) * least_ns);
-  if (pyd_delay_has_changed(atomic_load_explicit(shared, memory_order_relaxed), *estimate)) {
-    atomic_store_explicit(shared, *estimate, memory_order_relaxed);
+// Updates a break-even threshold of this thread, in picoseconds of work, from the one that a new measurement gives.
+// Publishes it in |shared| only if the two differ enough, because other threads read |shared| often. |least_ns|:
+// minimum of the threshold, in nanoseconds.
+static void learn_threshold(uint64_t* threshold, _Atomic uint64_t* shared, uint64_t measured, uint64_t least_ns) {
+  *threshold = pyd_delay_learned(*threshold, measured, UINT64_C(1000) * least_ns);
+  if (pyd_delay_has_changed(atomic_load_explicit(shared, memory_order_relaxed), *threshold)) {
+    atomic_store_explicit(shared, *threshold, memory_order_relaxed);
   }
 }
 
-// Measures the delay from the opening of |slot| until this thread joined its job. Updates the least work that justifies
-// waking a thread (if this one was parked) or sharing with a spinning one: a multiple of the delay. Only worker 1
-// measures, so that the estimates have a single writer, and only for a slot that was opened while it was idle:
-// otherwise the time for which it worked on another job would count as delay.
+// Returns whether this thread was idle when |slot| was opened, so that the time since then is the delay with which an
+// idle thread joins a job. A thread that was busy joins later because of its own work.
+static bool was_idle_at_opening(const pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
+  return self->has_idled && self->last_idle < slot->opened;
+}
+
+// Measures the delay with which this thread joined the job of |slot|, and derives how much work is worth that delay: a
+// multiple of it. A parked thread gives the threshold for waking threads, a spinning one that for sharing with spinning
+// threads. Only worker 1 measures, so that the thresholds have a single writer.
 static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const pyd_sched_slot_t* slot) {
-  if (self->worker != 1 || !self->has_idled || slot->opened <= self->last_idle) return;
-  const uint64_t sample = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
-  if (!sample) return;  // the clocks of the two CPUs differ
+  if (self->worker != 1 || !was_idle_at_opening(self, slot)) return;
+  const uint64_t delay = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
+  if (!delay) return;  // the clocks of the two CPUs differ
   if (self->has_slept) {
-    learn_delay(&self->worth_waking, &sched->worth_waking, sample * PYD_SCHED_DELAYS_WORTH_WAKING,
-                PYD_SCHED_WORTH_WAKING);
+    learn_threshold(&self->worth_waking, &sched->worth_waking, delay * PYD_SCHED_DELAYS_WORTH_WAKING,
+                    PYD_SCHED_WORTH_WAKING);
   } else {
-    learn_delay(&self->worth_spinning, &sched->worth_spinning, sample * PYD_SCHED_DELAYS_WORTH_SPINNING,
-                PYD_SCHED_WORTH_SPINNING);
+    learn_threshold(&self->worth_spinning, &sched->worth_spinning, delay * PYD_SCHED_DELAYS_WORTH_SPINNING,
+                    PYD_SCHED_WORTH_SPINNING);
   }
 }
 

@@ -68,6 +68,11 @@ static inline const pyd_command_type_t* pyd_command_type(const pyd_plan_command_
   return pyd_command_types[command->kind];
 }
 
+// Returns the record of a command of |fn|: the words of the function's pool that its instruction refers to.
+static inline const uint32_t* pyd_command_record(const pyd_function_t* fn, const pyd_insn_t* insn) {
+  return fn->pool + insn->a;
+}
+
 // Marks |reg|, which may be NONE, as structural; for |mark|.
 static inline void pyd_mark_structural(pyd_function_t* fn, uint32_t reg) {
   if (reg != PYD_NONE) fn->reg_flags[reg] |= PYD_REG_STRUCTURAL;

@@ -24,9 +24,10 @@ static pyd_status_t verify_chain(const pyd_verifier_t* v) {
     return PYD_INSN_CORRUPT(v, "a place %u in a chain with tiles of %u workgroups", insn->modifier, insn->b);
   }
   if (insn->modifier == 0) return PYD_STATUS_OK;
-  // The last command of the list is this one. Operand c is the region.
+  // The last command of the list is this one.
   const pyd_insn_t* before = fn->command_count > 1 ? &fn->insns[fn->commands[fn->command_count - 2]] : NULL;
-  bool follows = before && before->op == PYD_OP_DISPATCH && before->b && insn->b && before->c < insn->c;
+  bool follows = before && before->op == PYD_OP_DISPATCH && before->b && insn->b &&
+                 pyd_command_region(before) < pyd_command_region(insn);
   if (follows) return PYD_STATUS_OK;
   return PYD_INSN_CORRUPT(v, "%s", "it continues a chain, but no dispatch of an earlier region with tiles precedes it");
 }
@@ -50,8 +51,8 @@ static pyd_status_t verify_extent(const pyd_verifier_t* v, uint32_t at) {
   return pyd_verify_record(v, at, kFixedWords + (uint64_t)constants + 3 * (uint64_t)bindings);
 }
 
-// Verifies the record at pool word |at|, and its fields in a chain; adds its constants and bindings to the counts of
-// the function.
+// Verifies the record of a dispatch at pool word |at|, and the place of the dispatch in a tile-fused dispatch sequence.
+// Adds its constants and bindings to the counts of the function.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_function_t* fn = v->fn;
   pyd_status_t status = verify_extent(v, at);

@@ -26,7 +26,7 @@ static bool may_read_constant(const pyd_program_t* program, uint32_t export, uin
 // whose number it holds; NULL if no export has a contract.
 static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn,
                          const pyd_insn_t* insn) {
-  const uint32_t* record = fn->pool + insn->a;
+  const uint32_t* record = pyd_command_record(fn, insn);
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   type->mark(fn, record);
   if (!type->values) return;
@@ -43,7 +43,7 @@ static void mark_command(const pyd_program_t* program, const uint32_t* exports, 
 static uint32_t count_deferred_values(const pyd_function_t* fn, const pyd_insn_t* insn) {
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   if (!type->values) return 0;
-  const pyd_command_values_t values = type->values(fn->pool + insn->a);
+  const pyd_command_values_t values = type->values(pyd_command_record(fn, insn));
   uint32_t count = 0;
   for (uint32_t i = 0; i < values.count; ++i) {
     count += (fn->reg_flags[values.regs[i] & ~PYD_CONSTANT_HIGH] & PYD_REG_LATE) != 0;

@@ -59,15 +59,16 @@ pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is
   return PYD_STATUS_OK;
 }
 
-// Verifies a command instruction: its region (operand c) does not precede the region of the previous command, and its
-// record, which begins at pool word a, is valid for its kind. Adds the instruction to the list of commands.
+// Verifies a command instruction: its region does not precede the region of the previous command, and its record, which
+// begins at pool word a, is valid for its kind. Adds the instruction to the list of commands.
 static pyd_status_t verify_command(pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
-  if (insn->c >= v->fn->region_count || insn->c < v->region) {
-    return insn->c < v->region ? PYD_INSN_CORRUPT(v, "region %u comes after region %u", insn->c, v->region)
-                               : PYD_INSN_CORRUPT(v, "region %u, the function has %u", insn->c, v->fn->region_count);
+  const uint32_t region = pyd_command_region(insn);
+  if (region < v->region) return PYD_INSN_CORRUPT(v, "region %u comes after region %u", region, v->region);
+  if (region >= v->fn->region_count) {
+    return PYD_INSN_CORRUPT(v, "region %u, the function has %u", region, v->fn->region_count);
   }
-  v->region = insn->c;
+  v->region = region;
   v->fn->commands[v->fn->command_count++] = v->insn;
   return pyd_command_type_of_insn(insn)->verify(v, insn->a);
 }

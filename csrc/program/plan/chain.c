@@ -126,7 +126,8 @@ static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas
 // commands at the same time.
 static void extend_lifetimes(const pyd_plan_t* plan, const pyd_plan_step_t* chain, pyd_arena_block_t* lifetimes) {
   const pyd_plan_command_t* commands = plan->commands + chain->first_command;
-  const uint32_t first = insn_of(plan, commands)->c, last = insn_of(plan, &commands[chain->command_count - 1])->c;
+  const uint32_t first = pyd_command_region(insn_of(plan, commands));
+  const uint32_t last = pyd_command_region(insn_of(plan, &commands[chain->command_count - 1]));
   for (uint32_t k = 0; k < chain->command_count; ++k) {
     const pyd_plan_slot_t* slots = plan->slots + commands[k].first_slot;
     for (uint32_t j = 0; j < commands[k].slot_count; ++j) {

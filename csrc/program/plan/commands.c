@@ -53,10 +53,10 @@ pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan) {
     pyd_plan_command_t* command = &plan->commands[plan->command_count++];
     command->kind = (uint8_t)(insn->op - PYD_OP_DISPATCH);  // opcodes of commands are in the order of their kinds
     command->number = i;
-    command->region = insn->c;
+    command->region = pyd_command_region(insn);
     command->first_slot = plan->slot_count;
     command->alignment = 1;  // a dispatch raises it
-    status = pyd_command_type(command)->plan(plan, command, fn->pool + insn->a);
+    status = pyd_command_type(command)->plan(plan, command, pyd_command_record(fn, insn));
   }
   return status;
 }

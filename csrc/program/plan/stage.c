@@ -23,7 +23,7 @@ uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
     if (!type->bindings) continue;
-    pyd_command_bindings_t bindings = type->bindings(fn->pool + insn->a);
+    pyd_command_bindings_t bindings = type->bindings(pyd_command_record(fn, insn));
     // A binding has three words: buffer, offset register, length register. Without an offset register, it begins at
     // offset 0 of its buffer, which is aligned.
     for (uint32_t k = 0; k < bindings.count; ++k) count += bindings.words[3 * k + 1] != PYD_NONE;
