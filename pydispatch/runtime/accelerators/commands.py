@@ -11,7 +11,7 @@ from pydispatch._core.commands import Custom
 from pydispatch._core.profile import Timing
 from pydispatch.runtime.accelerators.execute import Executor
 from pydispatch.runtime.accelerators.host_calls import HostCalls
-from pydispatch.runtime.accelerators.plan import Blocks, Record
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan
 
 
 class CommandExecutor:
@@ -42,22 +42,22 @@ class CommandExecutor:
             return shared.__get__(self)
         return getattr(self.inner, name)
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
+    def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
         """Return a repeatable run over fixed memory. Arguments are those of `run`.
 
         It calls `run` of this object each time, also if the wrapped executor overrides `fix`: that one would run no
         host commands.
         """
-        return Executor.fix(self, record, blocks, constants, fill_patterns)  # type: ignore[arg-type]
+        return Executor.fix(self, device_plan, blocks, constants, fill_patterns)  # type: ignore[arg-type]
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan: host commands here, the segments between them on the device.
 
         A host command is a function of the user that is called between dispatches. A segment is one host command, or
         the plan of the device commands between two of them.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
@@ -66,22 +66,24 @@ class CommandExecutor:
             InvalidArgumentError: This thread is running a host command of the same program.
         """
         self.calls.require_outside_host_command()
-        segments = self._segments(record)
+        segments = self._segments(device_plan)
         if segments is None:  # no command runs on the host
-            self.inner.run(record, blocks, constants, fill_patterns)
+            self.inner.run(device_plan, blocks, constants, fill_patterns)
             return
         for first, segment in segments:
             if isinstance(segment, Custom):
-                self._call(record, segment, blocks, constants)
+                self._call(device_plan, segment, blocks, constants)
             else:
                 self.inner.run(segment, blocks, constants, fill_patterns[first : first + len(segment.commands)])
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+    def time(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> list[Timing]:
         """Run the commands one at a time, wait for each, and return their device times; of a host command, the time
         until it returns.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
@@ -90,28 +92,28 @@ class CommandExecutor:
             InvalidArgumentError: This thread is running a host command of the same program.
         """
         self.calls.require_outside_host_command()
-        segments = self._segments(record)
+        segments = self._segments(device_plan)
         if segments is None:
-            return self.inner.time(record, blocks, constants, fill_patterns)
+            return self.inner.time(device_plan, blocks, constants, fill_patterns)
         timings: list[Timing] = []
         for first, segment in segments:
             if isinstance(segment, Custom):
                 begin = time.perf_counter()
-                self._call(record, segment, blocks, constants)
+                self._call(device_plan, segment, blocks, constants)
                 timings.append(Timing(self.calls.label(segment), time.perf_counter() - begin))
             else:
                 own_patterns = fill_patterns[first : first + len(segment.commands)]
                 timings += self.inner.time(segment, blocks, constants, own_patterns)
         return timings
 
-    def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
+    def _call(self, device_plan: DevicePlan, command: Custom, blocks: Blocks, constants: bytes) -> None:
         """Call a host command of a plan; `surroundings` is the device state that it receives.
 
         For a synchronous command, first wait for all submitted work.
         """
         synchronous = self.calls.commands[command.command].synchronous
         surroundings = self.inner.surroundings(synchronous)
-        self.calls.call(record.data.function, command, blocks, constants, surroundings)
+        self.calls.call(device_plan.data.function, command, blocks, constants, surroundings)
 
     def _splits_plan(self, command: Any) -> bool:
         """Return whether a command splits the plan: a host command that must be called between two runs of the device.
@@ -122,33 +124,33 @@ class CommandExecutor:
             return False
         return self.inner.cuts_at(self.calls.commands[command.command].synchronous)
 
-    def _segments(self, record: Record) -> list[tuple[int, Any]] | None:
+    def _segments(self, device_plan: DevicePlan) -> list[tuple[int, Any]] | None:
         """Return the segments of a plan in order; None for a plan that no host command splits.
 
         A segment is (index of its first command in the plan, a host command or the plan of a range of other commands).
         For the commands [dispatch, copy, host command, dispatch] they are [(0, plan of dispatch and copy), (2, host
         command), (3, plan of dispatch)].
         """
-        if record.segments is not None:
-            return record.segments or None
-        record.segments = []  # cached; empty without a split
-        if any(map(self._splits_plan, record.commands)):
+        if device_plan.segments is not None:
+            return device_plan.segments or None
+        device_plan.segments = []  # cached; empty without a split
+        if any(map(self._splits_plan, device_plan.commands)):
             begin = 0
-            for index, command in enumerate([*record.commands, None]):  # None ends the last device plan
+            for index, command in enumerate([*device_plan.commands, None]):  # None ends the last device plan
                 if command is not None and not self._splits_plan(command):
                     continue
                 if index > begin:  # two host commands may follow each other
-                    record.segments.append((begin, _subplan(record, begin, index)))
+                    device_plan.segments.append((begin, _subplan(device_plan, begin, index)))
                 if command is not None:
-                    record.segments.append((index, command))
+                    device_plan.segments.append((index, command))
                 begin = index + 1
-        return record.segments or None
+        return device_plan.segments or None
 
 
-def _subplan(record: Record, first: int, end: int) -> Record:
+def _subplan(device_plan: DevicePlan, first: int, end: int) -> DevicePlan:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
-    subplan = copy.copy(record)
-    subplan.state, subplan.segments = None, []  # `record` has these caches for the whole plan
-    subplan.commands, subplan.command_indices = record.commands[first:end], record.command_indices[first:end]
-    subplan.fill_patterns = record.fill_patterns[first:end]
+    subplan = copy.copy(device_plan)
+    subplan.state, subplan.segments = None, []  # `device_plan` has these caches for the whole plan
+    subplan.commands, subplan.command_indices = device_plan.commands[first:end], device_plan.command_indices[first:end]
+    subplan.fill_patterns = device_plan.fill_patterns[first:end]
     return subplan

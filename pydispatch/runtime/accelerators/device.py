@@ -273,8 +273,8 @@ class _Linker:
                     f"{file.name}: executable '{chosen.name}' wants bindings aligned to {alignment} bytes"
                 )
             self.executor.alignments[index] = alignment
-        # The C core is passed the alignment 1, which every operand has. Instead, `Record` inserts copies of operands
-        # that are less aligned than `alignments` states.
+        # The C core is passed the alignment 1, which every operand has. Instead, `DevicePlan` inserts copies of
+        # operands that are less aligned than `alignments` states.
         link_executable(module, index, variant=chosen.number, alignment=1)
 
     def finish(self, module: Module) -> None:

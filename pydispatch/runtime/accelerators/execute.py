@@ -1,8 +1,8 @@
 """Execution of the plans of one program on an accelerator: the part that all devices share.
 
 A plan is the list of commands (dispatches, fills, copies) of a function for fixed sizes, with its buffers. `PlanData`
-is the plan of the C core, a `Record` the plan as the device runs it. Commands refer to buffers by index; `blocks` has
-the device memory of each buffer in one run.
+is the plan of the C core, a `DevicePlan` the plan as the device runs it. Commands refer to buffers by index; `blocks`
+has the device memory of each buffer in one run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydispatch._core.profile import Timing
 from pydispatch.errors import DeviceUnavailableError
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import DeviceMemory
-from pydispatch.runtime.accelerators.plan import Blocks, Record
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan
 
 if TYPE_CHECKING:
     from pydispatch._core.commands import Export
@@ -66,7 +66,7 @@ class Fixed(Protocol):
         """Run the plan as `Executor.run` does. The caller ensures that no other run or update is active."""
 
 
-Observer = Callable[[Record, bytes, list[Timing]], None]
+Observer = Callable[[DevicePlan, bytes, list[Timing]], None]
 """Function that is called after a plan has run: observe(plan, its constants as 32-bit words, time of each command)."""
 
 
@@ -114,30 +114,32 @@ class Executor(ABC):
         """
 
     @abstractmethod
-    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan.
 
         Args:
-            record: The plan.
+            device_plan: The plan.
             blocks: Device memory of each buffer of the plan; None for unused buffers.
             constants: Push constants of this call, words of 32 bits.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+    def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
         """Return a run of a plan over fixed memory that can be repeated. Arguments are those of `run`.
 
         The default implementation calls `run` each time.
         """
-        return _UnfixedRun(self, record, blocks, constants, fill_patterns)
+        return _UnfixedRun(self, device_plan, blocks, constants, fill_patterns)
 
     @abstractmethod
-    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+    def time(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> list[Timing]:
         """Run the commands one at a time, wait for each, and return their device times. Arguments: see `run`."""
 
-    def keep(self, data: PlanData) -> Record:
+    def keep(self, data: PlanData) -> DevicePlan:
         """Return the plan of the C core as a plan for this device. The caller caches it in `data.device`."""
-        return Record(data, self.alignments)
+        return DevicePlan(data, self.alignments)
 
     # For programs with host commands
 
@@ -201,40 +203,44 @@ class Executor(ABC):
 
     def _run_derivation(self, data: PlanData) -> list[DeviceMemory]:
         """Run the plan of a function that has no arguments, and return the memory of its results, in order."""
-        record, context = self.keep(data), self.context
-        results = {position: DeviceMemory(context, context.acquire(size), size) for _, position, size in record.results}
-        blocks: Blocks = [None] * record.count
-        for buffer_index, position, _ in record.results:
+        device_plan, context = self.keep(data), self.context
+        results = {
+            position: DeviceMemory(context, context.acquire(size), size) for _, position, size in device_plan.results
+        }
+        blocks: Blocks = [None] * device_plan.count
+        for buffer_index, position, _ in device_plan.results:
             blocks[buffer_index] = results[position].block
-        for buffer_index, constant_index in record.constants:
+        for buffer_index, constant_index in device_plan.constants:
             blocks[buffer_index] = self._block(constant_index)
-        self._run_once(record, blocks, data.constants, record.fill_patterns)
+        self._run_once(device_plan, blocks, data.constants, device_plan.fill_patterns)
         return [results[position] for position in range(len(results))]
 
-    def _run_once(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def _run_once(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> None:
         """Run a plan, with its transients (intermediate buffers) in memory that is acquired for this run.
 
         If this thread has an observer, a function that profiles its calls, the commands are timed, and it is called
         with the times. Otherwise the commands are run, if there are any.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Device memory of each buffer; None for unused buffers. That of the arena, the buffer that contains
                 all transients, is set here.
             constants: Push constants of this call, words of 32 bits.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
-        arena = self.context.acquire(record.arena_bytes) if record.transients else None
+        arena = self.context.acquire(device_plan.arena_bytes) if device_plan.transients else None
         try:
-            if record.transients:
-                blocks[record.arena_index] = arena
+            if device_plan.transients:
+                blocks[device_plan.arena_index] = arena
             observe = self.observers.get(threading.get_ident()) if self.observers else None
             if observe is not None:
-                observe(record, constants, self.time(record, blocks, constants, fill_patterns))
-            elif record.commands:
-                traced.run(self, record, blocks, constants, fill_patterns)
+                observe(device_plan, constants, self.time(device_plan, blocks, constants, fill_patterns))
+            elif device_plan.commands:
+                traced.run(self, device_plan, blocks, constants, fill_patterns)
         finally:
-            if record.transients:
+            if device_plan.transients:
                 self.context.release(arena)
 
     # For calls through the memory of the process
@@ -245,37 +251,39 @@ class Executor(ABC):
         `_core.device.Runner` calls this method for calls whose arguments and results are in host memory.
 
         Args:
-            data: The plan of the C core. Its Record, the plan as this device runs it, is cached in `data.device`.
+            data: The plan of the C core. Its DevicePlan, the plan as this device runs it, is cached in `data.device`.
             constants: Push constants of this call, words of 32 bits: the scalars that kernels receive. The constants of
-                a Record are tensors of the program, such as weights.
+                a DevicePlan are tensors of the program, such as weights.
             fill_patterns: Fill pattern of each command of the plan.
             addresses: Host address of each buffer that is an argument or result; 0 for unused ones.
         """
         context = self.context
-        record: Record | None = data.device
-        if record is None:
-            record = data.device = self.keep(data)
+        device_plan: DevicePlan | None = data.device
+        if device_plan is None:
+            device_plan = data.device = self.keep(data)
         acquired: list[Any] = []  # blocks to release after the run
-        blocks: Blocks = [None] * record.count
+        blocks: Blocks = [None] * device_plan.count
         try:
             # Find or acquire the memory of each buffer, and copy arguments into it.
-            for buffer_index, index in record.constants:
+            for buffer_index, index in device_plan.constants:
                 blocks[buffer_index] = self.constant(index)
-            if record.transients:
-                acquired.append(block := context.acquire(record.arena_bytes))
-                blocks[record.arena_index] = block
-            for buffer_index, _position, size in (*record.results, *record.arguments):
+            if device_plan.transients:
+                acquired.append(block := context.acquire(device_plan.arena_bytes))
+                blocks[device_plan.arena_index] = block
+            for buffer_index, _position, size in (*device_plan.results, *device_plan.arguments):
                 acquired.append(block := context.acquire(size))
                 blocks[buffer_index] = block
-            for buffer_index, _position, size in record.arguments:
+            for buffer_index, _position, size in device_plan.arguments:
                 if addresses[buffer_index]:
                     context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
             # Run the commands, and copy the results.
-            if record.commands:  # of this device; they may include copies that `data` lacks, as of unaligned operands
-                traced.run(self, record, blocks, constants, record.fill_patterns_of(fill_patterns))
+            if (
+                device_plan.commands
+            ):  # of this device; they may include copies that `data` lacks, as of unaligned operands
+                traced.run(self, device_plan, blocks, constants, device_plan.fill_patterns_of(fill_patterns))
             else:
                 context.require_usable()  # a closed or lost device is an error also where nothing runs
-            for buffer_index, _position, size in record.results:
+            for buffer_index, _position, size in device_plan.results:
                 if addresses[buffer_index]:
                     context.copy_out(blocks[buffer_index], addresses[buffer_index], size)
         finally:
@@ -319,22 +327,22 @@ class Executor(ABC):
         whose tensors stay on the device between its steps.
 
         Args:
-            data: The plan of the C core. Its Record, the plan as this device runs it, is cached in `data.device`.
+            data: The plan of the C core. Its DevicePlan, the plan as this device runs it, is cached in `data.device`.
             constants: Push constants of this call, words of 32 bits.
             fill_patterns: Fill pattern of each command of the plan.
             memories: Memory of each buffer that is an argument or result; None for other buffers.
         """
-        record: Record | None = data.device
-        if record is None:
-            record = data.device = self.keep(data)
+        device_plan: DevicePlan | None = data.device
+        if device_plan is None:
+            device_plan = data.device = self.keep(data)
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
-        blocks += [None] * (record.count - len(blocks))  # of buffers that only the record has, such as the arena
+        blocks += [None] * (device_plan.count - len(blocks))  # of buffers that only this plan has, such as the arena
         # If a result has the memory of an argument, this is the plan without the copy from the argument to the result.
         # It has the same buffers, so that `blocks` fits it.
-        record = record.in_place_variant(memories)
-        for buffer_index, index in record.constants:
+        device_plan = device_plan.in_place_variant(memories)
+        for buffer_index, index in device_plan.constants:
             blocks[buffer_index] = self.constant(index)
-        self._run_once(record, blocks, constants, record.fill_patterns_of(fill_patterns))
+        self._run_once(device_plan, blocks, constants, device_plan.fill_patterns_of(fill_patterns))
 
 
 class _UnfixedRun:
@@ -345,10 +353,15 @@ class _UnfixedRun:
     """
 
     def __init__(
-        self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+        self,
+        executor: Executor,
+        device_plan: DevicePlan,
+        blocks: Blocks,
+        constants: bytes,
+        fill_patterns: Sequence[int],
     ) -> None:
         """Bind the memory, constants and fill patterns of the first runs."""
-        self.executor, self.record = executor, record
+        self.executor, self.device_plan = executor, device_plan
         self.update(blocks, constants, fill_patterns)
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
@@ -357,4 +370,4 @@ class _UnfixedRun:
 
     def run(self) -> None:
         """Run the plan once over the current memory."""
-        self.executor.run(self.record, *self.run_arguments)
+        self.executor.run(self.device_plan, *self.run_arguments)

@@ -1,7 +1,7 @@
 """Functions of a program on an accelerator: a call binds its arguments to a plan, which the executor runs.
 
-A call chooses the plan for the sizes of its arguments: `Plan` in the C core, `Record` as the device runs it. Commands
-of a plan refer to buffers by index; `blocks` has the device memory of each buffer in one run.
+A call chooses the plan for the sizes of its arguments: `Plan` in the C core, `DevicePlan` as the device runs it. The
+commands of a plan refer to buffers by index; `blocks` has the device memory of each buffer in one run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import NATIVE_TYPES, DeviceMemory, bytes_of
 from pydispatch.runtime.accelerators.outputs import check_apart, check_out, share_memory
-from pydispatch.runtime.accelerators.plan import Blocks, Record
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.accelerators.submit import Submitted, check_workers
@@ -82,13 +82,13 @@ class AcceleratorFunction(Submitted, Callee):
     def _call(self, args: tuple[Any, ...], out: Any) -> Any:
         """Run a call and return its value. args: all arguments in the order of the signature. out: see `__call__`."""
         plan, inputs, scalars = self._bind(args)
-        record = plan.device
-        if record is None:  # a new plan: it is converted for the device once
-            record = plan.device = self._executor.keep(data_of(plan))
+        device_plan = plan.device
+        if device_plan is None:  # a new plan: it is converted for the device once
+            device_plan = plan.device = self._executor.keep(data_of(plan))
         if out is None:
-            results = self._run(plan, record, inputs, scalars, None)
+            results = self._run(plan, device_plan, inputs, scalars, None)
             return results[0] if self._has_one_tensor_result else self._value(results)
-        return self._run_into(plan, record, inputs, scalars, out)
+        return self._run_into(plan, device_plan, inputs, scalars, out)
 
     def _bind_converted(
         self, args: tuple[Any, ...], plan: Plan | None = None, copies: bool = True
@@ -102,7 +102,12 @@ class AcceleratorFunction(Submitted, Callee):
         return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), plan, copies)
 
     def _run(
-        self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: list[Buffer | None] | None
+        self,
+        plan: Plan,
+        device_plan: DevicePlan,
+        inputs: list[Any],
+        scalars: bytes,
+        outputs: list[Buffer | None] | None,
     ) -> list[Any]:
         """Run a plan and return its results.
 
@@ -111,39 +116,39 @@ class AcceleratorFunction(Submitted, Callee):
 
         Args:
             plan: The plan in the C core.
-            record: The plan for the device.
+            device_plan: The plan for the device.
             inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
             outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
         """
         # Without scalars, the constants and patterns of the plan are those of each call. Values of results are
         # computed for results that are numbers.
-        constants, fill_patterns = record.data.constants, record.fill_patterns
+        constants, fill_patterns = device_plan.data.constants, device_plan.fill_patterns
         results: list[Any] = [None]  # one item per result; tensors are inserted below
         if scalars or not self._has_one_tensor_result:
-            constants, fill_patterns, values = self._evaluate_scalars(plan, record, scalars)
+            constants, fill_patterns, values = self._evaluate_scalars(plan, device_plan, scalars)
             results = values
         # Find or acquire the memory of each buffer: results, constant tensors, transients and arguments.
-        blocks: Blocks = [None] * record.count
+        blocks: Blocks = [None] * device_plan.count
         staged: list[Any] = []  # blocks to release after the run
         try:
             # `buffer_index` counts the buffers of the plan, `index` the results, constants or arguments of the
             # function.
-            for buffer_index, index, size in record.results:
+            for buffer_index, index, size in device_plan.results:
                 buffer = outputs[index] if outputs is not None else None
                 if buffer is None:
-                    buffer = self._buffer(record, index, DeviceMemory(self._context, self._acquire(size), size))
+                    buffer = self._buffer(device_plan, index, DeviceMemory(self._context, self._acquire(size), size))
                 results[index] = buffer
                 blocks[buffer_index] = buffer.memory.block  # type: ignore[attr-defined]
-            for buffer_index, index in record.constants:
+            for buffer_index, index in device_plan.constants:
                 blocks[buffer_index] = self._executor.constant(index)
-            if record.transients:
-                staged.append(block := self._acquire(record.arena_bytes))
-                blocks[record.arena_index] = block
-            for buffer_index, index, size in record.arguments:
+            if device_plan.transients:
+                staged.append(block := self._acquire(device_plan.arena_bytes))
+                blocks[device_plan.arena_index] = block
+            for buffer_index, index, size in device_plan.arguments:
                 blocks[buffer_index] = self._argument(inputs[index], size, staged)
-            if record.commands:
-                traced.run(self._executor, record, blocks, constants, fill_patterns)
+            if device_plan.commands:
+                traced.run(self._executor, device_plan, blocks, constants, fill_patterns)
             else:  # a call without commands does not notice by itself that the device was closed
                 self._context.require_usable()
         finally:
@@ -157,7 +162,7 @@ class AcceleratorFunction(Submitted, Callee):
             return results[0]
         return tuple(results) if results else None
 
-    def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
+    def _run_into(self, plan: Plan, device_plan: DevicePlan, inputs: list[Any], scalars: bytes, out: Any) -> Any:
         """Run a plan with `out=`, and return the value of the call.
 
         Results are written directly to outputs on this device that share no memory with an argument or an earlier
@@ -166,13 +171,13 @@ class AcceleratorFunction(Submitted, Callee):
 
         Args:
             plan: The plan in the C core.
-            record: The plan for the device.
+            device_plan: The plan for the device.
             inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
             out: The output, or a tuple with an output or None for each result.
         """
         # `buffers` has `outs` as buffers or arrays. Both have None for a number, and for a result without an output.
-        outs, buffers = self._checked_outputs(record, out)
+        outs, buffers = self._checked_outputs(device_plan, out)
         buffers_in_use = [argument for argument in inputs if isinstance(argument, Buffer)]
         direct_outputs: list[Buffer | None] = []
         for output in buffers:
@@ -183,7 +188,7 @@ class AcceleratorFunction(Submitted, Callee):
             if is_written_directly:
                 buffers_in_use.append(output)
             direct_outputs.append(output if is_written_directly else None)
-        results = self._run(plan, record, inputs, scalars, direct_outputs)
+        results = self._run(plan, device_plan, inputs, scalars, direct_outputs)
         for i, (output, result) in enumerate(zip(buffers, results, strict=True)):
             if output is None:
                 continue
@@ -192,7 +197,7 @@ class AcceleratorFunction(Submitted, Callee):
             results[i] = outs[i]
         return self._value(results)
 
-    def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
+    def _checked_outputs(self, device_plan: DevicePlan, out: Any) -> tuple[list[Any], list[Any]]:
         """Return two lists with one item per result: the `out` objects as passed, and the same as buffers or arrays.
 
         Raises:
@@ -208,7 +213,7 @@ class AcceleratorFunction(Submitted, Callee):
                 o if o is None or isinstance(o, NATIVE_TYPES) else self._context.convert(o, is_out=True) for o in outs
             ]
         for i, (output, (element, rank)) in enumerate(zip(buffers, self._results, strict=True)):
-            expected = record.data.results[i]  # None for a number
+            expected = device_plan.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
             # A rank of None is a number, which has no output.
             check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
@@ -235,21 +240,23 @@ class AcceleratorFunction(Submitted, Callee):
         memory = value.memory
         return isinstance(memory, DeviceMemory) and memory.context is self._context
 
-    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+    def _buffer(self, device_plan: DevicePlan, index: int, memory: DeviceMemory) -> Buffer:
         """Return the buffer of result `index` of the function, a tensor, over device memory."""
-        result = record.data.results[index]
+        result = device_plan.data.results[index]
         assert result is not None
         element, _ = self._results[index]
         return Buffer(memory, result.shape, element, result.size)
 
-    def _evaluate_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+    def _evaluate_scalars(
+        self, plan: Plan, device_plan: DevicePlan, scalars: bytes
+    ) -> tuple[bytes, list[int], list[Any]]:
         """Return the push constants, the fill pattern of each command, and the results, for the scalars of a call.
 
         A result that is a tensor is None in the list of results, which has one item per result.
         """
         constants, fill_patterns, values = self._core.compute(plan, scalars)
-        # The C core has one pattern for each of its commands; the record may have other commands.
-        return constants, [fill_patterns[i] for i in record.command_indices], values
+        # The C core has one pattern for each of its commands; the device plan may have other commands.
+        return constants, [fill_patterns[i] for i in device_plan.command_indices], values
 
     def _copy_in_buffer(self, block: Any, source: Buffer) -> None:
         """Copy a buffer that kernels cannot access in place into a block of device memory."""
@@ -299,25 +306,25 @@ class AcceleratorFunction(Submitted, Callee):
         self._public.check_fresh(fresh, out)
         return self.PREPARED(self, self._arranged(args, named), out, fresh)
 
-    def _temporary_blocks(self, record: Record, inputs: list[Any], staged: list[Any]) -> Blocks:
+    def _temporary_blocks(self, device_plan: DevicePlan, inputs: list[Any], staged: list[Any]) -> Blocks:
         """Return the memory of each buffer of a plan for runs whose results are not used.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             inputs: Arguments of the call.
             staged: Receives the blocks that the caller releases after the runs, also if this method raises.
         """
-        blocks: Blocks = [None] * record.count
+        blocks: Blocks = [None] * device_plan.count
         # `buffer_index` counts the buffers of the plan, `index` the constants or arguments of the function.
-        for buffer_index, _, size in record.results:
+        for buffer_index, _, size in device_plan.results:
             staged.append(block := self._acquire(size))
             blocks[buffer_index] = block
-        for buffer_index, index in record.constants:
+        for buffer_index, index in device_plan.constants:
             blocks[buffer_index] = self._executor.constant(index)
-        if record.transients:
-            staged.append(block := self._acquire(record.arena_bytes))
-            blocks[record.arena_index] = block
-        for buffer_index, index, size in record.arguments:
+        if device_plan.transients:
+            staged.append(block := self._acquire(device_plan.arena_bytes))
+            blocks[device_plan.arena_index] = block
+        for buffer_index, index, size in device_plan.arguments:
             blocks[buffer_index] = self._argument(inputs[index], size, staged)
         return blocks
 
@@ -330,16 +337,16 @@ class AcceleratorFunction(Submitted, Callee):
         if type(runs) is not int or runs < 1:
             raise InvalidArgumentError(f"profile: runs: expected a number of 1 or more, got {runs!r}")
         plan, inputs, scalars = self._bind(self._arranged(args, named))
-        record = plan.device
-        if record is None:
-            record = plan.device = self._executor.keep(data_of(plan))
-        constants, fill_patterns, _ = self._evaluate_scalars(plan, record, scalars)
+        device_plan = plan.device
+        if device_plan is None:
+            device_plan = plan.device = self._executor.keep(data_of(plan))
+        constants, fill_patterns, _ = self._evaluate_scalars(plan, device_plan, scalars)
         staged: list[Any] = []  # blocks to release after the runs
         try:
-            blocks = self._temporary_blocks(record, inputs, staged)
-            times = [self._executor.time(record, blocks, constants, fill_patterns) for _ in range(runs)]
+            blocks = self._temporary_blocks(device_plan, inputs, staged)
+            times = [self._executor.time(device_plan, blocks, constants, fill_patterns) for _ in range(runs)]
             timings = []
-            for *samples, command in zip(*times, record.commands, strict=True):  # the samples are one of each run
+            for *samples, command in zip(*times, device_plan.commands, strict=True):  # the samples are one of each run
                 flops = flops_of(command, self._flops, constants)
                 timings.append(timing_of(samples[0].command, median(t.seconds for t in samples), command, flops))
             return Profile(timings)

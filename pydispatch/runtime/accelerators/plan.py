@@ -23,7 +23,7 @@ Blocks = list[Any]
 """The block of each buffer of a plan; None for one that no command uses."""
 
 
-class Record:
+class DevicePlan:
     """Plan of a call, the commands of a function for certain sizes, as the executor of an accelerator caches it.
 
     Transients are ranges of one additional buffer, the arena, which is the last one. An operand that is less aligned
@@ -77,7 +77,7 @@ class Record:
         self.arena_bytes = data.arena_bytes
         # Caches, empty until the first use.
         self.state: Any = None
-        self.in_place_variants: dict[tuple[tuple[int, int], ...], Record] = {}
+        self.in_place_variants: dict[tuple[tuple[int, int], ...], DevicePlan] = {}
         self.segments: list[tuple[int, Any]] | None = None
         # The changes for this device: aligned copies of operands, and transients as ranges of one buffer, the arena.
         if alignments and any(_unaligned_slots(command, alignments) for command in data.commands):
@@ -95,7 +95,7 @@ class Record:
         """Return one fill pattern per command of this plan, from one per command of `data`, the plan of the C core."""
         return fill_patterns if self.origins is None else [fill_patterns[i] for i in self.origins]
 
-    def in_place_variant(self, memories: Sequence[Any]) -> Record:
+    def in_place_variant(self, memories: Sequence[Any]) -> DevicePlan:
         """Return the plan for a call in which results may have the memory of arguments.
 
         A plan that updates a tensor first copies the argument to the result, and then writes ranges of the result. If
@@ -118,12 +118,12 @@ class Record:
         )
         if not updated_results:
             return self
-        record = self.in_place_variants.get(updated_results)
-        if record is None:
-            record = self.in_place_variants[updated_results] = self._without_copies(dict(updated_results))
-        return record
+        device_plan = self.in_place_variants.get(updated_results)
+        if device_plan is None:
+            device_plan = self.in_place_variants[updated_results] = self._without_copies(dict(updated_results))
+        return device_plan
 
-    def _without_copies(self, result_in_memory_of: dict[int, int]) -> Record:
+    def _without_copies(self, result_in_memory_of: dict[int, int]) -> DevicePlan:
         """Return this plan without the copies of arguments to results that copy a range of memory to itself.
 
         A copy of such an argument to another offset of its result moves bytes, and stays.
@@ -138,17 +138,17 @@ class Record:
             return result_in_memory_of.get(command.source.buffer) != command.target.buffer
 
         remaining = [i for i, command in enumerate(self.commands) if has_effect(command)]
-        record = copy.copy(self)
+        device_plan = copy.copy(self)
         # For each command, the index of the command of `data` that it is or whose operand it copies; None: its own.
         origins = range(len(self.commands)) if self.origins is None else self.origins
-        record.commands, record.command_indices = (
+        device_plan.commands, device_plan.command_indices = (
             [self.commands[i] for i in remaining],
             [self.command_indices[i] for i in remaining],
         )
-        record.origins = [origins[i] for i in remaining]
-        record.fill_patterns = [self.fill_patterns[i] for i in remaining]
-        record.state = record.segments = None  # caches for the commands of `self`
-        return record
+        device_plan.origins = [origins[i] for i in remaining]
+        device_plan.fill_patterns = [self.fill_patterns[i] for i in remaining]
+        device_plan.state = device_plan.segments = None  # caches for the commands of `self`
+        return device_plan
 
     def _insert_alignment_copies(self, alignments: Mapping[int, int]) -> None:
         """Let dispatches use aligned copies of their unaligned operands, and insert the commands that copy these.

@@ -1,7 +1,7 @@
 """Prepared calls of functions on accelerators: their shapes are fixed, so that a call only binds memory.
 
-They have one plan (the commands of a function for these shapes): `Plan` in the C core, `Record` as the device runs it.
-Commands refer to buffers by index; `blocks` has the device memory of each buffer.
+They have one plan, the commands of a function for these shapes: `Plan` in the C core, `DevicePlan` as the device runs
+it. Commands refer to buffers by index; `blocks` has the device memory of each buffer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydispatch._core.trace import Kind
 from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import DeviceMemory, bytes_of
-from pydispatch.runtime.accelerators.plan import Blocks, Record
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan
 from pydispatch.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -45,22 +45,24 @@ class Preparable(Protocol):
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Return positional and named arguments in the order of the signature."""
 
-    def _run(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: None) -> list[Any]:
+    def _run(self, plan: Plan, device_plan: DevicePlan, inputs: list[Any], scalars: bytes, outputs: None) -> list[Any]:
         """Run a plan, and return its new results."""
 
-    def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
+    def _run_into(self, plan: Plan, device_plan: DevicePlan, inputs: list[Any], scalars: bytes, out: Any) -> Any:
         """Run a plan with `out=`, and return the value of the call."""
 
-    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+    def _buffer(self, device_plan: DevicePlan, index: int, memory: DeviceMemory) -> Buffer:
         """Return the buffer of a result over device memory."""
 
     def _is_usable_in_place(self, value: Any) -> bool:
         """Return whether kernels can access a value without a copy."""
 
-    def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
+    def _checked_outputs(self, device_plan: DevicePlan, out: Any) -> tuple[list[Any], list[Any]]:
         """Return the `out` objects, and the same as buffers or arrays. Raise InvalidArgumentError for wrong ones."""
 
-    def _evaluate_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+    def _evaluate_scalars(
+        self, plan: Plan, device_plan: DevicePlan, scalars: bytes
+    ) -> tuple[bytes, list[int], list[Any]]:
         """Evaluate the host code for the scalars of a call.
 
         Return the push constants of the dispatches, the fill pattern of each command, and the value of each result that
@@ -93,9 +95,9 @@ class Prepared:
         # Strided arrays are refused: a copy made here would not have the content that later runs must read.
         self._plan, tensors, scalars = function._bind(args, copies=False)
         self._inputs: list[Any] = [tensors, scalars]  # arrays or buffers (None for a number), bytes of all numbers
-        if self._plan.device is None:  # the plan as the device runs it, a Record
+        if self._plan.device is None:  # the plan as the device runs it
             self._plan.device = function._executor.keep(data_of(self._plan))
-        self._record: Record = self._plan.device
+        self._device_plan: DevicePlan = self._plan.device
         self._out = out
         self._is_bound = True  # whether `_run` has the memory of `_inputs`
         # The arguments, if one has elements of less than a byte, which kernels read from a packed copy: each run packs
@@ -106,9 +108,9 @@ class Prepared:
         self._lock: dict[str, object] = {}
         self._run: Run | None = None
         if out is not None:
-            function._checked_outputs(self._record, out)  # raises for wrong outputs
+            function._checked_outputs(self._device_plan, out)  # raises for wrong outputs
         elif not fresh:
-            self._run = Run(function, self._plan, self._record)
+            self._run = Run(function, self._plan, self._device_plan)
             self._run.bind(*self._inputs)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -142,8 +144,8 @@ class Prepared:
         if self._run is None:  # without results of its own, each run is an ordinary call
             function, (inputs, scalars) = self._function, self._inputs
             if self._out is None:
-                return function._value(function._run(self._plan, self._record, inputs, scalars, None))
-            return function._run_into(self._plan, self._record, inputs, scalars, self._out)
+                return function._value(function._run(self._plan, self._device_plan, inputs, scalars, None))
+            return function._run_into(self._plan, self._device_plan, inputs, scalars, self._out)
         if not self._is_bound:
             self._run.bind(*self._inputs)
             self._is_bound = True
@@ -177,7 +179,7 @@ class Run:
     Attributes:
         function: The function.
         plan: Its plan for the prepared shapes, in the C core.
-        record: The plan for the device.
+        device_plan: The plan for the device.
         results: Buffer or number of each result.
         value: Value of the call: its result, a tuple of several, or None.
         arena: Memory of the transients (intermediate buffers); None if there are none.
@@ -189,18 +191,18 @@ class Run:
         bound_values: Numbers of the blocks, constants and fill patterns that `fixed_run` has; None if unknown.
     """
 
-    def __init__(self, function: Preparable, plan: Plan, record: Record) -> None:
+    def __init__(self, function: Preparable, plan: Plan, device_plan: DevicePlan) -> None:
         """Allocate the results and the arena; `bind` sets the arguments. For the parameters, see the class."""
-        self.function, self.plan, self.record = function, plan, record
+        self.function, self.plan, self.device_plan = function, plan, device_plan
         context = self.context = function._context
         self.executor = function._executor
         self.results: list[Any] = [None] * len(function.results)
-        for _buffer_index, result_index, size in record.results:
+        for _buffer_index, result_index, size in device_plan.results:
             memory = DeviceMemory(context, context.acquire(size), size)
-            self.results[result_index] = function._buffer(record, result_index, memory)
+            self.results[result_index] = function._buffer(device_plan, result_index, memory)
         self.arena: DeviceMemory | None = None
-        if record.transients:
-            self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), record.arena_bytes)
+        if device_plan.transients:
+            self.arena = DeviceMemory(context, context.acquire(device_plan.arena_bytes), device_plan.arena_bytes)
         self.argument_memory: dict[int, DeviceMemory] = {}
         self.copies: list[tuple[Any, Any, int]] = []
         self.fixed_run: Fixed | None = None
@@ -216,9 +218,9 @@ class Run:
             inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
         """
-        record, function = self.record, self.function
+        device_plan, function = self.device_plan, self.function
         blocks = self._blocks_of(inputs)
-        constants, fill_patterns, numbers = function._evaluate_scalars(self.plan, record, scalars)
+        constants, fill_patterns, numbers = function._evaluate_scalars(self.plan, device_plan, scalars)
         for i, (_element_type, rank) in enumerate(function.results):
             is_number = rank is None
             if is_number:
@@ -234,13 +236,13 @@ class Run:
         An argument that the device cannot use in place gets memory here, and is added to `copies`, which each run
         copies first.
         """
-        record = self.record
+        device_plan = self.device_plan
         self.copies = []
-        blocks: Blocks = [None] * record.count
+        blocks: Blocks = [None] * device_plan.count
         # `buffer_index` counts the buffers of the plan, `index` the constants, arguments or results of the function.
-        for buffer_index, index in record.constants:
+        for buffer_index, index in device_plan.constants:
             blocks[buffer_index] = self.executor.constant(index)
-        for buffer_index, index, size in record.arguments:
+        for buffer_index, index, size in device_plan.arguments:
             argument = inputs[index]
             if self.function._is_usable_in_place(argument):
                 blocks[buffer_index] = argument.memory.block
@@ -249,10 +251,10 @@ class Run:
                 self.argument_memory[buffer_index] = DeviceMemory(self.context, self.context.acquire(size), size)
             block = blocks[buffer_index] = self.argument_memory[buffer_index].block
             self.copies.append((block, argument if isinstance(argument, Buffer) else bytes_of(argument), size))
-        for buffer_index, index, _ in record.results:
+        for buffer_index, index, _ in device_plan.results:
             blocks[buffer_index] = self.results[index].memory.block
         if self.arena is not None:
-            blocks[record.arena_index] = self.arena.block
+            blocks[device_plan.arena_index] = self.arena.block
         return blocks
 
     def _prepare_fixed_run(self, blocks: Blocks, constants: bytes, fill_patterns: list[int]) -> None:
@@ -261,9 +263,9 @@ class Run:
         block_numbers = tuple(block.number if block is not None else 0 for block in blocks)
         new_values = (block_numbers, constants, tuple(fill_patterns))
         old_values, self.bound_values = self.bound_values, None  # unknown if the update raises
-        if new_values != old_values and self.record.commands:
+        if new_values != old_values and self.device_plan.commands:
             if self.fixed_run is None:
-                self.fixed_run = self.executor.fix(self.record, blocks, constants, fill_patterns)
+                self.fixed_run = self.executor.fix(self.device_plan, blocks, constants, fill_patterns)
             else:
                 self.fixed_run.update(blocks, constants, fill_patterns)
         self.bound_values = new_values
@@ -276,7 +278,7 @@ class Run:
             else:
                 self.context.copy_in(block, source, size)
         if self.fixed_run is not None and traced.is_on():
-            traced.run(self.executor, self.record, *self.launch_arguments)
+            traced.run(self.executor, self.device_plan, *self.launch_arguments)
         elif self.fixed_run is not None:
             self.fixed_run.run()
         else:  # a call without commands does not notice by itself that the device was closed

@@ -23,7 +23,7 @@ from pydispatch.runtime.buffer import Buffer
 if TYPE_CHECKING:
     from pydispatch._core.procedure import Procedure
     from pydispatch.runtime.accelerators.execute import Executor
-    from pydispatch.runtime.accelerators.plan import Record
+    from pydispatch.runtime.accelerators.plan import DevicePlan
 
 
 @dataclass
@@ -202,11 +202,11 @@ class AcceleratorProcedure(Submitted, Callee):
         # (function of the plan, index of the command in the plan, description) → time
         command_times: dict[tuple[int, int, str], _CommandTime] = {}
 
-        def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
+        def observe(device_plan: DevicePlan, constants: bytes, timings: list[Timing]) -> None:
             """Add the times of a plan's commands to those of the procedure's call."""
-            for index, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
+            for index, (command, timing) in enumerate(zip(device_plan.commands, timings, strict=True)):
                 label = timing.command
-                key = record.data.function, index, label
+                key = device_plan.data.function, index, label
                 command_time = command_times.setdefault(key, _CommandTime(command, constants, label))
                 command_time.seconds += timing.seconds
                 command_time.runs += 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from pydispatch.runtime.accelerators.execute import Executor
-from pydispatch.runtime.accelerators.plan import Blocks, Record
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan
 
 R = TypeVar("R")
 """Class of a device's recordings, such as a Vulkan command buffer with what it refers to."""
@@ -53,7 +53,7 @@ class RecordingExecutor(Executor, Generic[R]):
 
     A recording, such as a Vulkan command buffer, refers to the blocks of device memory that it was recorded for. A run
     takes the recording of `key_of(...)` out of `recordings(plan)`, or calls `record` if there is none. It submits the
-    recording, and puts it back. `Record.state` of a plan is the cache of its recordings.
+    recording, and puts it back. `DevicePlan.state` of a plan is the cache of its recordings.
     """
 
     CAPACITY = 8
@@ -67,14 +67,14 @@ class RecordingExecutor(Executor, Generic[R]):
 
     @abstractmethod
     def record(
-        self, plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
+        self, plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> R:
         """Record the commands of a plan over blocks, and return the recording. The caller holds the context's lock.
 
         timed: whether to record time stamps around each command. Other arguments: see `Executor.run`.
         """
 
-    def recordings(self, plan: Record) -> RecordingCache[R]:
+    def recordings(self, plan: DevicePlan) -> RecordingCache[R]:
         """Return the cache of a plan's recordings; create it on the first call."""
         if plan.state is None:
             with self.context.lock:
@@ -84,7 +84,7 @@ class RecordingExecutor(Executor, Generic[R]):
         return cache
 
     @staticmethod
-    def key_of(plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
+    def key_of(plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
         """Return the cache key of a recording: block numbers, and constants and fill patterns if they are deferred.
 
         Deferred ones depend on the scalars of a call; others are the same in all calls of the plan. Block numbers,
@@ -115,7 +115,7 @@ class FixedRecording(Generic[R]):
     def __init__(
         self,
         executor: RecordingExecutor[R],
-        plan: Record,
+        plan: DevicePlan,
         blocks: Blocks,
         constants: bytes,
         fill_patterns: Sequence[int],

@@ -14,7 +14,7 @@ from pydispatch._core.trace import Kind
 
 if TYPE_CHECKING:
     from pydispatch._core.profile import Timing
-    from pydispatch.runtime.accelerators.plan import Blocks, Record
+    from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan
 
 is_on = recorder.is_on
 """Function that returns whether a trace is being recorded."""
@@ -48,27 +48,27 @@ def span(kind: Kind, name: str = "") -> AbstractContextManager[None]:
     return _Span(kind, name) if is_on() else _OFF
 
 
-def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+def run(executor: Any, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
     """Run a plan. While a trace is on, commands run one at a time, and the device time of each is recorded."""
     if not is_on():
-        executor.run(record, blocks, constants, fill_patterns)
+        executor.run(device_plan, blocks, constants, fill_patterns)
         return
-    times = executor.time(record, blocks, constants, fill_patterns)
-    _add_events(executor.context.name, record, times, end_ns=time.monotonic_ns())
+    times = executor.time(device_plan, blocks, constants, fill_patterns)
+    _add_events(executor.context.name, device_plan, times, end_ns=time.monotonic_ns())
 
 
-def _add_events(queue: str, record: Record, times: Sequence[Timing], end_ns: int) -> None:
+def _add_events(queue: str, device_plan: DevicePlan, times: Sequence[Timing], end_ns: int) -> None:
     """Record the device times of commands, one after the other, with `end_ns` as the end of the last one.
 
     Device clocks have another origin; the last command ended at the latest when the wait for it returned.
 
     Args:
         queue: Name of the device, which has a row of its own in the trace.
-        record: The plan.
+        device_plan: The plan.
         times: Device time of each command of the plan.
         end_ns: Time of `time.monotonic_ns`.
     """
-    for command, timing in zip(reversed(record.commands), reversed(times), strict=True):
+    for command, timing in zip(reversed(device_plan.commands), reversed(times), strict=True):
         begin_ns = end_ns - round(timing.seconds * 1e9)
         if not isinstance(command, Custom):  # those are events of the thread that calls them
             grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)

@@ -1,6 +1,6 @@
 """Execution of plans on CUDA: a plan of one dispatch is launched on the stream, other plans are cached graphs.
 
-A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
+The commands of a plan (`DevicePlan`) refer to buffers by index. `blocks` has the memory of each buffer in one run,
 `addresses` its address; `constants` are the push constants of all dispatches, `fill_patterns` the fill pattern of each
 command.
 """
@@ -19,7 +19,7 @@ from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.execute import Executable, Executor
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, PtxParts
 from pydispatch.runtime.accelerators.recordings import RecordingCache
 from pydispatch.runtime.devices.cuda import driver as cuda
@@ -113,42 +113,51 @@ class CudaExecutor(Executor):
 
     # Running
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
-        """Enqueue all commands of a plan on the stream."""
+    def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+        """Enqueue all commands of a plan on the stream.
+
+        Args:
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
+            blocks: Device memory of each buffer; None for unused ones.
+            constants: Push constants, words of 32 bits.
+            fill_patterns: Fill pattern of each command.
+        """
         context = self.context
         context.release_unused()
         with context.lock:
-            state: PlanState = record.state or self._state(record)
+            state: PlanState = device_plan.state or self._state(device_plan)
             if state.is_empty:
                 return
             if context.is_shut:  # closed or lost
                 context.require_usable()
             addresses = [0 if block is None else block.address for block in blocks]
             if context.is_checked:  # wait for each step, so that errors name it
-                self._run_checked(record, state, addresses, constants, fill_patterns)
+                self._run_checked(device_plan, state, addresses, constants, fill_patterns)
             elif state.single is not None:  # the only step of the plan, a dispatch
                 self._run_single(state, state.single, addresses, constants, fill_patterns)
             else:
-                self._graph(record, state, addresses, constants, fill_patterns).launch()
+                self._graph(device_plan, state, addresses, constants, fill_patterns).launch()
 
-    def _state(self, record: Record) -> PlanState:
+    def _state(self, device_plan: DevicePlan) -> PlanState:
         """Create the state of a plan, and cache it in the plan."""
-        steps_of_commands, scratch_bytes = self._steps(record)
+        steps_of_commands, scratch_bytes = self._steps(device_plan)
         steps = list(chain.from_iterable(steps_of_commands))
         only_step = steps[0] if len(steps) == 1 and not scratch_bytes and isinstance(steps[0], Dispatch) else None
-        state = record.state = PlanState(self._name(record), single=only_step, is_empty=not record.commands)
+        state = device_plan.state = PlanState(
+            self._name(device_plan), single=only_step, is_empty=not device_plan.commands
+        )
         return state
 
-    def _name(self, record: Record) -> str:
+    def _name(self, device_plan: DevicePlan) -> str:
         """Return the name of the public function that a plan belongs to; "" for plans of procedures."""
-        return self.names.get(record.data.function, "")
+        return self.names.get(device_plan.data.function, "")
 
-    def _steps(self, record: Record) -> tuple[list[list[Step]], int]:
+    def _steps(self, device_plan: DevicePlan) -> tuple[list[list[Step]], int]:
         """Return the steps (driver operations) of each command of a plan, and the bytes of scratch memory they need.
 
         Scratch memory is for copies between overlapping ranges; it is addressed as one more buffer, the last one.
         """
-        return steps_of(self.context, record.commands, record.has_deferred, self.modules, record.count)
+        return steps_of(self.context, device_plan.commands, device_plan.has_deferred, self.modules, device_plan.count)
 
     def _run_single(
         self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
@@ -165,14 +174,19 @@ class CudaExecutor(Executor):
             context.check(result, f"launching {step.label}")
 
     def _graph(
-        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
+        self,
+        device_plan: DevicePlan,
+        state: PlanState,
+        addresses: list[int],
+        constants: bytes,
+        fill_patterns: Sequence[int],
     ) -> Graph:
         """Return a graph of a plan that uses these addresses, constants and fill patterns.
 
         It is a cached one, a new one, or, if MAX_GRAPHS are cached, the least recently used one, which is updated.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             state: Data that this device caches for the plan: its graphs.
             addresses: Device address of each buffer; 0 for unused ones.
             constants: Push constants, words of 32 bits.
@@ -182,7 +196,7 @@ class CudaExecutor(Executor):
         graph = state.graphs.take(key)
         if graph is None:
             if len(state.graphs) < MAX_GRAPHS:
-                graph = self._new_graph(record, state.function, addresses, constants, fill_patterns)
+                graph = self._new_graph(device_plan, state.function, addresses, constants, fill_patterns)
             else:
                 graph = state.graphs.take_oldest()
                 # Copies between overlapping ranges go through the graph's own scratch memory, one more buffer.
@@ -191,13 +205,18 @@ class CudaExecutor(Executor):
         return graph
 
     def _new_graph(
-        self, record: Record, function: str, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
+        self,
+        device_plan: DevicePlan,
+        function: str,
+        addresses: list[int],
+        constants: bytes,
+        fill_patterns: Sequence[int],
     ) -> Graph:
         """Build a graph of a plan, with scratch memory of its own. Arguments are those of `_graph`.
 
         function: name of the public function, for messages.
         """
-        steps, scratch_bytes = self._steps(record)
+        steps, scratch_bytes = self._steps(device_plan)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
         bound_addresses = self._with_scratch(addresses, scratch)
@@ -210,17 +229,22 @@ class CudaExecutor(Executor):
         """Return the buffer addresses, followed by the address of the scratch memory, if any."""
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+    def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
         """Return a run of a plan over fixed memory, which has a graph of its own: repeating it only launches that."""
-        return Fixed(self, record, blocks, constants, fill_patterns)
+        return Fixed(self, device_plan, blocks, constants, fill_patterns)
 
     def _run_checked(
-        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
+        self,
+        device_plan: DevicePlan,
+        state: PlanState,
+        addresses: list[int],
+        constants: bytes,
+        fill_patterns: Sequence[int],
     ) -> None:
         """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it."""
         context = self.context
         context.synchronize()
-        steps_of_commands, scratch_bytes = self._steps(record)
+        steps_of_commands, scratch_bytes = self._steps(device_plan)
         # Released when this function returns, after the last step.
         scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
         bound_addresses = self._with_scratch(addresses, scratch)
@@ -231,13 +255,15 @@ class CudaExecutor(Executor):
                 context.check(step.launch(context.stream), f"launching {step.label}")
                 context.synchronize()
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+    def time(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> list[Timing]:
         """Run the commands in order with an event between them, and return the device time of each.
 
         The steps are launched on the stream and not as a graph, so that an event can be recorded after each command.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Device memory of each buffer; None for unused ones.
             constants: Push constants, words of 32 bits.
             fill_patterns: Fill pattern of each command.
@@ -245,19 +271,19 @@ class CudaExecutor(Executor):
         context = self.context
         context.require_usable()
         context.release_unused()
-        steps, scratch_bytes = self._steps(record)
+        steps, scratch_bytes = self._steps(device_plan)
         scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
         addresses = self._with_scratch([0 if block is None else block.address for block in blocks], scratch)
         with context.lock, context.current:
             watch = Stopwatch(context, len(steps) + 1)  # one mark before the first command, one after each
             try:
-                with traced.span(Kind.SUBMIT, self._name(record)):
+                with traced.span(Kind.SUBMIT, self._name(device_plan)):
                     watch.mark()
                     for command in steps:
                         for step in command:
                             step.bind(addresses, constants, fill_patterns)
                             # A hardware error is reported by a later call, whose message names the recent launches.
-                            context.recent_launches.append((self._name(record), (step.name,)))
+                            context.recent_launches.append((self._name(device_plan), (step.name,)))
                             context.check(step.launch(context.stream), f"launching {step.label}")
                         watch.mark()
                 context.synchronize()
@@ -265,7 +291,7 @@ class CudaExecutor(Executor):
             finally:
                 watch.close()
         kernel_of = self.modules.kernel_of
-        names = [label(c, kernel_of(c).label if isinstance(c, commands.Dispatch) else "") for c in record.commands]
+        names = [label(c, kernel_of(c).label if isinstance(c, commands.Dispatch) else "") for c in device_plan.commands]
         return [Timing(name, spent) for name, spent in zip(names, seconds, strict=True)]
 
 
@@ -277,13 +303,18 @@ class Fixed:
     """
 
     def __init__(
-        self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+        self,
+        executor: CudaExecutor,
+        device_plan: DevicePlan,
+        blocks: Blocks,
+        constants: bytes,
+        fill_patterns: Sequence[int],
     ) -> None:
         """Bind the memory and values of the first runs, and build the graph, except on a checked device.
 
         Arguments are those of `CudaExecutor.fix`.
         """
-        self.executor, self.record, self.context = executor, record, executor.context
+        self.executor, self.device_plan, self.context = executor, device_plan, executor.context
         self.run_arguments: tuple[list[int], bytes, list[int]]  # (addresses, constants, fill patterns), set by update()
         self.graph: Graph | None = None  # built by update(), except on a checked device
         self.update(blocks, constants, fill_patterns)
@@ -313,7 +344,8 @@ class Fixed:
         addresses, _, pattern_list = self.run_arguments
         with context.lock:
             if self.graph is None:
-                self.graph = executor._new_graph(self.record, executor._name(self.record), *self.run_arguments)
+                function = executor._name(self.device_plan)
+                self.graph = executor._new_graph(self.device_plan, function, *self.run_arguments)
             else:
                 # The graph's scratch memory, for copies between overlapping ranges, is one more buffer.
                 self.graph.update(executor._with_scratch(addresses, self.graph.scratch), constants, pattern_list)
@@ -327,5 +359,5 @@ class Fixed:
         context = self.context
         with context.lock:
             context.require_usable()
-            state = self.record.state or self.executor._state(self.record)
-            self.executor._run_checked(self.record, state, *self.run_arguments)
+            state = self.device_plan.state or self.executor._state(self.device_plan)
+            self.executor._run_checked(self.device_plan, state, *self.run_arguments)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydispatch._core.program import Module
     from pydispatch.runtime.accelerators.context import DeviceMemory
     from pydispatch.runtime.accelerators.execute import Executor
-    from pydispatch.runtime.accelerators.plan import Record
+    from pydispatch.runtime.accelerators.plan import DevicePlan
     from pydispatch.runtime.buffer import Buffer
     from pydispatch.runtime.devices.cuda.context import Context
     from pydispatch.runtime.devices.cuda.execute import CudaExecutor
@@ -68,9 +68,9 @@ class CudaFunction(AcceleratorFunction):
         with _between(self._context, stream):
             return super().__call__(*args, out=out, **named)
 
-    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+    def _buffer(self, device_plan: DevicePlan, index: int, memory: DeviceMemory) -> Buffer:
         """Return the buffer of result `index`, over memory that a run has written."""
-        result = record.data.results[index]
+        result = device_plan.data.results[index]
         assert result is not None
         element_type, _rank = self._results[index]
         return CudaBuffer(memory, result.shape, element_type, result.size)

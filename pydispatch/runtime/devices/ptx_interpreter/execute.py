@@ -1,6 +1,6 @@
 """Execution of plans on the PTX interpreter, one command after the other.
 
-A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
+The commands of a plan (`DevicePlan`) refer to buffers by index. `blocks` has the memory of each buffer in one run,
 `addresses` its address; `constants` are the push constants of all dispatches (bytes of 32-bit words), `fill_patterns`
 the fill pattern of each command, 0 for commands that are no fills.
 """
@@ -19,7 +19,7 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgu
 from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan, label
 from pydispatch.runtime.accelerators.ptx_parameters import packer_of
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts
 
@@ -66,7 +66,7 @@ class InterpretedKernel:
         return f"@{self.executable}::@{self.export}"
 
 
-class SeparateTransients(Record):
+class SeparateTransients(DevicePlan):
     """Plan with one allocation per transient, so that accesses beyond a transient are detected.
 
     transient_sizes: (index of its buffer, bytes) of each transient.
@@ -102,7 +102,7 @@ class Executor(execute.Executor):
         if hasattr(self, "loaded"):  # a signal handler's exception can leave __init__ anywhere
             self.context.released_modules.extend(self.loaded)
 
-    def keep(self, data: PlanData) -> Record:
+    def keep(self, data: PlanData) -> DevicePlan:
         """Return the plan of the C core with one allocation per transient, so that accesses beyond one are detected."""
         return SeparateTransients(data, self.alignments)
 
@@ -201,15 +201,19 @@ class Executor(execute.Executor):
                 with self.context.lock:
                     self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run all commands, which are complete on return."""
-        self._run(record, blocks, constants, fill_patterns, None)
+        self._run(device_plan, blocks, constants, fill_patterns, None)
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+    def time(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> list[Timing]:
         """Run a plan, and return the seconds that each command took on the host's clock."""
         stamps = [time.perf_counter()]
-        self._run(record, blocks, constants, fill_patterns, lambda: stamps.append(time.perf_counter()))
-        return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
+        self._run(device_plan, blocks, constants, fill_patterns, lambda: stamps.append(time.perf_counter()))
+        return [
+            Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(device_plan.commands)
+        ]
 
     def cuts_at(self, synchronous: bool) -> bool:
         """Return False: commands run one after the other, so a host command needs no split."""
@@ -240,7 +244,7 @@ class Executor(execute.Executor):
 
     def _run(
         self,
-        record: Record,
+        device_plan: DevicePlan,
         blocks: Blocks,
         constants: bytes,
         fill_patterns: Sequence[int],
@@ -251,8 +255,8 @@ class Executor(execute.Executor):
         A transient, a buffer for intermediate values, gets a block of its own for the time of the run.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use, as `keep` has
-                converted it.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use, as `keep` has
+                converted them.
             blocks: Memory of each buffer of the plan; None for transients and unused buffers.
             constants: Push constants of all dispatches, 32-bit words.
             fill_patterns: Fill pattern of each command; 0 for other commands.
@@ -261,15 +265,15 @@ class Executor(execute.Executor):
         context = self.context
         with context.lock:
             context.require_usable()
-            assert isinstance(record, SeparateTransients)  # the result of `keep`
+            assert isinstance(device_plan, SeparateTransients)  # the result of `keep`
             # Transients have no block yet: their 0 and None are replaced below.
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, transients = list(blocks), []
             try:
-                for index, size in record.transient_sizes:
+                for index, size in device_plan.transient_sizes:
                     transients.append(block := context.acquire(size))
                     addresses[index], blocks[index] = block.address, block
-                for index, command in enumerate(record.commands):
+                for index, command in enumerate(device_plan.commands):
                     if isinstance(command, Dispatch):
                         self._dispatch(command, addresses, constants)
                     elif isinstance(command, Fill):
@@ -277,7 +281,7 @@ class Executor(execute.Executor):
                     elif isinstance(command, Custom):
                         assert self.calls is not None
                         surroundings = self.surroundings(synchronous=True)
-                        self.calls.call(record.data.function, command, blocks, constants, surroundings)
+                        self.calls.call(device_plan.data.function, command, blocks, constants, surroundings)
                     elif isinstance(command, Copy):
                         source, target = command.source, command.target
                         data = context.memory.read(addresses[source.buffer] + source.offset, source.size)

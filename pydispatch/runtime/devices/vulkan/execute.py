@@ -1,6 +1,6 @@
 """Execution of plans on Vulkan: command buffers are recorded once and cached by the memory that they refer to.
 
-A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
+The commands of a plan (`DevicePlan`) refer to buffers by index. `blocks` has the memory of each buffer in one run;
 `constants` are the push constants of all dispatches (bytes of 32-bit words), `fill_patterns` the fill pattern of each
 command, 0 for commands that are no fills.
 """
@@ -16,7 +16,7 @@ from pydispatch._core.trace import Kind
 from pydispatch.errors import CommandError
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.member import SpirvMember
@@ -59,7 +59,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             check_writes(f"executable '@{name}'", modules, member.entries, variant)
         self.executables.load(executable, member, modules)
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the plan as one command buffer, and wait until it is complete.
 
         A recording is a finished command buffer, which refers to certain blocks. Recordings are cached by the
@@ -67,35 +67,40 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         out of the cache while it runs, so that no other thread submits it.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Device memory of each buffer; None for unused buffers.
             constants: Push constants of this call, words of 32 bits.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         context = self.context
-        key = self.key_of(record, blocks, constants, fill_patterns)
-        recordings = self.recordings(record)
+        key = self.key_of(device_plan, blocks, constants, fill_patterns)
+        recordings = self.recordings(device_plan)
 
         def prepare() -> RecordedBuffer:
             """Take a cached recording of the plan; record it if there is none, or memory was released since."""
             recording = recordings.take(key)
             if recording is None or recording.epoch != context.pool.epoch:
-                recording = self.record(record, blocks, constants, fill_patterns)
+                recording = self.record(device_plan, blocks, constants, fill_patterns)
             return recording
 
         recordings.put(key, context.run(prepare))
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+    def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
         """Return a run of a plan over fixed memory, whose first run records the commands."""
-        return Fixed(self, record, blocks, constants, fill_patterns)
+        return Fixed(self, device_plan, blocks, constants, fill_patterns)
 
     def record(
-        self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
+        self,
+        device_plan: DevicePlan,
+        blocks: Blocks,
+        constants: bytes,
+        fill_patterns: Sequence[int],
+        timed: bool = False,
     ) -> RecordedBuffer:
         """Record the commands of a plan into a command buffer; the caller holds the context's lock.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
@@ -105,10 +110,10 @@ class Executor(RecordingExecutor[RecordedBuffer]):
 
         def host(command: Custom) -> None:
             """Let a host command record its work into the command buffer."""
-            self._record_command(record.data.function, command, blocks, constants, recorder.buffer)
+            self._record_command(device_plan.data.function, command, blocks, constants, recorder.buffer)
 
         try:
-            recorder.commands(record.commands, blocks, constants, fill_patterns, self.executables, timed, host)
+            recorder.commands(device_plan.commands, blocks, constants, fill_patterns, self.executables, timed, host)
         except BaseException:
             recorder.recorded.release()  # the blocks and descriptor sets that the recording has acquired so far
             raise
@@ -159,11 +164,13 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         handle = handle_bits(context.handle)  # the VkDevice
         return Surroundings("vulkan", context, address_of, stream=None, command_buffer=recorded, handle=handle)
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+    def time(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> list[Timing]:
         """Run a plan with a timestamp after each command, and return the device time of each command.
 
         Args:
-            record: The plan: the commands of a function for certain sizes, and the buffers that they use.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan.
             constants: 32-bit words that the commands read in this call.
             fill_patterns: Fill pattern of each command; unused for commands that do not fill.
@@ -173,11 +180,11 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         def prepare() -> RecordedBuffer:
             """Record the plan with timestamps; `Context.run` calls this under the lock."""
             with traced.span(Kind.SUBMIT):
-                return self.record(record, blocks, constants, fill_patterns, timed=True)
+                return self.record(device_plan, blocks, constants, fill_patterns, timed=True)
 
         with traced.span(Kind.WAIT):
             recorded = context.run(prepare)
-        count = len(record.commands) + 1  # one stamp before the first command
+        count = len(device_plan.commands) + 1  # one stamp before the first command
         stamps = ffi.new("uint64_t[]", count)
         context.calls.vkGetQueryPoolResults(
             context.handle,
@@ -190,7 +197,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             api.QUERY_64_BITS | api.QUERY_WAITS,
         )
         seconds_per_tick = context.features.properties.limits.timestampPeriod * 1e-9
-        labels = [self._label(command) for command in record.commands]
+        labels = [self._label(command) for command in device_plan.commands]
         return [Timing(label, (stamps[i + 1] - stamps[i]) * seconds_per_tick) for i, label in enumerate(labels)]
 
     def _label(self, command: Command) -> str:

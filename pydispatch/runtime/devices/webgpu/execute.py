@@ -1,6 +1,6 @@
 """Execution of plans on WebGPU: recordings are cached by the buffers that they bind, and encoded for each run.
 
-A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
+The commands of a plan (`DevicePlan`) refer to buffers by index. `blocks` has the memory of each buffer in one run;
 `constants` are the push constants of all dispatches (bytes of 32-bit words), `fill_patterns` the fill pattern of each
 command, 0 for commands that are no fills.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch._core.commands import Command, Custom, Dispatch
 from pydispatch._core.profile import Timing
 from pydispatch.runtime.accelerators.host_calls import Surroundings
-from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.accelerators.plan import Blocks, DevicePlan, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.webgpu.kernels import Kernels
 from pydispatch.runtime.devices.webgpu.plan import Plan
@@ -56,31 +56,31 @@ class Executor(RecordingExecutor[RecordedPlan]):
             codes = executable.resolution.link(name, codes, variant)
         self.kernels.load(executable, parts, codes)
 
-    def keep(self, data: PlanData) -> Record:
+    def keep(self, data: PlanData) -> DevicePlan:
         """Convert a plan of the C core for this device: its transients (buffers that hold intermediate results of one
         run) are moved to offsets of one buffer, the arena, that WebGPU can bind. See `Plan`.
         """
         return Plan(data, self.context.alignment)
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the commands of a plan."""
-        with self._with_temporaries(record, blocks) as blocks:
-            self._run(record, blocks, constants, fill_patterns)
+        with self._with_temporaries(device_plan, blocks) as blocks:
+            self._run(device_plan, blocks, constants, fill_patterns)
 
     @contextmanager
-    def _with_temporaries(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
+    def _with_temporaries(self, device_plan: DevicePlan, blocks: Blocks) -> Iterator[Blocks]:
         """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end.
 
         The temporary blocks are those of transients that are operands of host commands. These are not in the arena,
         because WebGPU cannot copy within one buffer.
         """
-        assert isinstance(record, Plan)  # `keep` creates the records of this device
-        if not record.transient_sizes:
+        assert isinstance(device_plan, Plan)  # `keep` creates the records of this device
+        if not device_plan.transient_sizes:
             yield blocks
             return
         blocks, temporaries = list(blocks), list[Any]()
         try:
-            for index, size in record.transient_sizes:
+            for index, size in device_plan.transient_sizes:
                 blocks[index] = block = self.context.acquire(size)
                 temporaries.append(block)
             yield blocks
@@ -88,26 +88,31 @@ class Executor(RecordingExecutor[RecordedPlan]):
             for block in reversed(temporaries):
                 self.context.release(block)
 
-    def _run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+    def _run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the cached recording for these blocks, or record one first.
 
         The recording is taken out of the cache meanwhile, so that no other thread uses it.
         """
-        key = self.key_of(record, blocks, constants, fill_patterns)
-        recordings = self.recordings(record)
+        key = self.key_of(device_plan, blocks, constants, fill_patterns)
+        recordings = self.recordings(device_plan)
         recorded = recordings.take(key)
         if recorded is None:
             with self.context.lock:
-                recorded = self.record(record, blocks, constants, fill_patterns)
-        self.submit(recorded, record, blocks, constants)
+                recorded = self.record(device_plan, blocks, constants, fill_patterns)
+        self.submit(recorded, device_plan, blocks, constants)
         recordings.put(key, recorded)
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+    def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
         """Return a run of a plan over fixed memory, whose recording is submitted again each time."""
-        return Fixed(self, record, blocks, constants, fill_patterns)
+        return Fixed(self, device_plan, blocks, constants, fill_patterns)
 
     def record(
-        self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
+        self,
+        device_plan: DevicePlan,
+        blocks: Blocks,
+        constants: bytes,
+        fill_patterns: Sequence[int],
+        timed: bool = False,
     ) -> RecordedPlan:
         """Record the commands of a plan over these blocks; the caller holds the context's lock.
 
@@ -115,21 +120,21 @@ class Executor(RecordingExecutor[RecordedPlan]):
         """
         self.context.require_usable()
         recorder = PassRecorder(self.context)
-        recorder.commands(record.commands, blocks, constants, fill_patterns, self.kernels, timed)
+        recorder.commands(device_plan.commands, blocks, constants, fill_patterns, self.kernels, timed)
         return recorder.finish()
 
-    def submit(self, recorded: RecordedPlan, record: Record, blocks: Blocks, constants: bytes) -> None:
+    def submit(self, recorded: RecordedPlan, device_plan: DevicePlan, blocks: Blocks, constants: bytes) -> None:
         """Submit a recording of `record` over the blocks and constants that it was recorded for.
 
         These are passed to the host commands.
         """
         if self.context.closed:
             self.context.require_usable()
-        recorded.run(self.context.name, self._host_commands(record, blocks, constants))
+        recorded.run(self.context.name, self._host_commands(device_plan, blocks, constants))
 
-    def _host_commands(self, record: Record, blocks: Blocks, constants: bytes) -> _Host | None:
+    def _host_commands(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes) -> _Host | None:
         """Return the caller of host commands for one run; None if the program has none."""
-        return None if self.calls is None else _Host(self, record.data.function, blocks, constants)
+        return None if self.calls is None else _Host(self, device_plan.data.function, blocks, constants)
 
     def cuts_at(self, synchronous: bool) -> bool:
         """Return False: a plan is not split at its host commands, since its recording splits submissions there."""
@@ -153,14 +158,16 @@ class Executor(RecordingExecutor[RecordedPlan]):
             command_buffer=recorded, handle=handle_bits(context.device),
         )  # fmt: skip
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+    def time(
+        self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+    ) -> list[Timing]:
         """Run a plan with a compute pass for each command, and return the device time of each."""
         context = self.context
-        with self._with_temporaries(record, blocks) as blocks:
+        with self._with_temporaries(device_plan, blocks) as blocks:
             with context.lock:
-                recorded = self.record(record, blocks, constants, fill_patterns, timed=True)
-            seconds = seconds_of(context, recorded, self._host_commands(record, blocks, constants))
-        return [Timing(self._label(c), time) for c, time in zip(record.commands, seconds, strict=True)]
+                recorded = self.record(device_plan, blocks, constants, fill_patterns, timed=True)
+            seconds = seconds_of(context, recorded, self._host_commands(device_plan, blocks, constants))
+        return [Timing(self._label(c), time) for c, time in zip(device_plan.commands, seconds, strict=True)]
 
     def _label(self, command: Command) -> str:
         """Return the name of a command in traces and profiles; a dispatch has the name of its kernel."""

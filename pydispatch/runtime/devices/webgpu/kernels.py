@@ -85,14 +85,7 @@ class WebGPUKernel:
         bindings: int,
         override_values: Mapping[str, float],
     ) -> None:
-        """Create a kernel without pipelines.
-
-        Args:
-            executable, export: Names of its executable and export.
-            module, entry: Its WGSL module and entry point.
-            bindings: Number of bindings of the export.
-            override_values: Values of overridable constants, by their keys in the pipeline's descriptor.
-        """
+        """Create a kernel without pipelines, of an export with so many bindings. For the parameters, see the class."""
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         # `entry.bindings` has, for each binding that the shader declares, whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))

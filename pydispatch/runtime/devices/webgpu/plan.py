@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pydispatch._core.commands import Custom
-from pydispatch.runtime.accelerators.plan import ARENA_ALIGNMENT, Record
+from pydispatch.runtime.accelerators.plan import ARENA_ALIGNMENT, DevicePlan
 
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
@@ -14,7 +14,7 @@ CORE_ALIGNMENT = 64
 """Alignment in bytes that the C core gives transients in an arena; devices that require more need them moved apart."""
 
 
-class Plan(Record):
+class Plan(DevicePlan):
     """Plan whose transients start at offsets of one buffer, the arena, that the device can bind.
 
     A transient is a buffer for intermediate results of one run. The C core has assigned each an offset in the arena, at
