@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import IndexType, IntegerType, UnitAttr
 from xdsl.dialects.func import FuncOp
 
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, integer, op_name
@@ -62,9 +62,9 @@ def test_a_constant_count_needs_no_guard(count: int, result: str) -> None:
         assert end is not None
         (value,) = end.operands
         if name == "shrsi" and result == "constant":  # copies of the sign
-            assert known(value.owner.operands[1]) == 31
+            assert constant_or_value(value.owner.operands[1]) == 31
         else:
-            assert (type(known(value)) is int) == (result == "constant")
+            assert (type(constant_or_value(value)) is int) == (result == "constant")
 
 
 def test_the_255_of_8_bits_is_minus_one() -> None:
@@ -94,7 +94,7 @@ def test_integers_of_more_bits_keep_their_operations() -> None:
 @pytest.mark.parametrize(("bits", "last"), [(32, 31), (64, 63)])
 def test_the_width_of_an_index_is_that_of_the_target(bits: int, last: int) -> None:
     function = expanded("%r = arith.shrsi %a, %b : index", "index", TargetIntegers(index_bits=bits))
-    constants = [known(op.results[0]) for op in walk(function) if op_name(op) == "arith.constant"]
+    constants = [constant_or_value(op.results[0]) for op in walk(function) if op_name(op) == "arith.constant"]
     assert constants == [last]
     assert isinstance(function.function_type.inputs.data[0], IndexType)
 
@@ -135,7 +135,7 @@ def test_constants_are_extended_while_compiling() -> None:
         body = f"%c = arith.constant 200 : i8\n%r = arith.{name} %a, %c : i8"
         function = expanded(body, "i8", TargetIntegers(registers=(32, 64)))
         (division,) = (op for op in walk(function) if op_name(op) == f"arith.{name}")
-        assert known(division.operands[1]) == extended
+        assert constant_or_value(division.operands[1]) == extended
 
 
 @pytest.mark.parametrize("type_", ["i1", "i32", "i64", "i128", "index"])

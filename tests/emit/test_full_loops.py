@@ -13,7 +13,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.full_loops import separate_full_loops
 from pydispatch.ir import parse
 
@@ -74,7 +74,7 @@ def test_which_loops_get_a_version(changed: dict[str, Any], steps: int | None) -
     separate_full_loops(function)
     function.verify()
     loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
-    full = [known(loop.ub) for loop in loops if isinstance(known(loop.ub), int)]
+    full = [constant_or_value(loop.ub) for loop in loops if isinstance(constant_or_value(loop.ub), int)]
     assert full == ([steps] if steps else []) and len(loops) == (2 if steps else 1)
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.compiler.kernel_ir.strided import MOST_CARRIED_BYTES, take_steps_together
@@ -150,7 +150,7 @@ def test_vectors_that_are_computed_together(workgroup: int, loops: int, lanes: i
     function.verify()
     marked = [op for op in function.walk() if WHOLE_VECTORS in op.attributes]
     assert len(marked) == loops
-    assert {known(op.upperBound[0]) for op in marked if isinstance(op, scf.ParallelOp)} == {lanes}
+    assert {constant_or_value(op.upperBound[0]) for op in marked if isinstance(op, scf.ParallelOp)} == {lanes}
 
 
 def test_loops_with_long_bodies_are_not_marked() -> None:

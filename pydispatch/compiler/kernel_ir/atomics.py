@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
@@ -50,7 +50,7 @@ def indices_of(op: Operation) -> Sequence[SSAValue]:
 
 def only_reads(op: Operation) -> bool:
     """Return whether an update never changes its element: it adds 0, or combines bits with 0 by `or` or `xor`."""
-    return kind_of(op) in _UNCHANGED_BY_ZERO and known(op.operands[0]) == 0
+    return kind_of(op) in _UNCHANGED_BY_ZERO and constant_or_value(op.operands[0]) == 0
 
 
 def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:

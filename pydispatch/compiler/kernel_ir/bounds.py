@@ -9,7 +9,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.vector_loops import LANES
 from pydispatch.ir.core.walk import is_defined_outside, walk
@@ -112,8 +112,8 @@ def bounds_of(entry: Entry, loop: scf.ParallelOp) -> Iterator[Bound]:
                 continue
             # `value` must be the counter plus loop-invariant values: `start` is their sum, None for other values.
             start = _start(build, value, block)
-            if start is not None and not (isinstance(start, int) and isinstance(known(limit), int)):
-                yield Bound(comparison, name, start, known(limit))
+            if start is not None and not (isinstance(start, int) and isinstance(constant_or_value(limit), int)):
+                yield Bound(comparison, name, start, constant_or_value(limit))
 
 
 def _start(build: Build, value: SSAValue, block: Block) -> Index | None:
@@ -124,10 +124,10 @@ def _start(build: Build, value: SSAValue, block: Block) -> Index | None:
         for left, right in (value.owner.operands, reversed(value.owner.operands)):
             if is_defined_outside(right, block):
                 start = _start(build, left, block)
-                return None if start is None else _sum(build, start, known(right))
+                return None if start is None else _sum(build, start, constant_or_value(right))
     elif isinstance(value.owner, arith.SubiOp) and is_defined_outside(value.owner.rhs, block):
         start = _start(build, value.owner.lhs, block)
-        return None if start is None else difference_of(build, start, known(value.owner.rhs))
+        return None if start is None else difference_of(build, start, constant_or_value(value.owner.rhs))
     return None
 
 

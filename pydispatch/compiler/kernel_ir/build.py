@@ -31,7 +31,7 @@ _PREDICATES = {name: {"predicate": IntegerAttr(index, 64)} for index, name in en
 """Predicate -> properties of `arith.cmpi`."""
 
 
-def known(value: SSAValue) -> Index:
+def constant_or_value(value: SSAValue) -> Index:
     """Return the integer of a constant, and any other value itself."""
     if type(value) is OpResult and type(value.op) is arith.ConstantOp:
         constant = value.op.properties["value"]

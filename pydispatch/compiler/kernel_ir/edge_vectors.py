@@ -29,7 +29,7 @@ from pydispatch.compiler.kernel_ir.bounds import (
     is_plain,
     range_inside,
 )
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, emit_lanes
 from pydispatch.ir.core.walk import is_defined_outside, walk
@@ -81,7 +81,9 @@ def _has_many_vectors(loop: scf.ParallelOp) -> bool:
     It must have one step along each other axis, and no reductions. A loop with the attribute `WHOLE_VECTORS`, which
     becomes vectors without a loop, does not count.
     """
-    axes = [tuple(map(known, axis)) for axis in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)]
+    axes = [
+        tuple(map(constant_or_value, axis)) for axis in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)
+    ]
     *outer_axes, (low, high, step) = axes
     if loop.initVals or WHOLE_VECTORS in loop.attributes or any(axis != (0, 1, 1) for axis in outer_axes):
         return False
@@ -96,7 +98,7 @@ def _maximum(high: Index) -> int | None:
     """
     if isinstance(high, int) or not isinstance(high.owner, arith.MinSIOp):
         return high if isinstance(high, int) else None
-    return next((value for value in map(known, high.owner.operands) if isinstance(value, int)), None)
+    return next((value for value in map(constant_or_value, high.owner.operands) if isinstance(value, int)), None)
 
 
 def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> None:
@@ -112,7 +114,7 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
         loop: The loop, without results, with one iteration along each axis but the last.
         bounds: The bounds of its body, at least one.
     """
-    block, high = loop.body.block, known(loop.upperBound[-1])
+    block, high = loop.body.block, constant_or_value(loop.upperBound[-1])
     invariant = [value for value in dict.fromkeys(conditions_of(block)) if is_defined_outside(value, block)]
     begin, length = range_inside(build, high, bounds, invariant)  # of the invocations for which all comparisons hold
     truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True)))
@@ -155,7 +157,7 @@ def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: d
         decided: Condition of the loop's body → its constant in a vector between the edges; empty for a vector that may
             be at an edge.
     """
-    block, high, is_inside = loop.body.block, known(loop.upperBound[-1]), bool(decided)
+    block, high, is_inside = loop.body.block, constant_or_value(loop.upperBound[-1]), bool(decided)
     body = Block(arg_types=[INDEX])
     lanes = build.inside(body)
     invocation = lanes.value(lanes.plus(first, body.args[0]))

@@ -17,7 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, known
+from pydispatch.compiler.kernel_ir.build import Build, Entry, constant_or_value
 from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 
@@ -46,7 +46,7 @@ def _share_and_ends(loop: scf.ForOp) -> tuple[int, SSAValue, SSAValue] | None:
     other loops.
     """
     limit, operations = loop.ub.owner, loop.body.block.ops
-    has_unit_steps = counts_indices(loop) and known(loop.step) == 1
+    has_unit_steps = counts_indices(loop) and constant_or_value(loop.step) == 1
     if not has_unit_steps or not isinstance(limit, arith.MinSIOp) or any(op.regions for op in operations):
         return None
     for full_end, end in (limit.operands, reversed(limit.operands)):
@@ -62,7 +62,7 @@ def _constant_difference(upper: SSAValue, lower: SSAValue) -> int | None:
     if not isinstance(upper.owner, arith.AddiOp) or lower not in upper.owner.operands:
         return None
     left, right = upper.owner.operands
-    difference = known(right if left is lower else left)
+    difference = constant_or_value(right if left is lower else left)
     return difference if isinstance(difference, int) else None
 
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import BoolAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.types import is_float
 from pydispatch.ir.core.walk import is_defined_outside, walk
@@ -47,9 +47,10 @@ def separate_full_tiles(function: FuncOp) -> None:
     """
     entry = Entry(function)
     for loop in [op for op in walk(function) if isinstance(op, scf.ParallelOp)]:
-        columns = known(loop.upperBound[-1])
+        columns = constant_or_value(loop.upperBound[-1])
         is_unit_loop = not loop.initVals and all(
-            known(lower) == 0 and known(step) == 1 for lower, step in zip(loop.lowerBound, loop.step, strict=True)
+            constant_or_value(lower) == 0 and constant_or_value(step) == 1
+            for lower, step in zip(loop.lowerBound, loop.step, strict=True)
         )
         if not is_unit_loop or not isinstance(columns, int) or columns < FEWEST_COLUMNS or _copies_gathered_rows(loop):
             continue
@@ -94,7 +95,7 @@ def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
         loop: A loop whose counters count from 0 by 1, so that its upper bounds are the numbers of their values.
     """
     block = loop.body.block
-    steps: dict[SSAValue, Index] = dict(zip(block.args, map(known, loop.upperBound), strict=True))
+    steps: dict[SSAValue, Index] = dict(zip(block.args, map(constant_or_value, loop.upperBound), strict=True))
     for op in block.ops:
         if not isinstance(op, arith.CmpiOp) or INT_PREDICATES[op.predicate.value.data] != "ult":
             continue

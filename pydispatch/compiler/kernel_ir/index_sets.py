@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.walk import is_inside, walk
@@ -69,9 +69,14 @@ def _is_simple(loop: scf.ParallelOp) -> bool:
     is known. A loop with the mark `WHOLE_VECTORS` is not split: its iterations are lanes of vectors.
     """
     block = loop.body.block
-    if WHOLE_VECTORS in loop.attributes or len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
+    if (
+        WHOLE_VECTORS in loop.attributes
+        or len(block.args) != 1
+        or loop.initVals
+        or constant_or_value(loop.step[0]) != 1
+    ):
         return False
-    low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
+    low, high = constant_or_value(loop.lowerBound[0]), constant_or_value(loop.upperBound[0])
     if isinstance(low, int) and isinstance(high, int) and high - low < FEWEST:
         return False
     ops = [op for op in walk(block) if op is not loop]
@@ -103,7 +108,7 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
     Return the second part; None, with no change, if there is no such comparison, if the bounds are not known, or if a
     part would have fewer than `FEWEST` iterations.
     """
-    low, high, block = known(loop.lowerBound[0]), known(loop.upperBound[0]), loop.body.block
+    low, high, block = constant_or_value(loop.lowerBound[0]), constant_or_value(loop.upperBound[0]), loop.body.block
     if not isinstance(low, int) or not isinstance(high, int):
         return None
     for branch in [op for op in walk(block) if isinstance(op, scf.IfOp)]:
@@ -171,7 +176,7 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
         loop: The loop, with one counter and a step of 1.
         conditions: Comparisons in its body.
     """
-    low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
+    low, high = constant_or_value(loop.lowerBound[0]), constant_or_value(loop.upperBound[0])
     # All of `decided`, the conditions that count, hold from `first` on and before `stop`.
     first, stop, decided = low, high, list[arith.CmpiOp]()
     for condition in conditions:
@@ -237,8 +242,8 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
     if value is block.args[0]:
         return Linear(1, 0)
     if not isinstance(value, OpResult) or not is_inside(value.op, block):
-        return Linear(0, known(value))
-    int_or_value = known(value)
+        return Linear(0, constant_or_value(value))
+    int_or_value = constant_or_value(value)
     if isinstance(int_or_value, int):
         return Linear(0, int_or_value)
     if not isinstance(value.op, arith.AddiOp | arith.SubiOp | arith.MuliOp):

@@ -28,7 +28,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, read_only_memrefs
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, constant_or_value
 from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.compiler.kernel_ir.types import byte_size
@@ -99,7 +99,7 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     """
     # A loop over an index by 1 that carries one value, and has enough iterations for a vector.
     block = loop.body.block
-    if len(loop.results) != 1 or not counts_indices(loop) or known(loop.step) != 1 or _is_short(loop):
+    if len(loop.results) != 1 or not counts_indices(loop) or constant_or_value(loop.step) != 1 or _is_short(loop):
         return None
     # The combination: the operation that computes the next running value from the running value and an element.
     running, *operations, terminator = block.args[1], *block.ops
@@ -178,7 +178,7 @@ def _parts_around(combination: Operation, operations: Sequence[Operation], resul
 
 def _is_short(loop: scf.ForOp) -> bool:
     """Return whether a loop is known to have fewer iterations than a vector has lanes."""
-    lower, upper = known(loop.lb), known(loop.ub)
+    lower, upper = constant_or_value(loop.lb), constant_or_value(loop.ub)
     return isinstance(lower, int) and isinstance(upper, int) and upper - lower < LANES
 
 
@@ -237,7 +237,7 @@ def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
     type_ = loop.results[0].type
     vector = allocated_on_stack(build, type_, LANES)  # the elements of a step, then their running values
     # The iterations from lower to end are whole vectors. A loop with upper < lower has no elements.
-    lower, upper = known(loop.lb), known(loop.ub)
+    lower, upper = constant_or_value(loop.lb), constant_or_value(loop.ub)
     elements = build.most(build.minus(upper, lower), 0)
     _, rest = build.divide(elements, LANES)
     end = build.plus(lower, build.minus(elements, rest))

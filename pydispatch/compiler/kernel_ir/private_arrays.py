@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import MemRefType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import UNROLLED
 from pydispatch.compiler.kernel_ir.storage import is_private
 from pydispatch.ir.core.walk import walk
@@ -64,7 +64,7 @@ def _unrolled_operations(op: Operation) -> float:
     )
     if not isinstance(op, scf.ForOp):
         return float("inf") if isinstance(op, scf.WhileOp) else operations + 1
-    lower, upper, step = map(known, (op.lb, op.ub, op.step))
+    lower, upper, step = map(constant_or_value, (op.lb, op.ub, op.step))
     if not isinstance(upper, int) or not isinstance(step, int) or step < 1:
         return float("inf")
     begin = lower if isinstance(lower, int) else 0

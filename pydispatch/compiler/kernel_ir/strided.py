@@ -36,7 +36,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.compiler.kernel_ir.strided_loops import StridedLoop, find_strided_loop
 from pydispatch.compiler.kernel_ir.vector_loops import LANES, allocated_on_stack, emit_lanes
@@ -102,7 +102,7 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) 
     Each of them has a copy of the body. Do nothing if the body has regions, or if a copy for each vector would make
     more than `MOST_COPIED` operations together.
     """
-    invocations, operations = known(loop.upperBound[0]), list(loop.body.block.ops)
+    invocations, operations = constant_or_value(loop.upperBound[0]), list(loop.body.block.ops)
     assert isinstance(invocations, int)
     if any(op.regions for op in operations[:-1]) or invocations // LANES * len(operations) > MOST_COPIED:
         return
@@ -187,7 +187,7 @@ class _Interchange:
                 CPU has masks, and the stack has room for the carried values.
             most_vectors: Maximum number of vectors of invocations that a parallel loop computes together; a power of 2.
         """
-        invocations = known(loop.upperBound[0])
+        invocations = constant_or_value(loop.upperBound[0])
         assert isinstance(invocations, int)
         self.loop, self.strided, self.invocations = loop, strided, invocations
         is_short = _is_short(strided.loop, invocations)
@@ -212,7 +212,7 @@ class _Interchange:
             for first_lane in range(0, self.invocations, width):
                 self._emit_invocations(build, width, self._store_initial_values, first_lane)
         if _has_atomics(self.strided.loop):
-            end = known(self.strided.loop.ub)
+            end = constant_or_value(self.strided.loop.ub)
             build.loop(self.strided.start, end, self.invocations, (), self._emit_scalar_step)
         else:
             self._emit_vector_steps(build)
@@ -227,7 +227,7 @@ class _Interchange:
         the invocations that have an element.
         """
         # A loop over the whole steps.
-        start, end = self.strided.start, known(self.strided.loop.ub)
+        start, end = self.strided.start, constant_or_value(self.strided.loop.ub)
         elements = build.most(build.minus(end, start), 0)
         _, last_elements = build.divide(elements, self.invocations)
         end_of_whole_steps = build.plus(start, build.minus(elements, last_elements))
@@ -258,7 +258,7 @@ class _Interchange:
         It is one parallel loop of unknown length, which LLVM unrolls by a small factor. The loop over steps carries no
         values, so that `carried` is empty.
         """
-        remaining = build.minus(known(self.strided.loop.ub), first)
+        remaining = build.minus(constant_or_value(self.strided.loop.ub), first)
         self._emit_step(build, first, build.least(remaining, self.invocations))
         return ()
 

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Index, known
+from pydispatch.compiler.kernel_ir.build import Index, constant_or_value
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import MOST_BYTES_OF_VALUE
 from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
@@ -41,7 +41,7 @@ class StridedLoop:
     @property
     def carried_bytes(self) -> int:
         """Upper bound of the size in bytes of the carried values of all invocations."""
-        invocations = known(self.loop.step)
+        invocations = constant_or_value(self.loop.step)
         assert isinstance(invocations, int)
         return invocations * MOST_BYTES_OF_VALUE * len(self.loop.results)
 
@@ -54,9 +54,14 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
     does not write.
     """
     block = loop.body.block
-    if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
+    if (
+        len(block.args) != 1
+        or loop.initVals
+        or constant_or_value(loop.lowerBound[0]) != 0
+        or constant_or_value(loop.step[0]) != 1
+    ):
         return None
-    invocations = known(loop.upperBound[0])
+    invocations = constant_or_value(loop.upperBound[0])
     if not isinstance(invocations, int) or invocations < FEWEST:
         return None
     # Operations before the strided loop, which may be executed again: `own` ones depend on the invocation.
@@ -65,7 +70,7 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
         if isinstance(op, scf.ForOp):
             # The lower bound must be `start` plus the invocation, the step the number of invocations.
             start = _uniform_start(op.lb, block.args[0], varying)
-            is_strided = counts_indices(op) and known(op.step) == invocations and op.ub not in varying
+            is_strided = counts_indices(op) and constant_or_value(op.step) == invocations and op.ub not in varying
             is_strided = is_strided and _may_be_interchanged(op)
             return StridedLoop(op, start, own, shared) if start is not None and is_strided else None
         is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
@@ -110,7 +115,7 @@ def _uniform_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> I
         return None
     left, right = lower.owner.operands
     other = right if left is lane else left
-    return None if other in varying else known(other)
+    return None if other in varying else constant_or_value(other)
 
 
 def _fits_workgroup_memory(type_: Attribute) -> bool:

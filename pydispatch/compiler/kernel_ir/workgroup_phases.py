@@ -11,7 +11,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.vector_loops import LANES
 
@@ -66,7 +66,7 @@ class Phase:
     @property
     def is_whole(self) -> bool:
         """Whether the loop is known to have all of the invocations."""
-        return known(self.loop.upperBound[0]) == self.invocations
+        return constant_or_value(self.loop.upperBound[0]) == self.invocations
 
     def vectors(self) -> range:
         """Return the first invocation of each vector of `LANES` invocations."""
@@ -91,7 +91,11 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     """
     if value is lane:
         return LinearIndex(slope=1, start=0)
-    linear, constant, op = None, known(value), value.owner  # `constant`: an int if it is constant, else `value`
+    linear, constant, op = (
+        None,
+        constant_or_value(value),
+        value.owner,
+    )  # `constant`: an int if it is constant, else `value`
     if isinstance(constant, int):
         linear = LinearIndex(slope=0, start=constant)
     elif isinstance(op, arith.IndexCastOp):

@@ -35,7 +35,7 @@ from pydispatch.compiler.kernel_ir.bounds import (
     is_plain,
     range_inside,
 )
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
 from pydispatch.compiler.kernel_ir.storage import is_workgroup
@@ -129,10 +129,10 @@ def _phase_of(loop: Operation) -> Phase | None:
     """
     if not isinstance(loop, scf.ParallelOp) or loop.initVals or len(loop.body.block.args) != 1:
         return None
-    low, high, step = (known(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
+    low, high, step = (constant_or_value(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
     most = high
     if not isinstance(high, int) and isinstance(high.owner, arith.MinSIOp):
-        most = next((value for value in map(known, high.owner.operands) if isinstance(value, int)), high)
+        most = next((value for value in map(constant_or_value, high.owner.operands) if isinstance(value, int)), high)
     is_plain_loop = low == 0 and step == 1 and WHOLE_VECTORS not in loop.attributes
     if not is_plain_loop or not isinstance(most, int) or most < LANES or most % LANES != 0:
         return None
@@ -209,7 +209,7 @@ class _PhaseEmitter:
 
         becomes `if all 128 invocations run and are below size { 8 vectors of body } else { 8 vectors with the tests }`.
         """
-        build, loop, high = self._build, self.phase.loop, known(self.phase.loop.upperBound[0])
+        build, loop, high = self._build, self.phase.loop, constant_or_value(self.phase.loop.upperBound[0])
         block = loop.body.block
         bounds: list[Bound] = list(bounds_of(build.entry, loop))
         if bounds or not self.phase.is_whole:

@@ -19,7 +19,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Index, known
+from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.expand.rule import Rule
 from pydispatch.compiler.kernel_ir.readers import affine_map, attribute, bound_groups, integer, integers
 from pydispatch.errors import CompileError
@@ -70,11 +70,11 @@ def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) ->
 
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
-    """Return the operands of a map or set as (dimensions, symbols), as ints where they are constants.
+    """Return the operands of a map or set as (dimensions, symbols); an operand that is a constant becomes an int.
 
     dims: number of dimensions, which are the first operands.
     """
-    indices = [known(operand) for operand in operands]
+    indices = [constant_or_value(operand) for operand in operands]
     return indices[:dims], indices[dims:]
 
 
@@ -211,19 +211,23 @@ def _store(build: Build, op: Operation) -> list[SSAValue]:
 def _inner_sizes(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
     """Return the sizes of all dimensions of a linearization but the outermost, which no index depends on.
 
+    Sizes that are constants are ints.
+
     Args:
         op: The operation, whose `static_basis` has the sizes, perhaps without the outermost one.
         operands: Its dynamic sizes.
         count: Number of dimensions.
     """
     dynamic = iter(operands)
-    sizes = [known(next(dynamic)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
+    sizes = [
+        constant_or_value(next(dynamic)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")
+    ]
     return sizes[1:] if len(sizes) == count else sizes
 
 
 def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
     """Expand `affine.delinearize_index`: the remainder by each size, from the innermost one, is an index."""
-    remaining = known(op.operands[0])
+    remaining = constant_or_value(op.operands[0])
     indices: list[Index] = []
     # One division for each dimension but the outermost, whose index is the last quotient.
     for size in reversed(_inner_sizes(op, op.operands[1:], count=len(op.results))):
@@ -235,7 +239,7 @@ def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
 def _linearize(build: Build, op: Operation) -> list[SSAValue]:
     """Expand `affine.linearize_index`: (i0 * size1 + i1) * size2 + i2."""
     count = integers(op, "operandSegmentSizes")[0]
-    total, *others = (known(operand) for operand in op.operands[:count])
+    total, *others = (constant_or_value(operand) for operand in op.operands[:count])
     for index, size in zip(others, _inner_sizes(op, op.operands[count:], count=count), strict=True):
         total = build.plus(build.times(total, size), index)
     return [build.value(total)]

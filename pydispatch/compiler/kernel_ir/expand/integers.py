@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Entry, Index, known, replace
+from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Entry, Index, constant_or_value, replace
 from pydispatch.compiler.kernel_ir.expand.widths import widen_integers
 from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, integer, op_name, operands_of
@@ -187,7 +187,7 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand a quotient (`is_quotient`) or remainder; return None for a constant divisor that needs no guard."""
         lhs, rhs = operands_of(op)
-        divisor = known(rhs)  # an int if it is constant, else `rhs`
+        divisor = constant_or_value(rhs)  # an int if it is constant, else `rhs`
         if type(divisor) is int and divisor != 0:
             if not (is_signed and _is_minus_one(divisor, target, rhs.type)):
                 return None
@@ -218,7 +218,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand a division that rounds up or down; a divisor of 0 gives 0, and a signed -1 gives the negated `lhs`."""
         lhs, rhs = operands_of(op)
-        divisor, at_minus_one = known(rhs), partial(builder.negated, lhs)
+        divisor, at_minus_one = constant_or_value(rhs), partial(builder.negated, lhs)
         if divisor == 0:
             return [builder.number(0)]
         if is_signed and _is_minus_one(divisor, target, rhs.type):
@@ -272,7 +272,7 @@ def _shift(kind: type[Operation]) -> Rule:
         A count of the width or more, as an unsigned number, gives 0; an arithmetic shift gives copies of the sign.
         """
         lhs, rhs = operands_of(op)
-        width, count = target.width(lhs.type), known(rhs)
+        width, count = target.width(lhs.type), constant_or_value(rhs)
         if type(count) is int and 0 <= count < width:
             return None
         most = builder.number(width - 1)  # the largest count that machines define

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Index, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.expand.layout import LayoutOp
 from pydispatch.compiler.kernel_ir.expand.rule import Rule
 from pydispatch.compiler.kernel_ir.readers import attribute, mixed_values, op_name, reassociation, segments, unsupported
@@ -64,7 +64,7 @@ def strided(op: Operation, value: SSAValue) -> Strided:
         _, *parts = segments(source, 4)
         names = ("static_offsets", "static_sizes", "static_strides")
         (start,), extents, steps = (
-            mixed_values(source, name, part, read=known) for name, part in zip(names, parts, strict=True)
+            mixed_values(source, name, part, read=constant_or_value) for name, part in zip(names, parts, strict=True)
         )
         return Strided(source.operands[0], start, tuple(extents), tuple(steps))
     # Static parts of the layout are in the type, dynamic ones are queried: offset, then sizes, then strides.
@@ -143,7 +143,7 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 
     def part(name: str, operands: Sequence[SSAValue]) -> list[Index]:
         """Return a part of the slice: static entries and constant operands as integers, other operands themselves."""
-        return mixed_values(op, name, operands, read=known)
+        return mixed_values(op, name, operands, read=constant_or_value)
 
     offset = source.offset
     for start, stride in zip(part("static_offsets", offset_operands), source.strides, strict=True):
@@ -214,7 +214,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
     # The dynamic sizes of `output_shape`. Programs without this list have no such operands: their sizes stay None here.
     dynamic = iter(op.operands[1:])
     sizes: list[Index | None] = [
-        known(next(dynamic)) if size is None and len(op.operands) > 1 else size
+        constant_or_value(next(dynamic)) if size is None and len(op.operands) > 1 else size
         for size in layout_of(op.results[0].type).sizes
     ]
     # In each group, compute the size that is not stated, then the strides.
@@ -309,7 +309,7 @@ def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
 
 def _dim(build: Build, op: Operation) -> list[SSAValue]:
     """Expand `memref.dim`."""
-    source, index = strided(op, op.operands[0]), known(op.operands[1])
+    source, index = strided(op, op.operands[0]), constant_or_value(op.operands[1])
     if isinstance(index, int):
         if not 0 <= index < len(source.sizes):
             raise CompileError(f"memref.dim {index} of a memref of rank {len(source.sizes)}")

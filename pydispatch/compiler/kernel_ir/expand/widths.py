@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, known, replace
+from pydispatch.compiler.kernel_ir.build import Build, Entry, constant_or_value, replace
 from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
 from pydispatch.ir.core.walk import walk
 
@@ -45,7 +45,7 @@ class _Register:
 
     def extended(self, value: SSAValue, kind: type[Operation]) -> SSAValue:
         """Return a narrow integer in a register, extended by `kind`: with its sign or with zeros."""
-        constant = known(value)
+        constant = constant_or_value(value)
         if type(constant) is not int:
             return self.op(kind, value)
         bits = constant & (1 << self.bits) - 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.ir.op_info import info_of
 
 INTERLEAVED = (2, 3, 4)
@@ -52,7 +52,7 @@ def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
     """Return (value, constant) whose sum is an index: the operands of an addition of a constant, else (index, 0)."""
     if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
         for value, other in (index.op.operands, reversed(index.op.operands)):
-            if isinstance(offset := known(other), int):
+            if isinstance(offset := constant_or_value(other), int):
                 return value, offset
     return index, 0
 
@@ -77,7 +77,7 @@ class _Numbering:
 
     def _key(self, value: SSAValue) -> object:
         """Return a key for `_by_key`, equal for equal constants and for results that pure operations compute alike."""
-        if isinstance(constant := known(value), int):
+        if isinstance(constant := constant_or_value(value), int):
             return constant, value.type
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:
             return value

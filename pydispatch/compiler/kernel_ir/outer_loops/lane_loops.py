@@ -49,38 +49,33 @@ class LaneLoops:
     def over_lanes(
         self, build: Build, operations: Sequence[Operation], *, stores: Stores = (), consumer: Operation | None = None
     ) -> None:
-        """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
+        """Emit a loop over the lanes with operations of one block, which also stores each result that other code uses.
 
-        Lanes are the iterations of the original loop that run together as elements of vectors; `first` is that of lane
-        0. For the operations `a = f(lane); b = g(a)`, where later code reads `b`, and the store of `a` in `m`, it emits
-        `parallel lane in 0..16 { a = f(first + lane); b = g(a); memory_of_b[lane] = b; m[lane] = a }`.
+        Lanes are the iterations of the original loop that run together as elements of vectors. For iterations 32 to 47,
+        the operations `a = f(i); b = g(a)` of iteration i, a later use of `b`, and stores of [(a, m)], it emits
+        `parallel lane in 0..16 { a = f(32 + lane); b = g(a); memory_of_b[lane] = b; m[lane] = a }`.
 
         Args:
             build: The builder.
             operations: The operations, in order; none if there are only stores.
             stores: Pairs (value, memory): values that are stored at the end of an iteration in memories of the caller.
-            consumer: The operation that reads the stored values from their memories, such as the terminator of the
-                block; None if there is none. That it uses a result is no reason to store the result once more.
+            consumer: The operation, such as the terminator of the block, for which the caller emits code that reads the
+                memories of `stores`; None if there is none. A result that is used by it alone needs no other memory.
         """
-        # Allocate memory for results that code outside of this loop reads.
-        for op in operations:
-            for result in op.results:
-                if result not in self.memory_of and self._is_used_elsewhere(result, operations, consumer):
-                    self.memory_of[result] = self.memory(build, result.type)
-        stores_of_results = [
-            (result, self.memory_of[result]) for op in operations for result in op.results if result in self.memory_of
-        ]
+        results = [result for op in operations for result in op.results]
+        for result in results:
+            if result not in self.memory_of and self._is_used_elsewhere(result, operations, consumer):
+                self.memory_of[result] = self.memory(build, result.type)
+        all_stores = [*((result, self.memory_of[result]) for result in results if result in self.memory_of), *stores]
         if not operations and not stores:  # no loop is needed
             return
 
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
-            """Emit the operations for one lane, and the stores of the values that are read elsewhere."""
+            """Emit the operations for one lane, then the stores."""
             self.clone(inner, operations, lane, copies)
             # All values are loaded before the first store, which may overwrite a memory that another value is loaded
             # from: an iteration may exchange two carried values.
-            values = [
-                (self.resolve(inner, value, lane, copies), memory) for value, memory in (*stores_of_results, *stores)
-            ]
+            values = [(self.resolve(inner, value, lane, copies), memory) for value, memory in all_stores]
             for value, memory in values:
                 inner.op(memref.StoreOp.get(value, memory, [lane]))
 

@@ -8,7 +8,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.outer_loops.interleaved import interleaved_loads
 from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES
@@ -86,7 +86,7 @@ class Lanes:
         self.ops_with_lane_loops: set[Operation] = set()
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}
         self.refusal: tuple[Operation, str] | None = None
-        high = known(loop.upperBound[-1])
+        high = constant_or_value(loop.upperBound[-1])
         # 0 if it is not known. It is the upper bound: `of` refuses loops that do not run from 0 by 1.
         self._iterations = high if isinstance(high, int) else 0
         self.width = LANES
@@ -108,7 +108,7 @@ class Lanes:
             allocated_bytes: Bytes of the stack that the function allocates without strips of this loop.
         """
         lanes = cls(loop, read_only, min(MOST_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes))
-        low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
+        low, high, step = (constant_or_value(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
         block = loop.body.block
         if isinstance(high, int) and high < LANES:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
@@ -188,7 +188,7 @@ class Lanes:
         In `for j = lane to 16 step 8`, lane 0 has the counters 0 and 8, lane 3 has 3 and 11. Return None, too, if there
         are more than `MOST_UNROLLED`, if the loop carries values, or if its bounds or the number of lanes are unknown.
         """
-        upper, step = known(op.ub), known(op.step)
+        upper, step = constant_or_value(op.ub), constant_or_value(op.step)
         is_known = isinstance(upper, int) and isinstance(step, int)
         if op.lb is not self.lane or not is_known or op.results or not self._iterations:
             return None
@@ -383,7 +383,7 @@ class Lanes:
             return left + right
         if isinstance(op, arith.SubiOp):
             return left - right
-        lhs, rhs = map(known, op.operands)  # the stride of a product is constant if one factor is
+        lhs, rhs = map(constant_or_value, op.operands)  # the stride of a product is constant if one factor is
         if isinstance(lhs, int):
             return lhs * right
         return left * rhs if isinstance(rhs, int) else None
@@ -396,7 +396,7 @@ def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
     loop.
     """
     end = loop.upperBound[-1].owner
-    limits = map(known, end.operands) if isinstance(end, arith.MinSIOp) else ()
+    limits = map(constant_or_value, end.operands) if isinstance(end, arith.MinSIOp) else ()
     return any(isinstance(limit, int) and LANES <= limit <= MOST_STRIPS * LANES for limit in limits)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Index, known
+from pydispatch.compiler.kernel_ir.build import TRUTH, Build, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.outer_loops.lane_loops import Copies, LaneLoops, Stores, inner_operations
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import Lanes
 
@@ -118,7 +118,7 @@ class Strip(LaneLoops):
             return ()
 
         # The bounds are the same for all lanes: those that are computed in the parallel loop have copies.
-        lower, upper, step = (known(self.copies.get(bound, bound)) for bound in (op.lb, op.ub, op.step))
+        lower, upper, step = (constant_or_value(self.copies.get(bound, bound)) for bound in (op.lb, op.ub, op.step))
         hoisted = self.lanes.hoisted.get(op.body.block, ())
         if not hoisted:
             build.loop(lower, upper, step, (), body)
@@ -142,7 +142,7 @@ class Strip(LaneLoops):
             starts: Counter of lane 0 in each step.
             stores: The carried values, which are stored at the end of a step.
         """
-        upper = known(op.ub)
+        upper = constant_or_value(op.ub)
         assert isinstance(upper, int)
         for start in starts:
             self.value_in_lane_0[op.body.block.args[0]] = start

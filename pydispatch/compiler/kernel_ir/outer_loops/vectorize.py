@@ -25,7 +25,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
-from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import UNROLLED
 from pydispatch.compiler.kernel_ir.outer_loops.lane_loops import Copies
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import Lanes
@@ -89,7 +89,9 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
         lanes: Its analysis, without a refusal.
     """
     # (lower, upper, step) of each axis.
-    bounds = list(zip(*(map(known, side) for side in (loop.lowerBound, loop.upperBound, loop.step)), strict=True))
+    bounds = list(
+        zip(*(map(constant_or_value, side) for side in (loop.lowerBound, loop.upperBound, loop.step)), strict=True)
+    )
 
     def nest(build: Build, axis: int, copies: Copies) -> None:
         """Emit the loops over the axes from `axis` on; `copies` maps the counters of outer axes to the emitted ones."""
@@ -119,7 +121,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
 
     `copies` maps the counters of the other axes to those of the emitted loops.
     """
-    high, width = known(loop.upperBound[-1]), lanes.width
+    high, width = constant_or_value(loop.upperBound[-1]), lanes.width
     if lanes.is_streamed:
         _streamed_strips(build, loop, lanes, copies)
         return
@@ -165,13 +167,13 @@ def _remaining_iterations(build: Build, loop: scf.ParallelOp, lanes: Lanes, copi
     values = {**copies, lanes.lane: block.args[0]}
     for op in loop.body.block.ops:
         body.insert(op.clone(values))
-    high = known(loop.upperBound[-1])
+    high = constant_or_value(loop.upperBound[-1])
     build.op(scf.ParallelOp([build.value(start)], [build.value(high)], [build.value(1)], Region(block)))
 
 
 def _streamed_strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
     """Emit the loop over strips of the last axis whose loops carry no values; the last strip may have fewer lanes."""
-    high = known(loop.upperBound[-1])
+    high = constant_or_value(loop.upperBound[-1])
 
     def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit the strip that begins at iteration `first`."""

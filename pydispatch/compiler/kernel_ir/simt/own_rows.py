@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, create, known, replace
+from pydispatch.compiler.kernel_ir.build import Build, Entry, constant_or_value, create, replace
 from pydispatch.compiler.kernel_ir.readers import op_name, segments
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.reduce import can_distribute
@@ -122,11 +122,11 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     if loop.results and not can_distribute(loop):
         return False  # a reduction that every invocation runs completely
     lower, upper, step, _ = segments(loop, 4)
-    if any(known(low) != 0 for low in lower) or any(known(by) != 1 for by in step):
+    if any(constant_or_value(low) != 0 for low in lower) or any(constant_or_value(by) != 1 for by in step):
         return False
     # The loop counts from 0 by 1: compare the indices of the access with its counters.
     indices = op.operands[position + 1 : position + 1 + len(shape)]
-    arguments, sizes = list(loop.body.block.args), [known(end) for end in upper]
+    arguments, sizes = list(loop.body.block.args), [constant_or_value(end) for end in upper]
     if len(arguments) == len(shape) == 1 and not is_reader:
         # Iteration i accesses element i of the row. So there are at most as many iterations as invocations, and
         # invocation i runs iteration i alone.
@@ -173,7 +173,7 @@ def _terms(value: SSAValue, depth: int = MAX_DEPTH) -> dict[BlockArgument | None
     The index 8 * %i + %j + 3 gives {%i: 8, %j: 1, None: 3}. Return None for an index that is no such sum, or has more
     than `depth` nested operations.
     """
-    constant = known(value)
+    constant = constant_or_value(value)
     if isinstance(constant, int):
         return {None: constant}
     if isinstance(value, BlockArgument):

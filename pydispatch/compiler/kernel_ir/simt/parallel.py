@@ -13,7 +13,7 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Index, known, replace
+from pydispatch.compiler.kernel_ir.build import Build, Index, constant_or_value, replace
 from pydispatch.compiler.kernel_ir.expand.views import strided
 from pydispatch.compiler.kernel_ir.hazards import accesses_of
 from pydispatch.compiler.kernel_ir.readers import segments
@@ -33,7 +33,10 @@ def bounds_of(op: Operation) -> list[Range]:
     """
     if isinstance(op, scf.ParallelOp):
         lower, upper, step, _ = segments(op, 4)
-        return [(known(low), known(high), known(by)) for low, high, by in zip(lower, upper, step, strict=True)]
+        return [
+            (constant_or_value(low), constant_or_value(high), constant_or_value(by))
+            for low, high, by in zip(lower, upper, step, strict=True)
+        ]
     loop = cast(ForallOp, op)
     if loop.outputs:
         raise CompileError(
@@ -43,7 +46,7 @@ def bounds_of(op: Operation) -> list[Range]:
 
     def as_index(bound: int | SSAValue) -> Index:
         """Return a bound as an int if it is known while compiling."""
-        return bound if isinstance(bound, int) else known(bound)
+        return bound if isinstance(bound, int) else constant_or_value(bound)
 
     sides = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
     return list(zip(*sides, strict=True))

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Index, create, known, move
+from pydispatch.compiler.kernel_ir.build import Build, Index, constant_or_value, create, move
 from pydispatch.compiler.kernel_ir.readers import operands_of
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width
@@ -46,7 +46,7 @@ def _constant_distance(upper: Index, lower: Index) -> int | None:
     op = upper.op if isinstance(upper, OpResult) else None
     if isinstance(op, arith.AddiOp):
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            distance = known(other)
+            distance = constant_or_value(other)
             if one is lower and type(distance) is int:
                 return distance
     return None
