@@ -70,7 +70,7 @@ def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Sched
     and then those with other batches and register blocks.
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         problem: The contraction.
         schedule: The schedule to vary.
     """

@@ -209,18 +209,24 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
         nest.emit_row_reductions(elements, levels[depth], indices[:depth])
         for value, _ in nest.row_stores:
             elements.at(levels[depth], value, indices[:depth])
-    build = levels[-1]
     for value, _ in nest.stores:
-        if not isinstance(nest.space, UpdateStep):
-            elements.at(build, value, indices)
-            continue
-        # The indices of an update's nest are those of the written elements, at other positions in the destination.
-        position = nest.space.position(elements, build, indices)
-        if nest.space.is_only_update:
-            nest.space.element(elements, build, indices)  # which is the final value of the destination
-        else:
-            elements.at(build, value, position)
+        _emit_element(elements, levels[-1], nest, value, indices)
     return Trial(elements=elements, dims=dims, levels=levels, indices=indices)
+
+
+def _emit_element(elements: Elements, build: Builder, nest: LoopNest, value: SSAValue, indices: list[Index]) -> None:
+    """Emit the element of the result `value` that the nest computes at `indices`.
+
+    The indices of the nest of an update count the written elements, which have other positions in the result.
+    """
+    if not isinstance(nest.space, UpdateStep):
+        elements.at(build, value, indices)
+        return
+    position = nest.space.position(elements, build, indices)
+    if nest.space.is_only_update:
+        nest.space.element(elements, build, indices)  # which is the final value of the result
+    else:
+        elements.at(build, value, position)
 
 
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:

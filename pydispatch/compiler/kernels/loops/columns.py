@@ -32,6 +32,9 @@ from pydispatch.ir.structured import Structured
 ROWS = 1024
 """Steps of a sum per block. Larger: larger rounding errors; smaller: more passes over the accumulators."""
 
+Point = list[Index]
+"""Index of each loop of a reduction."""
+
 JAMMED_STEPS = 4
 """Steps of the innermost reduced loop that one pass over the accumulators takes. Fewer: accumulators are loaded and
 stored more often; more: rows whose distance is a power of two displace each other in the first-level cache."""
@@ -180,13 +183,12 @@ def emit_column_reductions(
 ) -> None:
     """Emit the stages, producers first, for a range of columns, and register their results as stored in `buffers`."""
     for stage in stages:
-        run = _StageEmitter(elements, stage, columns, buffers)
-        build.parallel(columns.low, columns.high, run.initialize_totals, index_below=columns.dims[-1])
-        run.loops(build, 0)
-        for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
+        emitter = _StageEmitter(elements, stage, columns, buffers)
+        emitter.emit(build)
+        for result, map, buffer in zip(stage.op.results, emitter.generic.output_maps, emitter.totals, strict=True):
             # The axis of the result that columns index; the buffer begins at column `low`.
             position = next(
-                i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
+                i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == emitter.column
             )
             elements.materialize(result, buffer, _shifted(position, columns.low))
 
@@ -194,13 +196,14 @@ def emit_column_reductions(
 class _StageEmitter:
     """Emitter of one reduction of columns, a stage of the kernel, for a range of columns.
 
-    The accumulators of the columns are in memory. `initialize_totals` is called for each column first, then `loops`.
+    The accumulators of the columns are in memory. A point is the index of each loop of the reduction in one step.
 
     Attributes:
         elements: Tensors of the kernel.
         generic: The reduction.
         low, high: Half-open range of columns.
-        point: Index of each loop of the reduction for the element that is emitted; set by the loops around it.
+        row_point: Point of the current row, the indices of the nest's outer dimensions. It has placeholders, 0, for
+            reduced loops and for the loop over columns.
         column: The loop of the reduction that runs over columns.
         sizes: Size of each loop of the reduction.
         jammed_steps: Steps of the innermost reduced loop that one pass over the accumulators takes.
@@ -225,10 +228,8 @@ class _StageEmitter:
         self.elements, self.generic = elements, view_of(elements, stage.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
         columns_dim = len(columns.dims) - 1
-        # A loop that counts an outer dimension of the nest has the index of that dimension. The others have 0, which
-        # `_iterations` replaces for a reduced loop, and `initialize_totals` and `_pass` for the loop over columns. Only
-        # a loop of one iteration, which has -1 in `nest_dims` as reduced loops have, stays at 0.
-        self.point: list[Index] = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in stage.nest_dims]
+        # -1 is a reduced loop, whose placeholder is replaced, or a loop of one iteration, which stays at 0.
+        self.row_point: Point = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in stage.nest_dims]
         self.column = stage.nest_dims.index(columns_dim)
         self.sizes = loop_sizes(elements, self.generic)
         self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
@@ -249,14 +250,19 @@ class _StageEmitter:
         is_inexpensive = not is_expensive(op) and not any(is_costly(value) for value in self.generic.inputs)
         return count >= FEWEST_JAMMED and is_inexpensive and all(are_sums(self.elements, self.generic))
 
-    def initialize_totals(self, build: Builder, index: Index) -> None:
+    def emit(self, build: Builder) -> None:
+        """Emit the initial totals of all columns, and then the steps of the reduction, which are added to them."""
+        build.parallel(self.low, self.high, self._initialize_totals, index_below=self.column_count)
+        self._loops(build, depth=0, point=self.row_point)
+
+    def _initialize_totals(self, build: Builder, index: Index) -> None:
         """Emit the initial totals of column `index`: the elements of the output operands."""
-        self.point[self.column] = index
+        point = _with_index(self.row_point, self.column, index)
         for output, map, buffer in zip(self.generic.outputs, self.generic.output_maps, self.totals, strict=True):
-            element = self.elements.at(build, output, evaluate(build, map, self.point))
+            element = self.elements.at(build, output, evaluate(build, map, point))
             self.elements.store(build, element, buffer, [build.minus(index, self.low)])
 
-    def loops(self, build: Builder, depth: int) -> None:
+    def _loops(self, build: Builder, depth: int, point: Point) -> None:
         """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns.
 
         Only the outermost one, at depth 0, is cut into blocks, so that rounding errors of a long float sum do not grow
@@ -269,72 +275,82 @@ class _StageEmitter:
             }
 
         where the loop over i takes `jammed_steps` rows at a time. Without blocks, steps are added to `totals` directly.
+
+        point: index of each loop of the reduction, with placeholders for the loops that are emitted here.
         """
         if depth == len(self.generic.reduced_loops):
-            self._pass(build, [self.point])
+            self._pass(build, [point])
             return
         size = self.sizes[self.generic.reduced_loops[depth]]
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
             inner.parallel(self.low, self.high, self._clear_block_sums, index_below=self.column_count)
-            self._iterations(inner, depth, first, inner.least(inner.plus(first, self.steps_per_block), size))
+            end = inner.least(inner.plus(first, self.steps_per_block), size)
+            self._iterations(inner, depth, point, first, end)
             inner.parallel(self.low, self.high, self._add_to_total, index_below=self.column_count)
             return []
 
         if self.steps_per_block and depth == 0:
             build.loop(0, size, [], block, step=self.steps_per_block, index_below=size)
         else:
-            self._iterations(build, depth, first=0, end=size)
+            self._iterations(build, depth, point, first=0, end=size)
 
-    def _iterations(self, build: Builder, depth: int, first: Index, end: Index) -> None:
+    def _iterations(self, build: Builder, depth: int, point: Point, first: Index, end: Index) -> None:
         """Emit the iterations `first` to `end` of the reduced loop at `depth`, with the loops inside it.
 
         A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. Each pass takes
         `jammed_steps` iterations of the innermost loop; remaining ones take a pass each. With 4 jammed steps, 10
         iterations take the passes 0 to 3, 4 to 7, 8 and 9.
+
+        point: index of each loop of the reduction, with placeholders for the loops that are emitted here.
         """
         loop = self.generic.reduced_loops[depth]
 
         def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the inner loops at an index of the loop."""
-            self.point[loop] = index
-            self.loops(inner, depth + 1)
+            self._loops(inner, depth + 1, _with_index(point, loop, index))
             return []
 
         is_innermost = depth == len(self.generic.reduced_loops) - 1
         if is_innermost and self.jammed_steps > 1:
-            first = self._jammed_iterations(build, loop, first, end)
+            first = self._jammed_iterations(build, point, first, end)
         build.loop(first, end, [], iteration, index_below=self.sizes[loop])
 
-    def _jammed_iterations(self, build: Builder, loop: int, first: Index, end: Index) -> Index:
-        """Emit passes of `jammed_steps` iterations of a loop each, and return the first iteration that fills no pass.
+    def _jammed_iterations(self, build: Builder, point: Point, first: Index, end: Index) -> Index:
+        """Emit passes of `jammed_steps` iterations of the innermost reduced loop each.
 
-        A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. For 10 iterations
-        and 4 steps, the passes begin at 0 and 4, and the result is 8.
+        A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. For the iterations
+        0 to 9 and 4 steps, the passes begin at 0 and 4.
 
-        `loop` is the innermost reduced loop, `first` and `end` the half-open range of its iterations.
+        Args:
+            build: Receives the code.
+            point: Index of each loop of the reduction; that of the innermost reduced loop is a placeholder.
+            first, end: Half-open range of the iterations.
+
+        Returns:
+            The iteration after those of the last pass: 8 for 0 to 9. The remaining ones are fewer than `jammed_steps`.
         """
+        loop = self.generic.reduced_loops[-1]
         size = self.sizes[loop]
 
         def several_iterations(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one pass over the accumulators for the iterations from `index` on."""
             steps = [inner.plus(index, step) for step in range(self.jammed_steps)]
-            points = [[*self.point[:loop], step, *self.point[loop + 1 :]] for step in steps]
             for step in steps:
                 if isinstance(step, SSAValue):
                     inner.assume_below(step, size)
-            self._pass(inner, points)
+            self._pass(inner, [_with_index(point, loop, step) for step in steps])
             return []
 
         jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
         build.loop(first, jammed_end, [], several_iterations, step=self.jammed_steps, index_below=size)
         return jammed_end
 
-    def _pass(self, build: Builder, points: Sequence[Sequence[Index]]) -> None:
+    def _pass(self, build: Builder, points: Sequence[Point]) -> None:
         """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.
 
-        A point has the index of each loop of the reduction; the index of the loop over the columns is replaced.
+        A point has the index of each loop of the reduction; that of the loop over the columns is a placeholder.
         """
 
         def column_steps(inner: Builder, index: Index) -> None:
@@ -342,7 +358,7 @@ class _StageEmitter:
             offset = inner.value(inner.minus(index, self.low))
             accumulators = [inner.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
             for point in points:
-                column_point = [*point[: self.column], index, *point[self.column + 1 :]]
+                column_point = _with_index(point, self.column, index)
                 accumulators = body_at(self.elements, inner, self.generic, column_point, accumulators)
             for accumulator, buffer in zip(accumulators, self.sums, strict=True):
                 self.elements.store(inner, accumulator, buffer, [offset])
@@ -362,6 +378,11 @@ class _StageEmitter:
         for block_sums, block_totals in zip(self.sums, self.totals, strict=True):
             old_total, block_sum = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (block_totals, block_sums))
             self.elements.store(build, build.add(arith.AddfOp(old_total, block_sum)), block_totals, [offset])
+
+
+def _with_index(point: Point, loop: int, index: Index) -> Point:
+    """Return a point with another index for one of the loops."""
+    return [*point[:loop], index, *point[loop + 1 :]]
 
 
 def sums_in_blocks(elements: Elements, stage: Stage) -> bool:

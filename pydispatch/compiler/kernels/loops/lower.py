@@ -146,8 +146,8 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
     Results f32[64, 100], f32[64] and i32[64, 100] have two nests: the first and the last share one. The `space` of a
     nest is what its loops run over: an update, an operation with ordered elements, or a result.
 
-    `only_inserted_slices` states that of a result which is inserted into a `tensor.empty`, only the inserted elements
-    are written.
+    `only_inserted_slices`: whether elements outside of the inserted slice are left unwritten in a result that is a
+    slice inserted into a `tensor.empty`.
     """
     nests: list[LoopNest] = []
     spaces: dict[object, LoopNest] = {}  # ordered operation, or (sizes, elements per byte) -> the nest of its results
@@ -370,26 +370,27 @@ def emit_bytes(
     element_count = elements.entry.product(dims)
     byte_count = elements.entry.ceil_quotient(element_count, per_byte)
 
-    def byte(builder: Builder, flat_indices: list[Index]) -> None:
+    has_full_bytes = isinstance(element_count, int) and element_count % per_byte == 0
+
+    def store_element(builder: Builder, flat: Index) -> None:
+        """Store the element number `flat` of each result.
+
+        Only this iteration writes its byte (`own_byte`), so that the store need not be atomic.
+        """
+        indices = builder.split(flat, dims)
+        for value, buffer in nest.stores:
+            elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
+
+    def write_byte(builder: Builder, flat_indices: list[Index]) -> None:
         """Emit the elements of one byte, whose position is the only index of the nest of bytes."""
         (byte_index,) = flat_indices
         for index_in_byte in range(per_byte):
             flat = builder.linear(byte_index, per_byte, index_in_byte)
-
-            def element(builder: Builder, flat: Index = flat) -> None:
-                """Store the element number `flat` of each result.
-
-                Only this iteration writes its byte (`own_byte`), so that the store need not be atomic.
-                """
-                indices = builder.split(flat, dims)
-                for value, buffer in nest.stores:
-                    elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
-
-            has_full_bytes = isinstance(element_count, int) and element_count % per_byte == 0
-            builder.when(True if has_full_bytes else builder.less(flat, element_count), element)
+            exists = True if has_full_bytes else builder.less(flat, element_count)
+            builder.when(exists, partial(store_element, flat=flat))
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         """Emit the bytes `low` to `high`: the nest of bytes has one dimension, and no outer ones."""
-        emit_inner(builder, outer, [byte_count], low=low, high=high, write=byte)
+        emit_inner(builder, outer, [byte_count], low=low, high=high, write=write_byte)
 
     emit_nest(build, group, partition, dims=[byte_count], outer_rank=0, row=row)

@@ -182,22 +182,12 @@ def emit_nest(
         row: Emits one row, from a builder, the outer indices, and the range of the inner dimension.
         pipeline: Computes values of the next row in each row, if a workgroup has several rows.
     """
-    block = group  # number of a block of `partition.rows` outer iterations
-    low: Index = 0  # of the range of the inner dimension
-    high = dims[outer_rank] if outer_rank < len(dims) else 1
-    if partition.tiles != 1:
-        tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
-        low = build.times(tile_number, partition.tile)
-        high = build.least(build.plus(low, partition.tile), high)
-    outer_dims = dims[:outer_rank]
+    outer_dims, inner_size = dims[:outer_rank], dims[outer_rank] if outer_rank < len(dims) else 1
+    block, low, high = _block_and_range(build, group, partition, inner_size)
 
-    def emit_row(inner: Builder, flat: Index) -> None:
-        """Emit the row number `flat` of the outer dimensions."""
+    def emit_row(inner: Builder, flat: Index, _: Sequence[SSAValue] = ()) -> list[SSAValue]:
+        """Emit the row number `flat` of the outer dimensions; a loop over rows carries no values."""
         row(inner, _outer_indices(inner, flat, outer_dims), low, high)
-
-    def emit_row_of_loop(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the row number `flat`; the loop carries no values."""
-        emit_row(inner, flat)
         return []
 
     # One row, or a loop over several.
@@ -210,10 +200,26 @@ def emit_nest(
     first = build.times(block, partition.rows)
     end = build.least(build.plus(first, partition.rows), partition.outer)
     if pipeline is None:
-        build.loop(first, end, [], emit_row_of_loop, index_below=partition.outer)
+        build.loop(first, end, [], emit_row, index_below=partition.outer)
     else:
         rows = _RowRange(first=first, end=end, count_of_nest=partition.outer)
         _emit_pipelined(build, rows, outer_dims, lambda inner, indices: row(inner, indices, low, high), pipeline)
+
+
+def _block_and_range(
+    build: Builder, group: Index, partition: Partition, inner_size: Index
+) -> tuple[Index, Index, Index]:
+    """Return what workgroup number `group` computes: the number of a block of rows, and a range of the inner dimension.
+
+    A block is `partition.rows` adjacent rows. Workgroups count the tiles of a block first: with 4 tiles of 256
+    elements, workgroup 5 has block 1 and the half-open range 256 to 512. `inner_size` is the size of the inner
+    dimension.
+    """
+    if partition.tiles == 1:
+        return group, 0, inner_size
+    tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
+    low = build.times(tile_number, partition.tile)
+    return block, low, build.least(build.plus(low, partition.tile), inner_size)
 
 
 class _RowRange(NamedTuple):

@@ -324,22 +324,13 @@ def _emit_rows(
         row_count = max(1, MOST_INTERLEAVED_VALUES // max(1, len(_carried_types(op))))
     interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
 
-    def emit_rows(builder: Builder, first: Index, count: int) -> None:
-        """Emit `count` adjacent rows, from number `first` in row-major order on."""
+    def emit_rows(builder: Builder, first: Index, count: int) -> list[SSAValue]:
+        """Emit `count` adjacent rows, from number `first` in row-major order on; a loop over rows carries no values."""
         rows = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for indices in rows:
             if indices and isinstance(indices[0], SSAValue):
                 builder.assume_below(indices[0], dims[0])  # the others, remainders, are known to be
         write_rows(elements, builder, op, buffers, rows)
-
-    def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit `row_count` rows at once, from number `first` on."""
-        emit_rows(builder, first, row_count)
-        return []
-
-    def single(builder: Builder, row: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one row."""
-        emit_rows(builder, row, 1)
         return []
 
     # A single row needs no loop.
@@ -347,5 +338,8 @@ def _emit_rows(
         emit_rows(build, 0, 1)
         return
     # Groups of `row_count` rows, then the remaining rows one by one.
-    build.loop(low, interleaved_end, [], interleaved, step=row_count, index_below=partition.outer)
-    build.loop(interleaved_end, high, [], single, index_below=partition.outer)
+    end = partition.outer
+    build.loop(
+        low, interleaved_end, [], lambda b, first, _: emit_rows(b, first, row_count), step=row_count, index_below=end
+    )
+    build.loop(interleaved_end, high, [], lambda b, row, _: emit_rows(b, row, 1), index_below=end)

@@ -193,39 +193,46 @@ class _TiledTranspose:
         `along` and the last one, and then by the block along `along`: results of 2x96x64, with `along` = 1 and blocks
         of 16 rows, have 2 * 6 rows of blocks.
         """
-        dims, along = self.dims, self.along
-        other_dims = [d for d in range(len(dims) - 1) if d != along]
         # The workgroup's range of columns (`low` to `high`) and of rows of blocks.
-        blocks = build.ceil_quotient(dims[along], self.height)
+        blocks = build.ceil_quotient(self.dims[self.along], self.height)
         tile, outer_tile = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
         low = build.times(tile, partition.tile)
-        high = build.least(build.plus(low, partition.tile), dims[-1])
+        high = build.least(build.plus(low, partition.tile), self.dims[-1])
         first_row = build.times(outer_tile, partition.rows)
         end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
-        def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the blocks of row `index` of blocks, from column `low` to `high`."""
-            *other_indices, row_block = builder.split(index, [*(dims[d] for d in other_dims), blocks])
-            outer: list[Index] = [0] * (len(dims) - 1)  # the entry of `along` is not used: `top` has that index
-            for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
-                outer[dimension] = (
-                    index_in_dim
-                    if isinstance(index_in_dim, int)
-                    else builder.assume_below(index_in_dim, dims[dimension])
-                )
-            top = builder.times(row_block, self.height)
-            rows = _block_extent(builder, first=top, end=dims[along], at_most=self.height, size=dims[along])
-
-            def emit_block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                """Emit the block from column `left` on, cut off at `high`, the end of this workgroup's columns."""
-                columns = _block_extent(builder, first=left, end=high, at_most=self.side, size=dims[-1])
-                self._block(builder, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
-                return []
-
-            builder.loop(low, high, [], emit_block, step=self.side, index_below=dims[-1])
+        def row_of_blocks(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit one row of blocks; the loop carries no values."""
+            self._row_of_blocks(inner, row, blocks, low, high)
             return []
 
         build.loop(first_row, end_row, [], row_of_blocks, index_below=partition.outer)
+
+    def _row_of_blocks(self, build: Builder, row: Index, blocks: Index, low: Index, high: Index) -> None:
+        """Emit the blocks of a row of blocks, from column `low` to before `high`.
+
+        Args:
+            build: Receives the code.
+            row: Number of the row of blocks.
+            blocks: Number of blocks along `along`.
+            low, high: The workgroup's range of columns.
+        """
+        dims, along = self.dims, self.along
+        other_dims = [d for d in range(len(dims) - 1) if d != along]
+        *other_indices, row_block = build.split(row, [*(dims[d] for d in other_dims), blocks])
+        outer: list[Index] = [0] * (len(dims) - 1)  # the entry of `along` is not used: `top` has that index
+        for dimension, index in zip(other_dims, other_indices, strict=True):
+            outer[dimension] = index if isinstance(index, int) else build.assume_below(index, dims[dimension])
+        top = build.times(row_block, self.height)
+        rows = _block_extent(build, first=top, end=dims[along], at_most=self.height, size=dims[along])
+
+        def emit_block(inner: Builder, left: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the block from column `left` on, cut off at `high`, the end of this workgroup's columns."""
+            columns = _block_extent(inner, first=left, end=high, at_most=self.side, size=dims[-1])
+            self._block(inner, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
+            return []
+
+        build.loop(low, high, [], emit_block, step=self.side, index_below=dims[-1])
 
     def _block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.

@@ -14,7 +14,7 @@ from pydispatch.compiler.kernels.ops.tensors import collapsed, tensor_type
 
 MOST_SQUARES = 4
 """Maximum number of squares of a block, which are one below the other. A block has several if elements of results have
-fewer bits than those of operands: the CPU prefetches the following cache lines of long columns. f32 of 256x56x56 to
+fewer bits than elements of operands: the CPU prefetches the following cache lines of long columns. f32 of 256x56x56 to
 bytes with channels last take 214 us with 4 squares, 690 with one (AMD EPYC Zen 4). Where elements keep their width, 4
 squares write to too many cache lines at once: f32 with channels last to channels first 119 us, with one square 97."""
 

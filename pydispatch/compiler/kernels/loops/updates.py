@@ -64,8 +64,8 @@ class UpdateStep:
         """Emit the store of the written element at `indices`, if it is inside the destination.
 
         Updates form a chain if each one changes the result of the one before in place. Another update of the chain may
-        write the same element. Each of them then stores the element
-        of the chain's result, so that their order does not matter.
+        write the same element. Each of them then stores the element of the chain's result, so that their order does not
+        matter.
 
         Args:
             elements: Tensors of the kernel.

@@ -207,16 +207,12 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
     Returns:
         The match; None if `weights` has another form, or no kernel has its sizes.
     """
-    # The panels: an argument of the dispatch function, and the loop over each of their dimensions.
-    generic = contraction.generic
-    body = _Body(contraction, weights)
-    argument, dims = source_of(contraction.tensor_of(weights)), _dims(generic.maps[weights.main_input])
-    if not isinstance(argument, BlockArgument) or dims is None or len(dims) not in (5, 6):
-        return None
-    has_halves = len(dims) == 6
-    if contraction.element_of(weights).type != (i4 if has_halves else i8):
+    argument = source_of(contraction.tensor_of(weights))
+    dims = _panel_dims(contraction, weights)
+    if not isinstance(argument, BlockArgument) or dims is None:
         return None
     panel, block, _, column, *_ = dims
+    body = _Body(contraction, weights)
     # The operations. Each may be missing: `_split_last` then returns `value` as it is, and None.
     value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
     value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
@@ -225,22 +221,37 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         return None
     if isinstance(zero, float) and not is_zero_point(zero):
         return None
-    if not body.is_unsigned_integer(value) or any(generic.extents[d] is None for d in dims):
-        return None
-    if set(generic.reduced_loops) != set(dims) - {panel, column}:  # all other loops are K
+    if not body.is_unsigned_integer(value):
         return None
     match = BlockQuantized(
         contraction=contraction,
         row_factor=row_factor,
         argument=argument,
         dims=dims,
-        bits=4 if has_halves else 8,
+        bits=4 if len(dims) == 6 else 8,
         zero=0.0 if zero is None else zero,
         scale=scale,
         offset=offset,
     )
     has_known_sizes = match.width in WIDTHS and match.steps_per_block <= LONGEST_BLOCK
     return match if has_known_sizes and _loops_number_steps(match) else None
+
+
+def _panel_dims(contraction: Contraction, weights: Factor) -> tuple[int, ...] | None:
+    """Return the loops over the dimensions [panel, block, group, column, byte] of weights of 8 bits, or over these and
+    [half] of weights of 4 bits.
+
+    Return None if the weights have other dimensions, if a size is dynamic, or if K is not all loops but those over
+    panels and columns.
+    """
+    generic = contraction.generic
+    dims = _dims(generic.maps[weights.main_input])
+    if dims is None or len(dims) not in (5, 6) or any(generic.extents[d] is None for d in dims):
+        return None
+    panel, _, _, column, *_ = dims
+    has_type_of_bits = contraction.element_of(weights).type == (i4 if len(dims) == 6 else i8)
+    is_k = set(generic.reduced_loops) == set(dims) - {panel, column}
+    return dims if has_type_of_bits and is_k else None
 
 
 def _dims(map_: AffineMap) -> tuple[int, ...] | None:

@@ -209,7 +209,7 @@ def _split_into_parts(
         for part in Part:
             if info_of(op).cost is Cost.FREE or part_of[op] == part:
                 parts[part].append(op)
-    crossing = {  # values that are computed in another part than that of an operation that reads them
+    crossing = {  # values that an operation of one part computes, and an operation of another part reads
         value
         for op in operations
         for value in inputs_of(op)

@@ -78,14 +78,11 @@ def clone_op(
         op: The operation.
         mapping: Value of the body -> its value in the kernel.
         point: Index of each loop, which `linalg.index` returns; empty for a body without loops.
-        reassociable: Operations whose clones get the fast-math flag `reassoc`, and stay in their block: they are
-        neither
-            hoisted nor shared.
+        reassociable: Operations whose clones get the fast-math flag `reassoc`, and are neither hoisted nor shared.
 
     Raises:
         CompileError: The operation computes tensors, or is a `tensor.dim` whose dimension is no constant.
     """
-
     if op.name in _INDEX_AND_TENSOR_OPS:
         mapping[op.results[0]] = _index_or_element(elements, build, op, mapping, point)
         return

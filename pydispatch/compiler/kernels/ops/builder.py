@@ -226,7 +226,7 @@ class Builder(IndexBuilder):
 
         Args:
             count: Number of iterations.
-            initial: Values that those of the iterations are combined with.
+            initial: Values that are combined with the values of the iterations.
             body: Emits an iteration from a builder and the index, and returns its values, one for each of `initial`.
             combine: Operation on two values, such as `arith.AddiOp`.
         """

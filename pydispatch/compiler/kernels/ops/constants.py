@@ -48,7 +48,7 @@ def table_of(entry: Builder, function: str, tables: list[Operation], attribute: 
 
     Args:
         entry: Builder of the start of the kernel, which receives the `memref.get_global`.
-        function: Name of the kernel, with which that of the global begins.
+        function: Name of the kernel; the name of the global begins with it.
         tables: Receives the `memref.global` if it is new. The caller adds it to the module.
         attribute: The elements.
     """

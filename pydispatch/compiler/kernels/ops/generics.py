@@ -100,15 +100,13 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     returns them without another computation.
     """
     generic = view_of(elements, value.op)
-    # The index of each loop; None for loops that are no dimension of the result.
-    point: list[Index | None] = [None] * len(generic.iterators)
-    # All tensors are accessed as one dimension: one linear index is passed as the index of each loop.
-    if elements.flat is not None:
-        results = body_at(elements, build, generic, list(indices) * max(1, len(point)))
+    if elements.flat is not None:  # tensors are accessed as one dimension, whose index stands for that of each loop
+        results = body_at(elements, build, generic, list(indices) * max(1, len(generic.iterators)))
         for result, element in zip(value.op.results, results, strict=True):
             elements.define(build, result, indices, element)
         return results[value.index]
-    # The inverse of the output map: the loop of each dimension has its index.
+    # The inverse of the output map: each loop that is a dimension of the result has its index, a reduced loop None.
+    point: list[Index | None] = [None] * len(generic.iterators)
     for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
             point[expression.position] = index
@@ -254,8 +252,8 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         %sum = scf.for %k = 0 to 100 iter_args(%s = out[%i]) { yield %s + x[%i, %k] }
 
     The loops run in order. Long sums of floats are computed in blocks of up to 4096 elements, whose sums are then added
-    up, for a smaller rounding error. If the two innermost loops are merged, one counter runs over both. A companion
-    (`LoopCompanion`) is a second reduction, which the same loops compute: its carried values follow those of this one.
+    up, for a smaller rounding error. If the two innermost loops are merged, one counter runs over both. On GPUs, the
+    invocations of a workgroup may share the steps instead (`Elements.distribute`).
 
     Args:
         elements: Tensors of the kernel.
@@ -276,8 +274,25 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     for dim in generic.reduced_loops:
         if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
             raise unsupported(generic.op, f"dimension d{dim} is parallel, and no result has it")
+    return _sequential_reduction(elements, build, generic, sizes, origin=[0 if p is None else p for p in point])
+
+
+def _sequential_reduction(
+    elements: Elements, build: Builder, generic: Structured, sizes: Sequence[Index], origin: Sequence[Index]
+) -> list[SSAValue]:
+    """Emit the loops of a reduction and of its companion, if any, and return the results of the reduction.
+
+    A companion is a second reduction that the same loops compute: its carried values follow those of the first one. Its
+    results are stored in it.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the loops.
+        generic: The reduction.
+        sizes: Size of each of its loops.
+        origin: Index of each loop; 0 for reduced ones.
+    """
     # The initial values: elements of the outputs, whose maps read no reduced loop, so that any index serves there.
-    origin = [0 if p is None else p for p in point]
     own_initial = [
         elements.at(build, output, evaluate(build, map, origin))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
@@ -289,10 +304,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     )
 
     def body(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction, and of its companion: a second reduction in the same loop, if any.
-
-        Return the carried values of the reduction, followed by those of the companion.
-        """
+        """Emit one iteration of the reduction and of its companion; return their carried values, in this order."""
         full = loops.point(inner, origin, index_of_loop)
         new_values = body_at(elements, inner, generic, full, carried[:own_count])
         if companion is None:

@@ -61,8 +61,8 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
     is_maximum = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
     # `most` is the result by plain comparisons, which is right except for NaN and the sign of a zero.
-    # The sign bit of `signs` is set if those of all values are (maximum), or any (minimum). That is the sign of a
-    # result of 0: the other values of a maximum of 0 are negative, so that only a +0 has a clear sign bit.
+    # The sign bit of `signs` is set if all values (maximum) or any value (minimum) has a set sign bit. That is the sign
+    # of a result of 0: the other values of a maximum of 0 are negative, so that only a +0 has a clear sign bit.
     most, signs = values[0], _bits(build, values[0], bits)
     for value in values[1:]:
         above = build.pure(arith.CmpfOp(most, value, "ogt" if is_maximum else "olt"))

@@ -62,27 +62,37 @@ def scalar_at(
             from: `loops_read` returns None for such a scalar.
         point: Index of each loop.
     """
-    mapping: dict[SSAValue, SSAValue] = {}
+    emitted: dict[SSAValue, SSAValue] = {}
+    _emit_scalar(elements, build, generic, value, point, emitted)
+    return emitted[value]
 
-    def emit(scalar: SSAValue) -> None:
-        """Emit a scalar of the body after its operands, and add it to `mapping`, unless it is there.
 
-        Tensors are left out: `clone_op` reads the sizes and elements that it needs of them.
-        """
-        if scalar in mapping or isinstance(scalar.type, TensorType):
-            return
-        # An argument of the body, an operation of the body, or a scalar of the dispatch function.
-        if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:
-            operand, map_ = generic.operands[scalar.index], generic.maps[scalar.index]
-            is_tensor = isinstance(operand.type, TensorType)
-            where = evaluate(build, map_, point) if is_tensor else []
-            mapping[scalar] = elements.at(build, operand, where) if is_tensor else elements.scalar(operand)
-        elif isinstance(scalar, OpResult) and scalar.op.parent_block() is generic.block:
-            for operand in scalar.op.operands:
-                emit(operand)
-            clone_op(elements, build, scalar.op, mapping, point)
-        else:
-            mapping[scalar] = elements.scalar(scalar)
+def _emit_scalar(
+    elements: Elements, build: Builder, generic: Structured, scalar: SSAValue, point: Sequence[Index],
+    emitted: dict[SSAValue, SSAValue],
+) -> None:  # fmt: skip
+    """Emit a scalar of the body after its operands, and add them to `emitted`, unless they are there.
 
-    emit(value)
-    return mapping[value]
+    Tensors are left out: `clone_op` reads the sizes and elements that it needs of them.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the code.
+        generic: The generic.
+        scalar: An argument of the body, a result of one of its operations, or a scalar of the dispatch function.
+        point: Index of each loop.
+        emitted: Scalar → its value at this point.
+    """
+    if scalar in emitted or isinstance(scalar.type, TensorType):
+        return
+    if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:
+        operand, map_ = generic.operands[scalar.index], generic.maps[scalar.index]
+        is_tensor = isinstance(operand.type, TensorType)
+        where = evaluate(build, map_, point) if is_tensor else []
+        emitted[scalar] = elements.at(build, operand, where) if is_tensor else elements.scalar(operand)
+    elif isinstance(scalar, OpResult) and scalar.op.parent_block() is generic.block:
+        for operand in scalar.op.operands:
+            _emit_scalar(elements, build, generic, operand, point, emitted)
+        clone_op(elements, build, scalar.op, emitted, point)
+    else:
+        emitted[scalar] = elements.scalar(scalar)

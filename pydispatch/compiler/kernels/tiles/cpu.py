@@ -177,25 +177,25 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
     Args:
         build: Receives the code.
         op: The product.
-        level: The CPU, which decides the sizes of blocks.
+        level: Vector registers, caches and instructions of the CPU.
         reads: The reads of A and B that were left out, so that the product reads the views; None for a factor whose
             tile is filled.
     """
-    # The parts of views, and the end of their steps of K that are inside; None for a tile, or if all are.
-    all_steps = shape_of(op.a)[1]
+    steps: Index = shape_of(op.a)[1]
     parts = [None if source is None else part_of(source) for source in reads]
-    ends = [_end_of_steps(build, part, index, all_steps) for index, part in enumerate(parts)]
-    # Where the parts of both factors end at the same step, the steps beyond it would add zeros: they are left out. A
-    # factor that ends alone is copied, with zeros: the other one may have infinities there, of which products are NaN.
-    end_together = ends[0] is not None and ends[0] == ends[1]
+    # For each factor, the step of K at which its view ends; None for a tile, and if the view has all steps.
+    ends = [_end_of_steps(build, part, index, shape_of(op.a)[1]) for index, part in enumerate(parts)]
+    if ends[0] is not None and ends[0] == ends[1]:  # the steps after the common end add zeros, and are left out
+        steps, ends = ends[0], [None, None]
     factors = []
     for index, (tile, part) in enumerate(zip((op.a, op.b), parts, strict=True)):
         if part is None:
             factors.append(_converted_factor(build, op, tile, index))
         else:
-            needs_all_steps = ends[index] is not None and not end_together
+            # A factor that ends alone is copied, and padded with zeros. The steps after its end cannot be left out: the
+            # other factor may have infinities there, whose products with zero are NaN.
+            needs_all_steps = ends[index] is not None
             factors.append(_in_place_or_copied(build, op, part, tile, index, needs_all_steps))
-    steps = ends[0] if end_together and ends[0] is not None else all_steps
     _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
 
 
@@ -306,7 +306,7 @@ def _blocks(
         rhs: The factor B.
         c: The tile C, to which the product is added.
         sizes: Rows of C, columns of C, and steps of K.
-        level: The CPU, which decides the sizes of blocks.
+        level: Vector registers, caches and instructions of the CPU.
     """
     rows, columns, steps = sizes
     element_bytes = (bit_width(element_of(c.value)) or 32) // 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
@@ -38,42 +40,46 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     elements. For a C of 16 x 16 and 64 invocations, there are 8 x 8 blocks of 2 x 2 elements: the block of invocation 0
     is C[0, 0], C[0, 8], C[8, 0] and C[8, 8], and that of invocation 1 is C[0, 1], C[0, 9], C[8, 1] and C[8, 9].
     """
-    (rows, steps), columns, type_ = shape_of(op.a), shape_of(op.b)[1], element_of(op.c)
+    rows, columns = shape_of(op.c)
     # The last one, of 1 x 1, always fits. It is also used if C has fewer elements than there are invocations.
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
     down, across = rows // height, columns // width  # of the grid of blocks
 
-    def one(builder: Builder, block_index: Index) -> None:
-        """Emit the product of one block: height x width elements of C, `down` rows and `across` columns apart.
-
-        Blocks interleave, so that adjacent invocations, each with a block, access adjacent elements.
-        """
-        # The indices of the elements of the block in C, from those of the first one.
-        top, left = builder.split(block_index, [down, across])
-        positions = [  # of the sums, row by row
+    def block(builder: Builder, block_index: Index) -> None:
+        """Emit the product of one block: height x width elements of C, `down` rows and `across` columns apart."""
+        top, left = builder.split(block_index, [down, across])  # the first element of the block
+        positions = [
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
         ]
-        rows_of_block = [row for row, _ in positions[::width]]
-        columns_of_block = [column for _, column in positions[:width]]
-        initial = [
-            builder.add(memref.LoadOp.get(op.c, [builder.value(row), builder.value(column)]))
-            for row, column in positions
-        ]
+        _multiply_block(builder, op, positions, width)
 
-        def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
-            """Add the outer product of a column of A and a row of B to the sums."""
-            step_index = inner.value(k)
-            factors_a = [_factor(inner, op.a, row, step_index, type_) for row in rows_of_block]
-            factors_b = [_factor(inner, op.b, step_index, column, type_) for column in columns_of_block]
-            pairs = [(x, y) for x in factors_a for y in factors_b]
-            return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
+    build.parallel(0, down * across, block)
 
-        # The loop over K, and the stores of its final sums.
-        for total, (row, column) in zip(builder.loop(0, steps, initial, step), positions, strict=True):
-            put(builder, total, op.c, row, column)
 
-    build.parallel(0, down * across, one)
+def _multiply_block(build: Builder, op: MatmulOp, positions: Sequence[tuple[Index, Index]], width: int) -> None:
+    """Emit C += A·B for some elements of C, whose sums are in registers during the loop over K.
+
+    Args:
+        build: Receives the code.
+        op: The product.
+        positions: (row, column) of each element: those of several rows, row by row, with the same columns in each.
+        width: Number of elements in a row.
+    """
+    type_ = element_of(op.c)
+    rows, columns = [row for row, _ in positions[::width]], [column for _, column in positions[:width]]
+    initial = [build.add(memref.LoadOp.get(op.c, [build.value(row), build.value(column)])) for row, column in positions]
+
+    def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
+        """Add the outer product of a column of A and a row of B to the sums."""
+        step_index = inner.value(k)
+        factors_a = [_factor(inner, op.a, row, step_index, type_) for row in rows]
+        factors_b = [_factor(inner, op.b, step_index, column, type_) for column in columns]
+        pairs = [(x, y) for x in factors_a for y in factors_b]
+        return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
+
+    for total, (row, column) in zip(build.loop(0, shape_of(op.a)[1], initial, step), positions, strict=True):
+        put(build, total, op.c, row, column)
 
 
 def _factor(build: Builder, tile: SSAValue, row: Index, column: Index, type_: object) -> SSAValue:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
 from pydispatch.compiler.kernel_ir.readers import attribute
-from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.compiler.kernels.tiles import cpu, gpu, lanes
 from pydispatch.compiler.kernels.tiles.stages import stage_loops
@@ -35,39 +37,57 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
     | others | a loop over elements | a loop over blocks of C |
     """
     for function in module.body.block.ops:
-        if not isinstance(function, FuncOp):
+        if isinstance(function, FuncOp) and _tile_ops(function):
+            backend = require_backend(target)
+            # The compute capability of the GPU, such as 80; None if the target's emitter has no `pyd.mma`.
+            generation = backend.mma_generation(target)
+            stated = attribute(function, "pyd.invocations")
+            invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
+            stage_loops(function, invocations, generation)  # erases the reads that it replaces by copies ahead
+            machine = backend.cpu_machine(target)  # None if the target's emitter has no `pyd.contract`
+            if machine is not None:
+                _lower_on_cpu(_tile_ops(function), level_of(machine))
+            else:
+                _lower_on_gpu(_tile_ops(function), invocations, generation)
+
+
+def _tile_ops(function: FuncOp) -> list[ReadTileOp | MatmulOp]:
+    """Return the operations on tiles of a function, in order."""
+    return [op for op in walk(function) if isinstance(op, ReadTileOp | MatmulOp)]
+
+
+def _lower_on_cpu(ops: Sequence[ReadTileOp | MatmulOp], level: Level) -> None:
+    """Replace the operations on tiles of a function for a CPU. No tile is filled that products can read in place.
+
+    level: vector registers and caches of the CPU, which decide the sizes of register blocks.
+    """
+    reads = cpu.reads_for_products(ops)
+    reads_in_place = {read for reads_of_factors in reads.values() for read in reads_of_factors if read is not None}
+    for op in ops:
+        if op in reads_in_place:
             continue
-        ops = [op for op in walk(function) if isinstance(op, ReadTileOp | MatmulOp)]
-        if not ops:
-            continue
-        backend = require_backend(target)
-        # The CPU, None if the target's emitter has no `pyd.contract`. The compute capability of the GPU, such as 80,
-        # None if the emitter has no `pyd.mma`.
-        machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
-        stated = attribute(function, "pyd.invocations")
-        invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
-        # Reads that loops with stages or, on a CPU, products do themselves are left out below.
-        stage_loops(function, invocations, generation)
-        ops = [op for op in ops if op.parent is not None]  # `stage_loops` erases the reads that it replaces
-        level = None if machine is None else level_of(machine)
-        reads = cpu.reads_for_products(ops) if level is not None else {}
-        # Reads that products do themselves: no tile is filled for them.
-        merged = {read for reads_of_factors in reads.values() for read in reads_of_factors if read is not None}
-        # Each of the other operations is replaced by code that is built in a block of its own.
-        for op in (op for op in ops if op not in merged):
-            build = Builder(Block(), op)
-            if isinstance(op, ReadTileOp):
-                if level is None:
-                    gpu.read(build, op)
-                else:
-                    cpu.read(build, op)
-            elif level is not None:
-                cpu.multiply(build, op, level, reads[op])
-            elif generation is None or not lanes.multiply(build, op, invocations, generation):
-                gpu.multiply(build, op, invocations)
-            _replace(op, build.block)
-        for read in merged:
-            erase_op(read)
+        build = Builder(Block(), op)
+        if isinstance(op, ReadTileOp):
+            cpu.read(build, op)
+        else:
+            cpu.multiply(build, op, level, reads[op])
+        _replace(op, build.block)
+    for read in reads_in_place:
+        erase_op(read)
+
+
+def _lower_on_gpu(ops: Sequence[ReadTileOp | MatmulOp], invocations: int, generation: int | None) -> None:
+    """Replace the operations on tiles of a function for a GPU.
+
+    invocations: of a workgroup. generation: compute capability of a GPU with `pyd.mma`; None for other targets.
+    """
+    for op in ops:
+        build = Builder(Block(), op)
+        if isinstance(op, ReadTileOp):
+            gpu.read(build, op)
+        elif generation is None or not lanes.multiply(build, op, invocations, generation):
+            gpu.multiply(build, op, invocations)
+        _replace(op, build.block)
 
 
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:

@@ -39,8 +39,8 @@ def shape_of(value: SSAValue) -> tuple[int, int]:
 class TileView:
     """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from.
 
-    It may extend beyond the memref: the methods say which of its rows and columns are inside. It has no size of its
-    own: the callers know that of the tile.
+    It may extend beyond the memref: the methods say which of its rows and columns are inside. Its size is that of the
+    tile, which callers pass.
 
     Args:
         op: Operation that uses the memref, which errors name.

@@ -78,11 +78,10 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     `pairs` is whether the device can load two adjacent elements of 32 bits as one i64. A block that uses such loads has
     columns that are adjacent in pairs.
     """
-    trial = emit_trial(frame, nest, depth=None)
-    dims, row_length = trial.dims, trial.dims[-1] if trial.dims else 0
-    if len(dims) < 2 or (isinstance(row_length, int) and row_length < NARROWEST):
+    trial = emit_trial(frame, nest, depth=None)  # code of the nest that is only analyzed, and then discarded
+    dims = trial.dims
+    if len(dims) < 2 or (isinstance(dims[-1], int) and dims[-1] < NARROWEST):
         return None
-    # The reduction, and the dimension along which most of its loads are shared.
     reduced = _only_reduction(trial)
     if reduced is None:
         return None
@@ -90,20 +89,31 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     assert isinstance(value, OpResult)
     reduction = view_of(trial.elements, value.op)
     loop_of_dim = _loops_of_dims(reduction, value.index, reduced.indices, trial.indices)
-    dim = -1 if loop_of_dim is None else _dim_with_most_reuse(reduction, loop_of_dim, dims)
-    if loop_of_dim is None or dim < 0:
+    if loop_of_dim is None:
         return None
-    size = dims[dim]
-    # The shape of the block. Its rows divide the size; else they are the most, and the last block repeats its last row
-    # (`emit_block`).
-    rows = next((r for r in ROWS if isinstance(size, int) and size % r == 0), ROWS[0])
-    most_columns = row_length // LANES if isinstance(row_length, int) else 1  # for each of LANES invocations
-    columns = next((c for c in COLUMNS if c <= most_columns), 1)  # the largest candidate: they descend to 1
+    dim = _dim_with_most_reuse(reduction, loop_of_dim, dims)
+    if dim is None:
+        return None
+    rows, columns = _block_shape(dims[dim], dims[-1])
     block = OutputBlock(value=value, dim=dim, rows=rows, columns=columns, loop_of_dim=loop_of_dim)
-    has_full_blocks = isinstance(size, int) and size % rows == 0
-    if pairs and has_full_blocks and isinstance(row_length, int):
-        return _with_pairs(frame, block, row_length)
-    return block
+    return _with_pairs(frame, block, dims[-1]) if pairs and _is_multiple(dims[dim], rows) else block
+
+
+def _block_shape(rows_of_nest: Index, columns_of_nest: Index) -> tuple[int, int]:
+    """Return the rows and columns of a block: (8, 2) for 64 rows and 128 columns, (8, 1) for dynamic sizes.
+
+    Columns are divided among the `LANES` invocations of a workgroup: a block has as many as leave none without work.
+    If no candidate divides the rows, blocks have the most, and the last one computes its last row repeatedly.
+    """
+    rows = next((r for r in ROWS if _is_multiple(rows_of_nest, r)), ROWS[0])
+    most_columns = columns_of_nest // LANES if isinstance(columns_of_nest, int) else 1
+    columns = next((c for c in COLUMNS if c <= most_columns), 1)  # the largest candidate: they descend to 1
+    return rows, columns
+
+
+def _is_multiple(size: Index, divisor: int) -> bool:
+    """Return whether a size is known at compile time and a multiple of `divisor`."""
+    return isinstance(size, int) and size % divisor == 0
 
 
 def _only_reduction(trial: Trial) -> EmittedElement | None:
@@ -148,22 +158,22 @@ def _loops_of_dims(
     return tuple(loop_of_dim)
 
 
-def _with_pairs(frame: Frame, block: OutputBlock, row_length: int) -> OutputBlock:
+def _with_pairs(frame: Frame, block: OutputBlock, row_length: Index) -> OutputBlock:
     """Return `block` with inputs that are loaded in pairs of elements, if that is possible; else `block` itself.
 
     Its columns are then 0, 1, 2 * LANES, 2 * LANES + 1 and so on: adjacent in pairs. The columns of all lanes together
     must divide `row_length`, the size of the last dimension.
     """
     assert isinstance(block.value, OpResult)
-    columns = next((c for c in COLUMNS if c > 1 and row_length % (LANES * c) == 0), 0)
+    columns = next((c for c in COLUMNS if c > 1 and _is_multiple(row_length, LANES * c)), 0)
     loops_of_block = (block.loop_of_dim[block.dim], block.loop_of_dim[-1])
     generic = view_of(frame.elements, block.value.op)
     paired = paired_inputs(frame.elements, generic, loops_of_block) if columns else ()
     return replace(block, columns=columns, paired_inputs=paired) if paired else block
 
 
-def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int:
-    """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none.
+def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int | None:
+    """Return the dimension of the nest, except the last, that the most inputs do not depend on; None for none.
 
     For `C[i, j] = sum over k of A[i, k] * B[k, j]` and a nest over (i, j) it is 0: B does not depend on i.
 
@@ -176,7 +186,7 @@ def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: 
         loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
         dims: Sizes of the dimensions of the nest.
     """
-    best, best_dim = 0, -1
+    most_inputs, best_dim = 0, None
     for dim in range(len(dims) - 1):
         size = dims[dim]
         smallest_block = ROWS[-1]
@@ -188,8 +198,8 @@ def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: 
             if generic.block.args[n].uses and m.results
         ]
         count = sum(loop_of_dim[dim] not in d for d in dims_of_inputs)
-        if count and count >= best:  # at equal reuse, the inner one
-            best, best_dim = count, dim
+        if count and count >= most_inputs:  # at equal reuse, the inner one
+            most_inputs, best_dim = count, dim
     return best_dim
 
 
@@ -213,7 +223,6 @@ def emit_block(
     Workgroups count tiles of `LANES * block.columns` columns first, then rows of blocks: for a nest over 64 x 256 with
     blocks of 8x2, `dims` is [64, 256], workgroup 3 is tile 1 (columns 128 to 255) of block 1 (rows 8 to 15).
     """
-    # The position of the workgroup: its tile, and the index along each dimension before the last.
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
@@ -221,33 +230,58 @@ def emit_block(
     sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
     outer = build.split(block_index, sizes)
     first_row = build.times(outer[block.dim], block.rows)
-    rows = _rows_of_block(build, first_row, block.rows, dims[block.dim])
-    low = build.times(tile, width)
+    rows = [
+        [*outer[: block.dim], row, *outer[block.dim + 1 :]]
+        for row in _rows_of_block(build, first_row, block.rows, dims[block.dim])
+    ]
+    first_column = build.times(tile, width)
     if block.paired_inputs:
-        _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first_row, *outer[block.dim + 1 :]])
-        return
-    # The parallel loop counts the first columns of all lanes, `low` to `high`; their other columns are LANES apart.
-    high = build.plus(low, LANES)
-    has_all_columns = isinstance(dims[-1], int) and dims[-1] % width == 0
-    if not has_all_columns:
-        high = build.least(high, dims[-1])
+        _emit_paired(elements, nest, block, build, rows, first_column)
+    else:
+        _emit_strided(elements, nest, block, build, rows, first_column, dims[-1])
 
-    def lane(builder: Builder, column: Index) -> None:
+
+def _emit_strided(
+    elements: Elements,
+    nest: LoopNest,
+    block: OutputBlock,
+    build: Builder,
+    rows: Sequence[Sequence[Index]],
+    first_column: Index,
+    row_length: Index,
+) -> None:
+    """Emit the code of a workgroup whose invocations compute columns that are LANES apart.
+
+    Args:
+        elements: Tensors of the kernel.
+        nest: The nest.
+        block: The block of an invocation.
+        build: The builder.
+        rows: For each row of the workgroup, its index in each dimension of the nest but the last.
+        first_column: First column of the workgroup.
+        row_length: Size of the last dimension.
+    """
+    has_all_columns = _is_multiple(row_length, LANES * block.columns)
+    # The parallel loop counts the first columns of the invocations.
+    high = build.plus(first_column, LANES)
+    if not has_all_columns:
+        high = build.least(high, row_length)
+
+    def emit_lane(builder: Builder, column: Index) -> None:
         """Emit the block of the invocation whose first column is `column`: reductions, then operations on them and
         stores.
         """
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
         if not has_all_columns:  # the first one exists; the others may not, and are clamped to the last column
-            columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
-        points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
+            columns = [column, *(builder.least(c, builder.minus(row_length, 1)) for c in columns[1:])]
+        points = [[*row, c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
-            result_indices = _result_indices(elements, builder, block, indices)
-            elements.define(builder, block.value, result_indices, result)
+            elements.define(builder, block.value, _result_indices(elements, builder, block, indices), result)
         for indices in points:
             for value, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
-    build.parallel(low, high, lane, index_below=dims[-1])
+    build.parallel(first_column, high, emit_lane, index_below=row_length)
 
 
 def _rows_of_block(build: Builder, first_row: Index, count: int, size: Index) -> list[Index]:
@@ -256,12 +290,16 @@ def _rows_of_block(build: Builder, first_row: Index, count: int, size: Index) ->
     Such a row is computed several times, and stores of equal values to the same element are harmless.
     """
     rows = [build.plus(first_row, r) for r in range(count)]
-    has_full_blocks = isinstance(size, int) and size % count == 0
-    return rows if has_full_blocks else [build.least(row, build.minus(size, 1)) for row in rows]
+    return rows if _is_multiple(size, count) else [build.least(row, build.minus(size, 1)) for row in rows]
 
 
 def _emit_paired(
-    elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, first_column: Index, outer: Sequence[Index]
+    elements: Elements,
+    nest: LoopNest,
+    block: OutputBlock,
+    build: Builder,
+    rows: Sequence[Sequence[Index]],
+    first_column: Index,
 ) -> None:
     """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
 
@@ -273,36 +311,30 @@ def _emit_paired(
         nest: The nest.
         block: The block of an invocation.
         build: The builder.
+        rows: For each row of the workgroup, its index in each dimension of the nest but the last.
         first_column: First column of the workgroup, an even number.
-        outer: Indices of the workgroup's first row in all dimensions but the last.
     """
     assert isinstance(block.value, OpResult)
     value, generic = block.value, view_of(elements, block.value.op)
 
-    def column_offset(column: int) -> int:
-        """Return the distance of a column of a block from its first one: 0, 1, 2 * LANES, 2 * LANES + 1 ..."""
-        pair, second = divmod(column, 2)
-        return 2 * LANES * pair + second
+    # (row, column) of each element of a block, relative to its first: columns are 0, 1, 2 * LANES, 2 * LANES + 1 ...
+    offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
 
     def emit_lane(builder: Builder, lane: Index) -> None:
         """Emit the code of invocation `lane`: reduce its block with loads of pairs, and store the results."""
         column = builder.plus(first_column, builder.times(lane, 2))
-        corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
-        # Of each element of the block, its (row, column) relative to the corner.
-        offsets = [(r, column_offset(c)) for r in range(block.rows) for c in range(block.columns)]
-        row_dim = block.dim  # dimension of the nest that the rows of a block are along
+        corner = _loop_indices(generic, block, [*rows[0], column])  # the block's first element
         paired_block = PairedBlock(
             paired=block.paired_inputs,
             corner=corner,
-            dims=(block.loop_of_dim[row_dim], block.loop_of_dim[-1]),
+            dims=(block.loop_of_dim[block.dim], block.loop_of_dim[-1]),
             offsets=offsets,
             column_pair=builder.plus(builder.quotient(first_column, 2), lane),  # column / 2
         )
         # Reduce the block. The elements of the nest are then computed from these results, and stored.
         results = reduce_paired(elements, builder, generic, paired_block)
         for (down, right), result in zip(offsets, results, strict=True):
-            indices = [*outer, builder.plus(column, right)]
-            indices[row_dim] = builder.plus(outer[row_dim], down)
+            indices = [*rows[down], builder.plus(column, right)]
             elements.define(builder, value, _result_indices(elements, builder, block, indices), result)
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
@@ -331,48 +363,65 @@ def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indi
 def _reduce(
     elements: Elements, build: Builder, block: OutputBlock, points: Sequence[Sequence[Index]]
 ) -> list[SSAValue]:
-    """Emit the reduction at several points of the nest in one loop nest, and return its results.
+    """Emit the reduction for all elements of a block in one loop nest, and return their results.
 
-    A point has an index for each dimension of the nest. The points are the elements of a block: each step of the loop
-    nest takes one step of each of them, so that they share loads.
+    points: for each element, its index in each dimension of the nest.
     """
     assert isinstance(block.value, OpResult)
     generic = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, generic)
-    loop_indices = [_loop_indices(generic, block, indices) for indices in points]  # of each point, 0 for reduced loops
-    # The initial value of each point, which the loops carry.
+    iterations = [_loop_indices(generic, block, indices) for indices in points]
     initial = [
-        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], indices))
-        for indices in loop_indices
+        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], iteration))
+        for iteration in iterations
     ]
-    reduction_indices: dict[int, Index] = {}  # reduced loop -> its index in the step that is emitted
+    loops = [(loop, sizes[loop]) for loop in generic.reduced_loops]
+    return _emit_reduced_loops(elements, build, generic, loops, iterations, initial)
 
-    def emit_step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one step of all points of a block."""
-        results = []
-        for indices, value in zip(loop_indices, carried, strict=True):
-            step_indices = [reduction_indices.get(loop, index) for loop, index in enumerate(indices)]
-            results += body_at(elements, inner, generic, step_indices, [value])
-        return results
 
-    def emit_loops(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loops over the reduced dimensions from `depth` on, and return the carried values after them."""
-        if depth == len(generic.reduced_loops):
-            return emit_step(inner, carried)
-        dim = generic.reduced_loops[depth]
-        is_innermost = depth == len(generic.reduced_loops) - 1
-        unroll = _unroll_factor(sizes[dim], len(points)) if is_innermost else 1
+def _emit_reduced_loops(
+    elements: Elements,
+    build: Builder,
+    generic: Structured,
+    loops: Sequence[tuple[int, Index]],
+    iterations: Sequence[Sequence[Index]],
+    values: list[SSAValue],
+) -> list[SSAValue]:
+    """Emit reduced loops that carry a value for each element of a block, and return the values after them.
 
-        def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-            """Emit the unrolled steps of the loop at `depth`."""
-            for unrolled_step in range(unroll):
-                reduction_indices[dim] = deeper.plus(index, unrolled_step)
-                values = emit_loops(deeper, depth + 1, values)
-            return values
+    For `C[i, j] = sum over k of A[i, k] * B[k, j]`, a block of 2x1 and an unroll factor of 2, it emits
 
-        return inner.loop(0, sizes[dim], carried, body, step=unroll)
+        for k = 0 to n step 2, carrying c0, c1 {
+          c0 += A[i, k] * B[k, j],  c1 += A[i + 1, k] * B[k, j]
+          c0 += A[i, k + 1] * B[k + 1, j],  c1 += A[i + 1, k + 1] * B[k + 1, j]
+        }
 
-    return emit_loops(build, 0, initial)
+    Args:
+        elements: Tensors of the kernel, which load B[k, j] once.
+        build: Receives the code.
+        generic: The reduction.
+        loops: The loops to emit, outermost first, each with its size. Only the innermost is unrolled.
+        iterations: For each element, the index of each loop of the reduction: (i, j, 0) and (i + 1, j, 0). The indices
+            of `loops` are placeholders, which are replaced here.
+        values: For each element, the value before the loops.
+    """
+    if not loops:  # in the innermost loop
+        return [
+            body_at(elements, build, generic, iteration, [value])[0]
+            for iteration, value in zip(iterations, values, strict=True)
+        ]
+    (loop, size), *inner_loops = loops
+    unroll = 1 if inner_loops else _unroll_factor(size, len(iterations))
+
+    def emit_body(inner: Builder, first_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit `unroll` iterations of the loop, from `first_index` on."""
+        for n in range(unroll):
+            index = inner.plus(first_index, n)
+            inner_iterations = [[*point[:loop], index, *point[loop + 1 :]] for point in iterations]
+            carried = _emit_reduced_loops(elements, inner, generic, inner_loops, inner_iterations, carried)
+        return carried
+
+    return build.loop(0, size, values, emit_body, step=unroll)
 
 
 def _unroll_factor(size: Index, points: int) -> int:

@@ -113,8 +113,7 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
     if groups == 1:
         work(build, 0)
         return
-    # `first` is the number of this workgroup, `count` that of launched ones.
-    first = frame.workgroup()
+    first = frame.workgroup()  # the number of this workgroup
     if isinstance(groups, int) and groups <= MAX_GRID:
         work(build, build.assume_below(first, groups))
         return
@@ -133,9 +132,13 @@ def finish(
 ) -> Kernel:
     """Complete the function, and return its kernel, with attributes for the emitter.
 
-    They are the workgroup size, the width of indices in bits, and the bindings whose elements are written once
-    (`pyd.once`). `grid` emits the number of workgroups; None for one workgroup. `plans` are those of the loop nests; ()
-    for a kernel without any.
+    The attributes are the workgroup size, the width of indices in bits, and the bindings whose elements are written
+    once (`pyd.once`).
+
+    Args:
+        frame: The kernel.
+        grid: Emits the number of workgroups; None for one workgroup.
+        plans: Plans of the loop nests; () for a kernel without loop nests.
     """
     kernel = frame.finish(workgroups=grid)
     function = kernel.function

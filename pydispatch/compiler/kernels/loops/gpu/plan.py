@@ -22,6 +22,7 @@ from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
 INVOCATIONS = 64
@@ -231,35 +232,45 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
             the grid.
         build: Receives the computation of dynamic numbers of workgroups.
     """
-    nest, backend = plan.nest, frame.backend
+    nest = plan.nest
     dims = nest.dims(elements)
     # An invocation for each row of ordered elements, or for each element of a slice and part of an ordered update.
     if plan.distribution in (Distribution.RECURRENCE, Distribution.IN_ORDER):
-        invocations = build.product(parallel_sizes(elements, nest, build))
-        workgroups = build.ceil_quotient(invocations, INVOCATIONS)
-        return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
+        return _partition_invocations(build, build.product(parallel_sizes(elements, nest, build)))
     if plan.distribution is Distribution.BYTES:
         per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
         # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
-        return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
-    # A workgroup for each row.
-    if plan.distribution is Distribution.ROWS:
+        return partition_elements(build, frame.backend, [byte_count], bytes_per_element=2 * per_byte)
+    if plan.distribution is Distribution.ROWS:  # a workgroup for each row
         rows = build.product(dims[: nest.outer_rank])
         whole_row = 0  # in a partition, the tile 0 stands for rows that are not divided
         return Partition(outer=rows, rows=1, tile=whole_row, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
-    # An invocation for each row.
-    if plan.distribution is Distribution.LANES:
-        rows = build.product(dims[: nest.outer_rank])
-        workgroups = build.ceil_quotient(rows, INVOCATIONS)
-        return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
-    # The distributions by elements, `UPDATE` and `ELEMENTS`.
-    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
-    bytes_per_element = sum(element_bytes_of(v) for v, _ in nest.stores) + read_bytes
+    if plan.distribution is Distribution.LANES:  # an invocation for each row
+        return _partition_invocations(build, build.product(dims[: nest.outer_rank]))
+    return _partition_by_elements(frame.backend, plan, elements, build, dims)
+
+
+def _partition_invocations(build: Builder, count: Index) -> Partition:
+    """Return the partition of `count` invocations into workgroups of `INVOCATIONS`."""
+    workgroups = build.ceil_quotient(count, INVOCATIONS)
+    return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
+
+
+def _partition_by_elements(
+    backend: Backend, plan: GpuLoopPlan, elements: Elements, build: Builder, dims: list[Index]
+) -> Partition:
+    """Return the partition of a nest with the distribution `UPDATE` or `ELEMENTS`, by the estimated cost of an element.
+
+    With `ELEMENTS`, one loop runs over the inner dimensions, which count as one. For the parameters, see
+    `partition_nest`; `dims` has the sizes of the dimensions of the nest.
+    """
+    read_bytes, loop_bytes = estimate_read_bytes(plan.nest, elements, build)
+    bytes_per_element = sum(element_bytes_of(v) for v, _ in plan.nest.stores) + read_bytes
     shape = dims
-    if plan.distribution is not Distribution.UPDATE:  # `ELEMENTS`, which runs one loop over the inner dimensions
+    if plan.distribution is not Distribution.UPDATE:
         outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
         shape = [*outer, build.product(collapsed)]
     has_reductions = loop_bytes != 0

@@ -74,15 +74,10 @@ def distributed_reduction(
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
     sizes = loop_sizes(elements, generic)
-    extents = [sizes[dim] for dim in generic.reduced_loops]
-    static_extents = [n for n in extents if isinstance(n, int)]
-    if len(static_extents) == len(extents) and prod(static_extents) < FEWEST_DISTRIBUTED_STEPS:
-        return None
-    # A reduced loop, one that indexes no result, may be of the kind "parallel" only if it has one iteration. That is
-    # checked by `reduce_at`, which then emits the reduction itself.
-    if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
+    if not _has_enough_steps(generic, sizes):
         return None
     # The initial values, and one loop over all steps, or a loop over blocks of steps.
+    extents = [sizes[dim] for dim in generic.reduced_loops]
     indices = [0 if p is None else p for p in point]
     initial = [
         elements.at(build, o, evaluate(build, m, indices))
@@ -105,6 +100,19 @@ def distributed_reduction(
         )
 
     return build.loop(0, extents[0], initial, block, step=steps_per_block, index_below=extents[0])
+
+
+def _has_enough_steps(generic: Structured, sizes: Sequence[Index]) -> bool:
+    """Return whether a reduction has enough steps to distribute them; a dynamic number of steps is taken to be enough.
+
+    A reduced loop, one that indexes no result, may be of the kind "parallel" if it has one iteration. Such a reduction
+    is left to `reduce_at`, which checks that. `sizes` has the size of each loop of the reduction.
+    """
+    if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
+        return False
+    extents = [sizes[dim] for dim in generic.reduced_loops]
+    static_extents = [n for n in extents if isinstance(n, int)]
+    return len(static_extents) < len(extents) or prod(static_extents) >= FEWEST_DISTRIBUTED_STEPS
 
 
 def _steps_per_block(extents: Sequence[Index]) -> int:

@@ -62,7 +62,7 @@ def lower_block_quantized(
     Args:
         source: The dispatch function.
         backend: The backend that the kernel is for.
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         match: The product.
         result_dims: For each result of the dispatch, the dimension of the product's result that each of its own
             dimensions is equal to: [1, 0] for a transposed result.
@@ -199,35 +199,46 @@ class _BlockProducts(PanelWorkgroup):
         first compute the products of `sizes.row_block` rows with all columns of the panel. With `sizes.unpacks`, 4-bit
         weights are unpacked to bytes in memory once for all rows.
         """
-        sizes, match = self.sizes, self.match
+        sizes = self.sizes
 
         def block(inner: Builder, block_of_chunk: Index) -> None:
             """Emit the products of all rows with one block of K."""
-            # The register block at row 0 and column 0 of the panel, the two zeros; `_replace` sets others below.
+            # The register block at row 0 and column 0 of the panel, the two zeros.
             start = _Position(panel, inner.plus(first_block, block_of_chunk), block_of_chunk, 0, 0, first_total)
-            if sizes.unpacks:
-                if match.bits == 4:
-                    self._unpack(inner, start)
-                emit_loop(inner, sizes.padded_rows, sizes.row_block, lambda b, row: rows(b, start._replace(row=row)))
+            if not sizes.unpacks:
+                self._multiply_all(inner, start)
                 return
-            for column in range(0, match.width, sizes.columns):
-                for row in range(0, sizes.rows, sizes.row_block):
-                    height = min(sizes.row_block, sizes.rows - row)
-                    self._multiply_block(inner, start._replace(row=row, column=column), height)
-
-        def rows(build: Builder, position: _Position) -> None:
-            """Emit the products of a register block of rows with all columns of the panel."""
-            pinned = build.without_load_motion()  # each product overwrites the sums in memory
-            columns = range(0, match.width, sizes.columns)
-            if not sizes.matrix_steps:
-                for column in columns:
-                    self._multiply_block(pinned, position._replace(column=column), sizes.row_block)
-                return
-            for column in columns:
-                self._product(pinned, position._replace(column=column), sizes.row_block)
-            pinned.parallel(0, sizes.row_block, lambda b, i: self._add_to_totals(b, position, [i]))
+            if self.match.bits == 4:
+                self._unpack(inner, start)
+            emit_loop(
+                inner,
+                sizes.padded_rows,
+                sizes.row_block,
+                lambda b, row: self._multiply_rows(b, start._replace(row=row)),
+            )
 
         emit_loop(build, sizes.blocks, 1, block)
+
+    def _multiply_all(self, build: Builder, start: _Position) -> None:
+        """Emit the products of all rows with a block of K of a panel, which begins at `start`, by register blocks."""
+        sizes = self.sizes
+        for column in range(0, self.match.width, sizes.columns):
+            for row in range(0, sizes.rows, sizes.row_block):
+                height = min(sizes.row_block, sizes.rows - row)
+                self._multiply_block(build, start._replace(row=row, column=column), height)
+
+    def _multiply_rows(self, build: Builder, position: _Position) -> None:
+        """Emit the products of a register block of rows, from `position` on, with all columns of the panel."""
+        sizes = self.sizes
+        pinned = build.without_load_motion()  # each product overwrites the sums in memory
+        columns = range(0, self.match.width, sizes.columns)
+        if not sizes.matrix_steps:
+            for column in columns:
+                self._multiply_block(pinned, position._replace(column=column), sizes.row_block)
+            return
+        for column in columns:
+            self._product(pinned, position._replace(column=column), sizes.row_block)
+        pinned.parallel(0, sizes.row_block, lambda b, i: self._add_to_totals(b, position, [i]))
 
     def _multiply_block(self, build: Builder, position: _Position, height: int) -> None:
         """Emit the products of a register block of `height` rows in vector registers, and add them to the totals."""

@@ -174,10 +174,11 @@ class ContractionMatch(NamedTuple):
 def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
     """Return the only contraction of a dispatch function, with the dimensions of the function's results.
 
-    The dimensions of a result are those of the contraction's result that index it: [1, 0] if it is transposed.
+    For each result of the function they are the dimensions of the contraction's result that index it: [1, 0] for a
+    transposed result.
 
-    Return None if there is not exactly one, another operation reduces, or a result of the function is not computed
-    element by element from that of the contraction.
+    Return None if there is not exactly one contraction, if another operation reduces, or if a result of the function is
+    not computed element by element from the result of the contraction.
     """
     operations = list(source.body.block.ops)
     candidates = contractions(operations)

@@ -112,8 +112,8 @@ class End:
 class Region:
     """The part of the iteration space that one level of the nest covers.
 
-    `Nest.workgroup` makes that of a workgroup, and each loop one for its iterations: with 64 columns from 128 on, the
-    span of N is Span(128, 64).
+    `Nest.workgroup` creates the region of a workgroup, and each loop the region of its current iteration: with 64
+    columns from 128 on, the span of N is Span(128, 64).
 
     Attributes:
         spans: The visited indices of each dimension of the contraction.

@@ -81,7 +81,7 @@ def operand_access(
 
     Args:
         contraction: The contraction.
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         sizes: Sizes of its dimensions; None if dynamic.
         row_range: The values of a dynamic M that a plan is for; None if there is one plan for all.
     """

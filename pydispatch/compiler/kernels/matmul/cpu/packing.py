@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
@@ -137,44 +138,44 @@ class Packing:
             build: Receives the code.
             outer: The positions along the coordinates of B before that of the columns, whose loops are open.
         """
-        n, nr, group = self.contraction.n, self.plan.schedule.nr, self.plan.group
+        n, nr = self.contraction.n, self.plan.schedule.nr
         assert n is not None
+        panels = build.ceil_quotient(self.region.extent(n), nr)
+        build.parallel(0, panels, lambda inner, panel: self._panel(inner, outer, panel, n))
 
-        def panel(inner: Builder, panel_index: Index) -> None:
-            """Emit the packing of the nr columns of panel `panel_index`: zeros for those beyond B's edge.
+    def _panel(self, build: Builder, outer: Sequence[Position], panel: Index, n: int) -> None:
+        """Emit the packing of the nr columns of panel number `panel`: zeros for those beyond B's edge.
 
-            A full panel whose columns are contiguous along K in an argument is transposed in registers instead of
-            copied element by element.
-            """
-            start = self.nest.block_start(inner, self.region, n, panel_index, nr)
-            columns = self.nest.block_extent(inner, self.region, n, start, nr)
+        A full panel whose columns are contiguous along K in an argument is transposed in registers instead of copied
+        element by element.
 
-            def column(build: Builder, i: Index, is_padding: bool = False) -> None:
-                """Emit the packing of column `i` of the panel, or of zeros if it is padding."""
-                position = PanelColumn(
-                    index=build.plus(start, i), panel=panel_index, column=i, group=group, is_padding=is_padding
-                )
-                self._emit_coordinate_loops(build, [*outer, position])
+        Args:
+            build: Receives the code.
+            outer: The positions along the coordinates of B before that of the columns, whose loops are open.
+            panel: Number of the panel.
+            n: The loop of the contraction over columns.
+        """
+        nr, group = self.plan.schedule.nr, self.plan.group
+        start = self.nest.block_start(build, self.region, n, panel, nr)
+        count = self.nest.block_extent(build, self.region, n, start, nr)  # of columns that exist
 
-            def padding(build: Builder, i: Index) -> None:
-                """Emit the packing of zeros as column `i` of the panel."""
-                column(build, i, is_padding=True)
+        def column(inner: Builder, i: Index, is_padding: bool = False) -> None:
+            """Emit the packing of column `i` of the panel, or of zeros if it is padding."""
+            index = inner.plus(start, i)
+            position = PanelColumn(index=index, panel=panel, column=i, group=group, is_padding=is_padding)
+            self._emit_coordinate_loops(inner, [*outer, position])
 
-            if isinstance(columns, int):
-                if columns == nr and self._can_transpose_in_registers(position=len(outer)):
-                    first_column = PanelColumn(index=start, panel=panel_index, column=0, group=group)
-                    self._transposed_panel(inner, outer, first_column)
-                else:
-                    inner.parallel(0, columns, column)
-                    inner.parallel(columns, nr, padding)
-                return
-            # The number of columns is dynamic. A full panel has its own loop, whose length is static.
-            is_partial = inner.less(columns, nr)
-            inner.when(is_partial, lambda b: b.parallel(0, columns, column))
-            inner.when(is_partial, lambda b: b.parallel(columns, nr, padding))
-            inner.when(opposite(inner, is_partial), lambda b: b.parallel(0, nr, column))
-
-        build.parallel(0, build.ceil_quotient(self.region.extent(n), nr), panel)
+        padding = partial(column, is_padding=True)
+        if count == nr and self._can_transpose_in_registers(position=len(outer)):
+            self._transposed_panel(build, outer, PanelColumn(index=start, panel=panel, column=0, group=group))
+        elif isinstance(count, int):
+            build.parallel(0, count, column)
+            build.parallel(count, nr, padding)
+        else:  # a full panel has a loop of its own, whose length is static
+            is_partial = build.less(count, nr)
+            build.when(is_partial, lambda b: b.parallel(0, count, column))
+            build.when(is_partial, lambda b: b.parallel(count, nr, padding))
+            build.when(opposite(build, is_partial), lambda b: b.parallel(0, nr, column))
 
     def _can_transpose_in_registers(self, position: int) -> bool:
         """Return whether a panel can be loaded along K and transposed in registers, in whole squares.

@@ -143,7 +143,7 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
 
     Args:
         match: The product.
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         total_rows: Rows of A.
         byte_digits: Bytes of the integers that elements of A are rounded to, each of which has sums of its own; 0 if
             products are f32.

@@ -133,7 +133,7 @@ def variants(
     Args:
         contraction: The contraction.
         elements: Tensors of its dispatch function.
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         schedule: Register block, tiles and packed operands of the first plan; None for the default. The plans for fewer
             rows have the default.
 
@@ -180,7 +180,7 @@ def plan_of(
     Args:
         contraction: The contraction.
         elements: Tensors of its dispatch function.
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         row_range: Values of a dynamic M that the plan is for; None if there is one plan for all.
         schedule: Register block, tiles and packed operands; None for the default.
 

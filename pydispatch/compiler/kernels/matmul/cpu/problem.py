@@ -223,7 +223,7 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     - Most of the panel stays in the second-level cache, and the third-level cache delivers the rest in time.
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         rows: Rows of A that use the panel.
         mr: Rows of a register block.
         row_bytes: Bytes of a row of the panel.

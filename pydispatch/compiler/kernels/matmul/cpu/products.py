@@ -81,8 +81,8 @@ class Products:
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
-        # Only all indices of K are followed by those of a reduction: `count` must be static, and all of K, which it is
-        # if sums stay in registers. In groups of steps, zeros after the last step may be between the two.
+        # The elements of a reduction follow all elements of K: `count` must be static, and all of K, which it is if
+        # sums stay in registers. In groups of steps, zeros after the last step of K may be between them.
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
             while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]

@@ -60,7 +60,7 @@ class RowTiles:
             chain: The chain.
             first: Plan of its first product.
             second: Plan of its second product.
-            level: The CPU.
+            level: Vector registers, caches and instructions of the CPU.
 
         Example:
             An attention of f32 with 12 heads, 512 queries and 512 keys, on AVX-512 in blocks of 14 rows: a row is

@@ -160,13 +160,12 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
     """Return the tiles of the default schedule for a B that is packed or read in place by the columns of a block.
 
-    Tiles are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk.
-    `choose_tiles` chooses them from a request, which says how A and B are read. Whether reading A in place pays depends
-    on the tiles, so that it may be called again. These cases have tiles of their own, in this order: vectors along K,
-    a packed B that is used once, columns that are fewer than those of a block.
+    Tiles are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk. These
+    cases have tiles of their own, in this order: vectors along K, a packed B that is used once, columns that are fewer
+    than those of a block.
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         problem: The contraction.
         pack_b: Whether B is packed; otherwise it is read in place.
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
@@ -184,15 +183,8 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         pairs_rows=problem.group == PAIRED_STEPS,
         uses_matrices=problem.matrix_steps > 0,
     )
-    tiles = choose_tiles(level, replace(request, is_packed=pack_b))
+    tiles = _tiles_for_a(level, problem, pack_b, request)
     vectorizes_k = problem.vectorizes_k(pack_b)  # vectors hold adjacent steps of K instead of adjacent columns
-    # Fewer tiles if each packs its rows of A; cuts along N first if A is read in place and B is packed.
-    if not (pack_b or vectorizes_k):
-        tiles = _tiles_of_a_in_place(level, problem, tiles) or tiles
-        if not reads_a_in_place(level, problem, tiles):
-            tiles = choose_tiles(level, replace(request, packs_a=True))
-    if pack_b and problem.group == 1 and reads_a_in_place(level, problem, tiles):
-        tiles = choose_tiles(level, replace(request, is_packed=True, cuts_columns=True))
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
     # B is computed in the dispatch, and one block of rows uses each element.
@@ -205,6 +197,22 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:
         width = max(SHORTEST_VECTOR_BYTES // size, 1 << (n - 1).bit_length())
         return replace(tiles, nr=width, nt=width)
+    return tiles
+
+
+def _tiles_for_a(level: Level, problem: Problem, pack_b: bool, request: TileRequest) -> Tiles:
+    """Return the tiles for a request, which are chosen again if A is read in another way with them than it states.
+
+    Whether reading A in place pays depends on the tiles. If each tile packs its rows of A, there are fewer tiles. If A
+    is read in place and B is packed, the result is cut along N first. For the parameters, see `_tiles`.
+    """
+    tiles = choose_tiles(level, replace(request, is_packed=pack_b))
+    if not (pack_b or problem.vectorizes_k(pack_b)):
+        tiles = _tiles_of_a_in_place(level, problem, tiles) or tiles
+        if not reads_a_in_place(level, problem, tiles):
+            tiles = choose_tiles(level, replace(request, packs_a=True))
+    if pack_b and problem.group == 1 and reads_a_in_place(level, problem, tiles):
+        tiles = choose_tiles(level, replace(request, is_packed=True, cuts_columns=True))
     return tiles
 
 
@@ -266,21 +274,40 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
     batch = min(users, ceil_quotient(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
-    # First enough workgroups for small tiles, then more for large ones.
-    for limit in WORKGROUP_LIMITS:
-        while m * batch * blocks * nr * depth > 2 * limit.multiplications:  # twice, as for tiles of a packed B
+    blocks, batch = _halved_for_workgroups(level, problem, blocks, all_blocks, batch, block_products=m * nr * depth)
+    nt = nr * _equal_share(all_blocks, blocks)
+    return replace(schedule, nt=nt, kc=kc, batch=_equal_share(users, batch))
+
+
+def _halved_for_workgroups(
+    level: Level, problem: Problem, blocks: int, all_blocks: int, batch: int, block_products: int
+) -> tuple[int, int]:
+    """Return `blocks` and `batch`, both halved until there are enough workgroups, or each has few multiplications.
+
+    Blocks are halved first, to one, and then the batch, down to about the usual rows of a tile.
+
+    Args:
+        level: Vector registers, caches and instructions of the CPU.
+        problem: The contraction, whose M and outer dimensions are static.
+        blocks: Blocks of columns of a workgroup.
+        all_blocks: Blocks of all columns.
+        batch: Tiles of a workgroup, which share its columns.
+        block_products: Multiplications of a tile with one block of columns.
+    """
+    users, tile_rows = problem.b_uses, problem.m or 1
+    for limit in WORKGROUP_LIMITS:  # first enough workgroups for small tiles, then more for large ones
+        while batch * blocks * block_products > 2 * limit.multiplications:  # twice, as for tiles of a packed B
             # `outer` counts the indices that B has, too: the tiles at different ones share no columns.
             workgroups = problem.outer // users * ceil_quotient(users, batch) * ceil_quotient(all_blocks, blocks)
             if workgroups >= limit.workgroups:
                 break
             if blocks > 1:
                 blocks = ceil_quotient(blocks, 2)
-            elif m * batch > level.tile_rows:
+            elif tile_rows * batch > level.tile_rows:
                 batch = ceil_quotient(batch, 2)
             else:
                 break
-    nt = nr * _equal_share(all_blocks, blocks)
-    return replace(schedule, nt=nt, kc=kc, batch=_equal_share(users, batch))
+    return blocks, batch
 
 
 def _equal_share(count: int, most: int) -> int:

@@ -108,7 +108,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     x nr, the tile mt x nt of a workgroup, and the chunk of kc steps of K, each a row of B.
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         problem: The contraction, for which `streams_b` is True.
         tiles: The tiles of the schedule without streaming. Their block is used for one or two rows of A, unless a
             single row has a wider one.

@@ -200,7 +200,7 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
         since two of 9 would compute 18 rows.
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         vectors: Vectors of a row of the block.
         m: Rows of the product; None if dynamic.
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
@@ -267,7 +267,7 @@ def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> i
     reaches 109 GFLOP/s in blocks of 8x48 and 98 in blocks of 11x32 (AMD EPYC Zen 4, one worker).
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         size: Bytes of an accumulator.
         m, n: Rows and columns of the product; None if dynamic.
     """
@@ -287,7 +287,7 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
     """Return the steps of K of a packed chunk: all if they fit into the cache, else chunks of about equal length.
 
     Args:
-        level: The CPU.
+        level: Vector registers, caches and instructions of the CPU.
         step_bytes: Bytes of both operands for one step.
         k: The number of steps; None if dynamic.
     """

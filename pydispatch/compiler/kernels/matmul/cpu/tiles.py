@@ -1,4 +1,4 @@
-"""CPU levels, and the sizes that the register blocks and tiles of contractions have on them.
+"""Levels of CPUs (classes by vector extension), and the sizes of register blocks and tiles of contractions on them.
 
 In the terms of BLIS, mr x nr is the register block, mt is MC, nt NC and kc KC. A panel of B is kc rows by nr columns.
 """
@@ -13,7 +13,9 @@ from pydispatch.compiler.target.machine_model import MachineModel
 
 @dataclass(frozen=True)
 class Level:
-    """Capabilities of a CPU level that tiles depend on, with the machine model of the CPU.
+    """Properties of a CPU that tiles depend on: its vector registers, the block sizes that suit them, and its caches.
+
+    A level is a class of CPUs with the same best vector extension, such as "avx512f"; `LEVELS` has their sizes.
 
     Attributes:
         model: Caches and units of the CPU.
@@ -27,7 +29,7 @@ class Level:
         byte_steps: Steps of K that the instruction takes.
         widens_half: Whether the CPU widens vectors of f16 and bf16.
         matrix_types: Element types that the CPU multiplies in matrix registers (AMX): "i8", "bf16".
-        pairs_bf16: Whether vectors of the level's width add products of pairs of bf16 to f32 (vdpbf16ps).
+        pairs_bf16: Whether vectors of `vector` bytes add products of pairs of bf16 to f32 (vdpbf16ps).
     """
 
     model: MachineModel
@@ -96,8 +98,8 @@ LEVELS = {
     "v": (16, 32, 24, 12, 2, 96, 512),
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
-"""Feature or architecture -> (vector, registers, accumulators, block_rows, block_vectors, tile_rows, tile_row_bytes),
-the fields of a `Level`. The first feature that a machine has counts."""
+"""Level, named after its vector feature or its architecture -> (vector, registers, accumulators, block_rows,
+block_vectors, tile_rows, tile_row_bytes), the fields of a `Level`. The first feature that a machine has counts."""
 
 MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
 """Element type -> features that a CPU with matrix registers needs to multiply it. Bytes are only multiplied in groups
@@ -108,17 +110,17 @@ MATRIX_ROWS = 32
 
 
 def level_of(machine: Machine) -> Level:
-    """Return the level of a machine: its capabilities, and the block sizes of its best vector extension in `LEVELS`.
+    """Return the properties of a machine that tiles depend on: caches, instructions, and sizes for its vectors.
 
-    A machine without such an extension has the block sizes of its architecture. A Zen 4, whose features include avx2
-    and avx512f, has the sizes of "avx512f", the first of `LEVELS` that it has; an x86-64 without AVX those of "x86_64".
+    `LEVELS` has the sizes for each extension, best first, and for architectures. A Zen 4, whose features include avx2
+    and avx512f, has the sizes of "avx512f"; an x86-64 without AVX those of "x86_64".
     """
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     # Capabilities beside the sizes: whether vectors of f16 and bf16 are widened, dot products, and matrix registers.
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
-    # vdpbf16ps must take vectors of the level's width, 64 bytes.
+    # vdpbf16ps must take vectors of the width of this level, 64 bytes.
     pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
     return Level(
         machine.model,
@@ -134,10 +136,10 @@ def level_of(machine: Machine) -> Level:
 def _byte_products(machine: Machine) -> str:
     """Return which bytes, signed or unsigned, a machine has dot products of: a key of `arithmetic.SIGN_CHOICES` or "".
 
-    "unsigned by signed" is vpdpbusd (x86), in vectors of the level's width; "equal signs" are sdot and udot, and "all
-    signs" smmla, ummla and usmmla (AArch64). "" stands for a machine without dot products of bytes.
+    "unsigned by signed" is vpdpbusd (x86), in vectors of the widest registers; "equal signs" are sdot and udot, and
+    "all signs" smmla, ummla and usmmla (AArch64). "" stands for a machine without dot products of bytes.
     """
-    # AVX-VNNI has no vectors of 64 bytes, which the level has with AVX-512.
+    # AVX-VNNI has no vectors of 64 bytes, which contractions use with AVX-512.
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
         return "unsigned by signed"
     if machine.arch == "aarch64" and "dotprod" in machine.has:

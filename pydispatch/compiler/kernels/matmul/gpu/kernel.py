@@ -119,8 +119,8 @@ class Slot(NamedTuple):
 
     Attributes:
         exists: Whether the element is in the result, or beyond the edge; the same value for slots that exist together.
-        indices: Its indices in the contraction's result. If it does not exist: those of an element at the edge, so that
-            reads at them are in bounds.
+        indices: Its indices in the contraction's result. If it does not exist, the indices of an element at the edge
+            stand in, so that reads at them are in bounds.
     """
 
     exists: SSAValue | bool

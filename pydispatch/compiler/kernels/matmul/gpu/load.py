@@ -288,8 +288,8 @@ class Staging:
             exists: Whether its steps are before the end of K; elements that add nothing are stored for others.
         """
         operand, contraction = self.operand, self.plan.contraction
-        # `define` makes the elements of the vector load those of the main input: `factor_at` then computes the factor
-        # from them, and does not load them one by one.
+        # The loaded vector has the elements of the main input at `points`: `factor_at` computes the factor from them
+        # instead of loading them one by one.
         if operand.vector_width > 1:
             main = contraction.tensor_of(operand.factor)
             for point, value in zip(points, self._load_contiguous(build, main, points), strict=True):

@@ -110,7 +110,7 @@ class ImagePlan:
 
     @property
     def row_length(self) -> int:
-        """Elements of a row of a packed image: the same number for all phases, that of the phase with the most."""
+        """Elements of a row of a packed image: as many for each phase as the phase with the most needs."""
         return self.axes[1].position_count + max(self.axes[1].largest_shift_by_phase.values())
 
     @property

@@ -100,7 +100,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     channel_count = sizes[channels]
     if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
-    # The steps in the code of a block, and the bytes of an element, which stand for those of a weight in `chunk`.
+    # The steps in the code of a block, and the bytes of an element, from which `chunk` estimates the bytes of weights.
     unrolled = _unrolled(generic.reduced_loops, sizes)
     steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
     element_bytes = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
