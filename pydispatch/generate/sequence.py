@@ -78,14 +78,7 @@ class TokenSequence:
     ) -> None:
         """Create a sequence without pages, and compute the keys of the pages that its prompt fills.
 
-        Args:
-            prompt: Tokens of the prompt, i32[n], n > 0.
-            sampling: Parameters of the choice of each token.
-            limit: Tokens to generate, at most.
-            page_size: Tokens of a page.
-            stop_tokens: Tokens that end the sequence and do not belong to it.
-            decoder: Turns the generated tokens into text; None without a tokenizer.
-            deadline: Time of the engine's clock, in seconds, at which the request ends with an error.
+        `page_size` is the number of tokens of a page. For the other parameters, see the class.
         """
         self.order = 0  # set by the worker
         self.prompt = prompt

@@ -109,21 +109,14 @@ class Trace(Builder):
         filename: File of the function, for the locations of errors.
         weights: "embed" stores large constants in the artifact, "external" does not.
         copies: Copies of arrays of an earlier trace of the function; None for its first trace.
-        state_names: Names that states have already; see `state_names`.
+        state_names: Names that states (`state.State`) have already in the module; None for none.
     """
 
     def __init__(
         self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None,
         state_names: dict[Any, str] | None = None,
     ) -> None:  # fmt: skip
-        """Begin with an empty program.
-
-        Args:
-            filename: File of the function, for the locations of errors.
-            weights: "embed" stores large constants in the artifact, "external" does not.
-            copies: Copies of arrays of an earlier trace of the function; None for its first trace.
-            state_names: Names that states have already; None for none.
-        """
+        """Begin with an empty program. For the parameters, see the class."""
         super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""

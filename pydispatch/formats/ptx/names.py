@@ -86,17 +86,9 @@ class NameScopes:
         self, cursor: DeclarationCursor, function: str, params: list[Param], known: Callable[[str], bool],
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
     ) -> None:  # fmt: skip
-        """Open the outermost scope of a function.
+        """Open the outermost scope of a function, with `params`, its parameters. For the others, see the class.
 
-        Args:
-            cursor: Reader of the module's tokens.
-            function: Name of the function.
-            params: Parameters of the function, which are names of the outermost scope.
-            known: Returns whether a name is declared in the module.
-            pending: List to which undeclared names are appended, with their token index.
-            types: Variable of the module → its PTX type.
-            reserved: Names of static variables of all functions, which must be unique in the module; those of this
-                function are added.
+        Names are added to the caller's `pending` and `reserved`.
         """
         self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
         self.pending, self.types, self.reserved = pending, types, reserved

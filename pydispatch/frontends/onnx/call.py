@@ -90,16 +90,7 @@ class NodeCall:
         values: Values,
         opsets: Mapping[str, int],
     ) -> None:
-        """Store the node; none of the node's attributes counts as read yet.
-
-        Args:
-            tracer: Translator of the model, which also converts tensors and subgraphs that are attributes.
-            node: The node of the model.
-            attributes: Attributes of the node by name.
-            version: Version of the operator set that the node's domain is imported with.
-            values: Values of the graph that contains the node, by name.
-            opsets: Versions of all imported operator sets by domain, for graphs within the node.
-        """
+        """Store the node, no attribute of which counts as read yet. For the parameters, see the class."""
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node

@@ -43,7 +43,7 @@ class OnnxTracer:
         source: The model.
         external_files: Files next to the model that have elements of weights.
         operators: Conversions of each domain by operator name.
-        options: Options of the reader, such as kernels and input shapes from the caller.
+        options: Options of the reader: input shapes, constants and kernels from the caller.
         functions: Functions of the model by (domain, name, overload).
         kernels: Names of the kernels that the user supplies.
         inputs: Inputs of the main graph that are arguments of the program, by name.
@@ -60,12 +60,7 @@ class OnnxTracer:
     ) -> None:
         """Index the functions of `source`. No operation is emitted before `main` is called.
 
-        Args:
-            builder: Builder of the program.
-            source: The model.
-            external: Files next to the model that have elements of weights.
-            operators: Conversions by domain, then by operator name.
-            options: Input shapes, constants and kernels from the caller.
+        `external` becomes `external_files`. For the parameters, see the class.
         """
         self.builder = builder
         self.source = source

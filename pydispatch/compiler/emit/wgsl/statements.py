@@ -23,7 +23,8 @@ class StatementEmitter(ShaderFunction[Name]):
     A definition is a function that computes one operation, such as `exp`, and that entry points call.
 
     Attributes:
-        module, definitions: The WGSL module that is emitted; the functions and constant tables of the kernel IR.
+        module: The WGSL module that the function belongs to.
+        definitions: The functions and constant tables of the kernel IR.
         constants: The key (name) of each 32-bit word of the executable constants, in order.
         entry: Statements at the beginning of the function, where they dominate all others.
         lines: The other statements. Both lists have indented lines of WGSL.
@@ -44,14 +45,10 @@ class StatementEmitter(ShaderFunction[Name]):
     def __init__(
         self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
     ) -> None:
-        """Begin the function of `kernel` without statements; the lowerings in `table` emit them.
+        """Begin the function without statements.
 
-        Args:
-            module: The WGSL module that the function belongs to.
-            definitions: The functions and constant tables of the kernel IR.
-            table: Lowering of each operation, by operation name.
-            kernel: The function, lowered to the code of one invocation.
-            constants: The key (name) of each 32-bit word of the executable constants, in order.
+        `table` has the lowering of each operation by its name, which emits its statements. `kernel` is the function,
+        lowered to the code of one invocation. For the other parameters, see the class.
         """
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions

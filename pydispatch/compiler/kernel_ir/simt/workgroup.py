@@ -96,17 +96,9 @@ class Workgroup:
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
         rules: Mapping[str, Callable[[Any, Operation], None]],
     ) -> None:  # fmt: skip
-        """Create the rewriter of `function`. Nothing is rewritten yet.
+        """Create the rewriter of `function`. Nothing is rewritten yet. For the parameters, see the class.
 
         The attributes of `function` state which bindings are written once, and whether indices have 32 bits.
-
-        Args:
-            function: The entry point.
-            ops: Its operations by name.
-            size: Number of invocations of a workgroup in x, y and z.
-            machine: Properties of the target.
-            rules: Operation name -> function that lowers the operation in uniform code from a workgroup and the
-                operation.
         """
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)

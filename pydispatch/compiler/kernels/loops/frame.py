@@ -82,12 +82,8 @@ class Frame:
     def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
         """Begin the kernel of `source`, with loads of its scalar arguments. Buffers are created later, by `bind`.
 
-        Raises CompileError if the dispatch function does not end with a return.
-
-        Args:
-            source: The dispatch function.
-            backend: Properties of the target.
-            reassociate: Whether sums of floats may be reassociated.
+        Raises CompileError if the dispatch function does not end with a return. `reassociate` is whether sums of floats
+        may be reassociated. For the other parameters, see the class.
         """
         self.source, self.backend = source, backend
         self.block = Block()

@@ -117,7 +117,7 @@ class Elements:
 
     Attributes:
         source: The dispatch function.
-        entry: The builder of sizes and scalars.
+        entry: The builder of sizes and scalars, at the start of the kernel.
         rules: Rules by which elements of operations are computed.
         reassociate: Whether sums of floats may be reassociated.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
@@ -136,11 +136,7 @@ class Elements:
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
         """Create an emitter without materialized tensors, those that are stored in a buffer.
 
-        Args:
-            source: The dispatch function.
-            entry: The builder of sizes and scalars, at the start of the kernel.
-            rules: Rules by which elements of operations are computed.
-            reassociate: Whether sums of floats may be reassociated.
+        For the parameters, see the class.
         """
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
         self.distribute: Distribute | None = None  # emits a reduction by all invocations of a GPU's workgroup

@@ -134,16 +134,7 @@ class FunctionBuilder:
         is_special: Callable[[str], bool],
         functions: Mapping[str, PtxFunction],
     ) -> None:
-        """Declare the registers of a function; its instructions are translated later.
-
-        Args:
-            module: Name of the module, for messages.
-            lines: Lines of the module's text, for messages.
-            types: Name of a register → its PTX type.
-            symbols: Name of a variable or function → its address, or a special value if it is known only at launch.
-            is_special: Tells whether a name is that of a special register, such as %tid.x.
-            functions: Name → function of the module.
-        """
+        """Declare the registers of a function; its instructions are translated later. For parameters, see the class."""
         self.module = module
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions

@@ -65,21 +65,10 @@ class Frame:
         full: Frame | None = None,
         index: Any = None,
     ) -> None:
-        """Create the frame of threads that run a function: their registers.
+        """Create a full frame with the arrays of all registers, from the pool or new ones, or a partial frame without.
 
-        A store is the array of a register, with an element per thread. A slot is the index in `regs` of an operand of
-        the function's closures: a view of a store, a constant or a special value.
-
-        A full frame has all threads of a call: it gets all arrays, from the pool or new ones, and all slots are set. A
-        partial frame (`full` is not None) begins without arrays; `load_registers` adds them block by block.
-
-        Args:
-            batch: The batch of the threads.
-            code: The function.
-            threads: Indices of the threads in the batch, int64 [n].
-            local_offset: Where the function's local memory begins in the local memory of a thread, in bytes.
-            full: Frame of all threads of the call if these are some of them. None: this is a full frame.
-            index: Positions of the threads in `full`, int64 [n]; None without one.
+        `full` is None for a full frame, which has all threads of a call. `load_registers` adds the arrays of a partial
+        frame block by block. For the other parameters, see the class.
         """
         self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
         self.n = threads.size

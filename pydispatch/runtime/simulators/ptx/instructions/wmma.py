@@ -99,7 +99,7 @@ class _MatrixInMemory:
 
     Args:
         builder: Builder of the function that contains the instruction.
-        instruction: wmma.load or wmma.store.
+        instruction: wmma.load or wmma.store, whose modifiers state the matrix, its layout, shape and type.
         address: Operand with the address of the first element.
         stride: Operand with the distance of two rows (of two columns of a column-major matrix) in elements; None if
             they are adjacent.
@@ -120,18 +120,7 @@ class _MatrixInMemory:
         stride: Operand | None,
         write: bool,
     ) -> None:
-        """Compile the operands of wmma.load or wmma.store. Each lane accesses a fragment: `count` elements of the
-        matrix.
-
-        Args:
-            builder: Builder of the function that contains the instruction.
-            instruction: The instruction, whose modifiers state which matrix it is, its layout, the shape and the
-                type.
-            address: Operand with the address of the first element.
-            stride: Operand with the distance of two rows (of two columns of a column-major matrix) in elements; None
-                if they are adjacent.
-            write: Whether the instruction is a store.
-        """
+        """Compile the operands of wmma.load or wmma.store. For the parameters, see the class."""
         # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16, and what follows it.
         matrix, modifiers = instruction.modifiers[1], instruction.modifiers[2:]
         layouts = [m for m in modifiers if m in _LAYOUTS]
