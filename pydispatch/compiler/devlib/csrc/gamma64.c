@@ -93,6 +93,7 @@ static int pyd_is_whole(double x) {
   return size >= 0x1p52 || (size + 0x1p52) - 0x1p52 == size;
 }
 
+// Gamma(x) = Gamma(x + n) / (x (x + 1) ... (x + n - 1)), with exp(log Gamma(x + n)) for Gamma(x + n).
 static double pyd_tgamma(double x) {
   if (x != x || x == PYD_INF) return x;
   if (x == 0.0) return __builtin_copysign(PYD_INF, x);
@@ -107,6 +108,7 @@ static double pyd_tgamma(double x) {
   pyd_rising_t r = pyd_rising(x);
   pyd_dd_t log = pyd_log_gamma(r.above);
   pyd_exp_t e = pyd_exp_dd(log.hi, log.lo);
+  // 1 / product, with one step of Newton's method.
   double inverse = 1.0 / r.product.hi;
   pyd_dd_t back = pyd_two_prod(inverse, r.product.hi);
   inverse = PYD_FMA(inverse, ((1.0 - back.hi) - back.lo) - inverse * r.product.lo, inverse);

@@ -115,14 +115,16 @@ ti_t __muloti4(ti_t a, ti_t b, int* out_overflow) {
   return __multi3(a, b);
 }
 
-// Sums of bits by halves. The masks reach the compiler as opaque values, or it would put a call to the function here.
-#define PYD_OPAQUE(x) __asm__("" : "+r"(x))
+// Hides from the compiler how |x| was computed. Otherwise it recognizes that a loop or a formula counts bits, and
+// replaces it by a call of the library function that it implements: an endless recursion.
+#define PYD_OPTIMIZER_HIDE(x) __asm__("" : "+r"(x))
+// Adds the bits of pairs, then of groups of four, of eight, and at last of the eight bytes.
 int __popcountdi2(int64_t a) {
   uint64_t x = (uint64_t)a;
   x -= (x >> 1) & 0x5555555555555555;
-  PYD_OPAQUE(x);
+  PYD_OPTIMIZER_HIDE(x);  // else the compiler calls __popcountdi2 for this formula
   x = (x & 0x3333333333333333) + ((x >> 2) & 0x3333333333333333);
-  PYD_OPAQUE(x);
+  PYD_OPTIMIZER_HIDE(x);
   x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
   return (int)((x * 0x0101010101010101) >> 56);
 }
@@ -135,7 +137,7 @@ static int pyd_leading(uint64_t x) {
   int n = 0;
   for (int step = 32; step; step >>= 1) {
     if (!(x >> (64 - step))) n += step, x <<= step;
-    PYD_OPAQUE(x);
+    PYD_OPTIMIZER_HIDE(x);  // else the compiler may call __clzdi2 for this loop
   }
   return n;
 }
