@@ -224,37 +224,53 @@ def _operands(
 ) -> tuple[int, ...]:
     """Return the operands of a derivative as indices into (arguments, results, gradients of results) of the function.
 
-    For y = f(a, b), a is 0, b is 1, y is 2 and dy is 3: a rule that takes (a, dy) has the operands (0, 3).
+    For y = f(a, b), the indices of a, b, y and dy are 0, 1, 2 and 3. The derivative of a program takes all arguments,
+    then the gradients of the results: (0, 1, 3). That of a kernel says by the names of its parameters what it takes: if
+    they are (a, dy), the operands are (0, 3).
 
     primal: the function in Python, of which `primal_function` is compiled. rule: its derivative in Python, of which
     `rule_function` is compiled.
-
-    The derivative of a program takes all arguments, then the gradients of the results. That of a kernel says by the
-    names of its parameters what it takes: `x`, or `dx` for the gradient of a view `x` that the kernel writes. Raise
-    InvalidArgumentError for an unknown or ambiguous name.
     """
+    if isinstance(primal, Kernel):
+        # A kernel does not take the views that it writes as a whole, so only its compiled function has the names.
+        names = [v.name for v in rule_function.inputs] if isinstance(rule, Kernel) else list(_types(rule))
+        return _named_operands(primal, primal_function, rule.name, names)
     inputs, results = len(primal_function.inputs), len(primal_function.outputs)
-    if not isinstance(primal, Kernel):  # all arguments, and after the results the gradients
-        return tuple(n if n < inputs else n + results for n in range(inputs + results))
-    written = [primal.passed[position].name for position in primal.written]
+    return (*range(inputs), *range(inputs + results, inputs + 2 * results))
+
+
+def _named_operands(kernel: Kernel, function: PublicFunction, derivative: str, names: Sequence[str]) -> tuple[int, ...]:
+    """Return the operands of the derivative of a kernel as indices into (arguments, results, gradients of results).
+
+    For a kernel with the arguments a and b that writes a view y, the names ("a", "dy") give (0, 3). `x` is an argument
+    or, if there is none, the result in the view `x`; `dx` is the gradient of a view `x` that the kernel writes. Raise
+    InvalidArgumentError for a name that is none of these, or that is ambiguous.
+
+    Args:
+        kernel: The kernel.
+        function: Its compiled function.
+        derivative: Name of the derivative, for messages.
+        names: Names of the derivative's parameters.
+    """
+    inputs, results = len(function.inputs), len(function.outputs)
+    written = [kernel.passed[position].name for position in kernel.written]
+    values = {name: inputs + n for n, name in enumerate(written)}
+    values |= {argument.name: n for n, argument in enumerate(function.inputs)}  # replaces a result of the same name
     gradients = {f"d{name}": inputs + results + n for n, name in enumerate(written)}
-    arguments = {argument.name: n for n, argument in enumerate(primal_function.inputs)}
-    # Of equal names the last one counts: `x` of a view that the kernel takes and writes is the argument.
-    names = {**gradients, **{name: inputs + n for n, name in enumerate(written)}, **arguments}
-    taken = list(_types(rule)) if isinstance(rule, TracedProgram) else [v.name for v in rule_function.inputs]
-    unknown = next((name for name in taken if name not in names), None)
-    if unknown is not None:
-        raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{primal.name}' takes '{unknown}'; it may take "
-            f"{', '.join(dict.fromkeys([*_types(primal), *gradients]))}"
-        )
-    ambiguous = next((name for name in taken if name in gradients and (name in arguments or name in written)), None)
-    if ambiguous is not None:
-        raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{primal.name}' takes '{ambiguous}', which is both an argument and the "
-            f"gradient of '{ambiguous[1:]}'; rename the argument of '{primal.name}'"
-        )
-    return tuple(names[name] for name in taken)
+    operands: list[int] = []
+    for name in names:
+        if name in values and name in gradients:
+            raise InvalidArgumentError(
+                f"the derivative '{derivative}' of '{kernel.name}' takes '{name}', which is both an argument and the "
+                f"gradient of '{name[1:]}'; rename the argument of '{kernel.name}'"
+            )
+        if name not in values and name not in gradients:
+            raise InvalidArgumentError(
+                f"the derivative '{derivative}' of '{kernel.name}' takes '{name}'; it may take "
+                f"{', '.join(dict.fromkeys([*_types(kernel), *gradients]))}"
+            )
+        operands.append(values[name] if name in values else gradients[name])
+    return tuple(operands)
 
 
 def _expected(value: Rule) -> str:

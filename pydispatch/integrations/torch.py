@@ -227,21 +227,7 @@ def _read_graph(module: Any) -> _Traced:
     inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
     # Outputs, and how a call builds them.
     output_nodes = list(_outputs(module))  # nodes, or constants
-    # Output node that shares memory with another output → the node whose tensor has the memory, perhaps itself.
-    roots = shared_roots([node for node in output_nodes if is_node(node)])
-    hidden = [node for node in dict.fromkeys(roots.values()) if node not in output_nodes]
-    # Each output and then each hidden tensor: in the exported graph, and as a node.
-    pairs = [*zip(graph.outputs, output_nodes, strict=True), *((fx.name_of(node), node) for node in hidden)]
-    result_nodes = [node for _, node in pairs]
-    results = tuple(  # how a call builds the result of each pair
-        _view(node, root=roots[node], nodes=result_nodes) if roots.get(node, node) is not node
-        else _result(output, names, graph, node)
-        for output, node in pairs
-    )  # fmt: skip
-    # The program. Views, constants and inputs that are no tensors are none of its results.
-    computed_outputs = tuple(
-        output for (output, _), result in zip(pairs, results, strict=True) if result.kind in ("tensor", "number")
-    )
+    computed_outputs, results = _outputs_and_results(graph, output_nodes, names)
     outputs = tuple(GraphOutput("user_output", output) for output in computed_outputs)
     program = ExportedProgram(
         replace(graph, outputs=computed_outputs), tuple(inputs), outputs, ranges={}, guards=(), names=(),
@@ -250,6 +236,33 @@ def _read_graph(module: Any) -> _Traced:
     placeholders = tuple(node for node in module.graph.nodes if node.op == "placeholder")
     model = Model(_NAME, program, weights={}, constants=constants)
     return _Traced(model, passed, results, count=len(output_nodes), inputs=placeholders)
+
+
+def _outputs_and_results(
+    graph: ExportedGraph, output_nodes: Sequence[Any], names: Sequence[str]
+) -> tuple[tuple[Any, ...], tuple[_Result, ...]]:
+    """Return the outputs of the program for a graph, and how a call builds each output and then each hidden tensor.
+
+    A hidden tensor is one that the graph does not return, and that outputs are views of. The program returns tensors
+    and computed numbers; a call builds views, constants and inputs that are no tensors itself.
+
+    Args:
+        graph: The exported graph.
+        output_nodes: For each of its outputs the node, or a constant.
+        names: Names of the inputs of the graph.
+    """
+    # Output node that shares memory with another output → the node whose tensor has the memory, perhaps itself.
+    roots = shared_roots([node for node in output_nodes if is_node(node)])
+    hidden = [node for node in dict.fromkeys(roots.values()) if node not in output_nodes]
+    exported = [*graph.outputs, *map(fx.name_of, hidden)]
+    nodes = [*output_nodes, *hidden]
+    results = tuple(
+        _view(node, root=roots[node], nodes=nodes) if roots.get(node, node) is not node
+        else _result(output, names, graph, node)
+        for output, node in zip(exported, nodes, strict=True)
+    )  # fmt: skip
+    returned = (output for output, r in zip(exported, results, strict=True) if r.kind in ("tensor", "number"))
+    return tuple(returned), results
 
 
 def _graph_inputs(graph: ExportedGraph, names: Sequence[str]) -> list[GraphInput]:
