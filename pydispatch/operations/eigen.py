@@ -186,7 +186,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # first row and last column has the reflections whose product is `inner`, in the format of `qr`.
     reflections = slicing.slice_(builder, packed, starts=(0, one, 0), limits=(a.shape[0], n, n - one))
     inner = slicing.pad(
-        builder, factors.of_reflections(builder, reflections, scales), [0, one, one], high=[0, 0, 0], value=0.0
+        builder, factors.product_of_reflections(builder, reflections, scales), [0, one, one], high=[0, 0, 0], value=0.0
     )
 
     def corner(value: Element, largest: Element) -> Element:

@@ -166,8 +166,9 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the packed Hessenberg form of x [..., n, n], and the factors [..., n - 1] of the reflections (gehrd).
 
-    H = adjoint(Q) x Q is on and above the first subdiagonal. Below it are the vectors of the reflections whose product
-    is Q, in the format of `qr` for the matrix without its first row.
+    H = adjoint(Q) x Q is on and above the first subdiagonal. Q is the product of the reflections
+    1 - factor v adjoint(v). The vector of reflection j is stored in column j, below row j + 1; it has a 1 in this row,
+    which is not stored, and zeros above it.
     """
     n = order_of(builder, "the Hessenberg form", x)
     batch, count = product(x.shape[:-2]), n - one_unless_empty(n)  # no reflection for n = 0
@@ -190,10 +191,13 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     return reshape(builder, reduced, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
 
 
-def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
-    """Return the first n columns of the product of k reflections as [..., m, n].
+def product_of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
+    """Return the first n columns of Q = H(0) H(1) ... H(k - 1), a product of reflections, as [..., m, n] (orgqr).
 
-    x [..., m, n] and factors [..., k] are in the format of `qr`. The last reflection is applied to the identity first.
+    H(j) is 1 - factor v adjoint(v) with the factor j of `factors` [..., k]. Its vector v is stored in column j of x
+    [..., m, n], below the diagonal; v has a 1 in row j, which is not stored, and zeros above it.
+
+    The loop multiplies the identity from the left by H(k - 1), then by H(k - 2), and at last by H(0).
     """
     a = _matrices(builder, "reflections", x)
     count = factors.shape[-1]
@@ -204,16 +208,17 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
         return row.is_equal(column).where(value.const(1.0), 0.0)
 
-    def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        """Apply the reflection whose vector is in column count - 1 - index."""
+    def step(index: Size, _: Scalar, products: list[Tensor]) -> list[Tensor]:
+        """Multiply the only tensor of `products` from the left by H(j), where j is count - 1 - index."""
         j = count - 1 - index
         j_scalar = _scalar_of(builder, j)
-        # The vector has its elements below row j in the column, a leading 1 in row j, and 0 above it.
         column = slice_axis(builder, a, axis=2, start=j, limit=j + 1)
         vector = formula(builder, lambda v: _with_leading_one(j_scalar, v), column)
-        return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, axis=2, start=j, limit=j + 1))]
+        factor = slice_axis(builder, factor_rows, axis=2, start=j, limit=j + 1)
+        return [_reflected(builder, products[0], vector, factor)]
 
-    return reshape(builder, _loop(builder, count, step, [formula(builder, identity_element, a)])[0], x.shape)
+    (q,) = _loop(builder, count, step, [formula(builder, identity_element, a)])
+    return reshape(builder, q, x.shape)
 
 
 def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Tensor, Tensor, Tensor]:

@@ -219,14 +219,11 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
         sizes: Size of a slice along each axis of x; 1 along axes that the result lacks.
     """
     indices_batch_dims, slice_dims = axes.indices_batch_dims(indices.rank), axes.slice_dims(x.rank)
-    batch_shape = [indices.shape[d] for d in indices_batch_dims]
-    rank = len(batch_shape) + len(axes.offset_dims)
-    # The sizes of the result: those of a slice along offset_dims, the numbers of slices along the other axes, in order.
-    batch_sizes, slice_sizes = iter(batch_shape), iter([sizes[d] for d in slice_dims])
-    shape = tuple(next(slice_sizes) if d in axes.offset_dims else next(batch_sizes) for d in range(rank))
+    shape = _result_shape(axes, [indices.shape[d] for d in indices_batch_dims], [sizes[d] for d in slice_dims])
+    rank = len(shape)
     require_slices(builder, x, sizes, shape)
     # A single slice at coordinates that are known as numbers or sizes needs no gather.
-    if not batch_shape and (known := indices.known_integers()) is not None:
+    if not indices_batch_dims and (known := indices.known_integers()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
     # The gather is a loop nest with one loop for each axis of the result. The mappings are from the axes of the indices
     # and of x to the loops along them: {0: 0} and {2: 1} in the example.
@@ -253,12 +250,23 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     return builder.wrap(x.dtype, shape, *results)
 
 
+def _result_shape(axes: GatherAxes, batch_shape: Sequence[Size], slice_shape: Sequence[Size]) -> Shape:
+    """Return the shape of the result of a gather: the sizes of a slice along offset_dims, those of the batch elsewhere.
+
+    For the offset_dims (1,), 4 slices of 3 elements have the shape (4, 3).
+    """
+    batch_sizes, slice_sizes = iter(batch_shape), iter(slice_shape)
+    rank = len(batch_shape) + len(axes.offset_dims)
+    return tuple(next(slice_sizes) if d in axes.offset_dims else next(batch_sizes) for d in range(rank))
+
+
 @dataclass(frozen=True)
 class _GatheredSlices:
     """Description of the slices that the loop nest of a gather reads; `gather` creates it, and emits `body` once.
 
-    Operands of the nest are the coordinates of a slice; each axis of the result is a loop. In the example of
-    `GatherAxes` the nest has loops l0 and l1, and its body reads the tensor at [coordinate 0, coordinate 1, l1].
+    Operands of the nest are the coordinates of a slice; each axis of the result is a loop. Example: of a tensor of
+    8x9x5, the slices [5] at rows of two coordinates are gathered. The nest has the loops l0, over slices, and l1. Its
+    body reads the tensor at [coordinate 0, coordinate 1, l1].
 
     Attributes:
         dtype: Type of the elements.

@@ -210,9 +210,35 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     coordinates. Return the resampled tensor, and for "tf_crop_and_resize" a vector of bools, which positions are
     outside of the old axis; None for other transformations.
     """
-    # The positions on the old axis.
     b, axis = builder, to.axis
-    old, new = (reductions.size_as(b, n, F32) for n in (x.shape[axis], to.size))
+    positions, old, scale = _run_time_positions(builder, x.shape[axis], to, how)
+    outside = None
+    if how.transformation == "tf_crop_and_resize":
+        outside = formula(b, lambda p, n: (p < 0.0) | (p > n - 1.0), positions, old)
+    if how.mode == "nearest":
+        index = formula(b, lambda p, n: _index(_rounded(p, how.nearest), n), positions, old)
+        return gathers.take(b, x, index, axis), outside
+    if how.antialias:
+        return _filtered(b, x, axis, positions, old, scale, how), outside
+    # Weighted sums of `radius` elements on each side of a position.
+    offsets = range(1 - how.radius, 1 + how.radius)
+    indices = [formula(b, lambda p, n, k=k: _index(_element_before(p) + float(k), n), positions, old) for k in offsets]
+    weights = [
+        formula(b, lambda p, n, k=k: _weight(p, _element_before(p) + float(k), n, how), positions, old) for k in offsets
+    ]
+    if how.exclude_outside:
+        weights = [formula(b, lambda w, *ws: w / sum(ws[1:], ws[0]), w, *weights) for w in weights]
+    return weighted_slices(b, x, axis, indices, [elementwise.convert(b, w, x.dtype) for w in weights]), outside
+
+
+def _run_time_positions(builder: Builder, size: Size, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the position on the old axis, of `size` elements, of each element of the new one.
+
+    The other results are the old size and the scale, new size / old size, as f32 of rank 0. to, how: see
+    `_resized_at_run_time`.
+    """
+    b = builder
+    old, new = (reductions.size_as(b, n, F32) for n in (size, to.size))
     scale = _scalar(b, to.scale) if to.scale is not None else formula(b, lambda n, m: n / m, new, old)
     length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)  # the new size before rounding
 
@@ -224,25 +250,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     distance = [old, new] if to.scale is None else [_scalar(b, 1.0), scale]
     # The elements of the parameter `axis` of `_position`, in its order.
     region = [old, new, scale, length, *distance, _scalar(b, to.start), _scalar(b, to.end)]
-    positions = formula(b, position, shapes.iota(b, [to.size], axis=0, dtype=F32), *region)
-    outside = None
-    if how.transformation == "tf_crop_and_resize":
-        outside = formula(b, lambda p, n: (p < 0.0) | (p > n - 1.0), positions, old)
-
-    # The elements there: the nearest ones, or weighted sums of `radius` elements on each side.
-    if how.mode == "nearest":
-        index = formula(b, lambda p, n: _index(_rounded(p, how.nearest), n), positions, old)
-        return gathers.take(b, x, index, axis), outside
-    if how.antialias:
-        return _filtered(b, x, axis, positions, old, scale, how), outside
-    offsets = range(1 - how.radius, 1 + how.radius)
-    indices = [formula(b, lambda p, n, k=k: _index(_element_before(p) + float(k), n), positions, old) for k in offsets]
-    weights = [
-        formula(b, lambda p, n, k=k: _weight(p, _element_before(p) + float(k), n, how), positions, old) for k in offsets
-    ]
-    if how.exclude_outside:
-        weights = [formula(b, lambda w, *ws: w / sum(ws[1:], ws[0]), w, *weights) for w in weights]
-    return weighted_slices(b, x, axis, indices, [elementwise.convert(b, w, x.dtype) for w in weights]), outside
+    return formula(b, position, shapes.iota(b, [to.size], axis=0, dtype=F32), *region), old, scale
 
 
 def _scalar(builder: Builder, value: Number) -> Tensor:

@@ -222,7 +222,7 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     factored, scales = factors.qr(builder, x)
     rows = slicing.slice_axis(builder, factored, x.rank - 2, start=0, limit=k)
     upper = matrices.triangle(builder, rows, "ge", builder.constant(0, I64))
-    return factors.of_reflections(
+    return factors.product_of_reflections(
         builder, slicing.slice_axis(builder, factored, x.rank - 1, start=0, limit=k), scales
     ), upper
 

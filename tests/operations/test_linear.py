@@ -115,7 +115,7 @@ def test_qr(run, shape: tuple[int, ...], dtype: str) -> None:
 
     def write(b, x):  # type: ignore[no-untyped-def]
         made, scales = factors.qr(b, x)
-        return [made, factors.of_reflections(b, slice_axis(b, made, x.rank - 1, 0, k), scales)]
+        return [made, factors.product_of_reflections(b, slice_axis(b, made, x.rank - 1, 0, k), scales)]
 
     made, q = run(write, x)
     np.testing.assert_allclose(q @ np.triu(made)[..., :k, :], x, rtol=1e-4, atol=1e-5)

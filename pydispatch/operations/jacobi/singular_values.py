@@ -232,7 +232,7 @@ def _normalized(builder: Builder, columns: Tensor) -> Tensor:
     the columns of Q to the directions of the given ones.
     """
     upper, reflection_factors = factors.qr(builder, columns)
-    u = factors.of_reflections(builder, upper, reflection_factors)
+    u = factors.product_of_reflections(builder, upper, reflection_factors)
     square = slicing.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
     signs = formula(
         builder, lambda v: (v.real < 0.0).where(v.const(-1.0), v.const(1.0)), matrices.diagonals(builder, square)

@@ -112,7 +112,7 @@ def _factored(
 
 
 getrf, geqrf, orgqr = (
-    partial(_factored, factors.lu), partial(_factored, factors.qr), partial(_factored, factors.of_reflections),
+    partial(_factored, factors.lu), partial(_factored, factors.qr), partial(_factored, factors.product_of_reflections),
 )  # fmt: skip
 
 

@@ -180,5 +180,5 @@ register({
     **dict.fromkeys(("aten.adjoint", "aten.mH"), matrices.adjoint),
     "aten.geqrf": factors.qr,
     "aten.linalg_eigvals": eigen.eigenvalues,
-    **dict.fromkeys(("aten.linalg_householder_product", "aten.orgqr"), factors.of_reflections),
+    **dict.fromkeys(("aten.linalg_householder_product", "aten.orgqr"), factors.product_of_reflections),
 })  # fmt: skip
