@@ -9,7 +9,7 @@ threads return, exit, wait or go to different blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +40,11 @@ def is_terminator(instruction: Instruction) -> bool:
 
 
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
-    """Return the end of a block: threads whose predicate in slot `slot` is `wanted` go to `target`, others to `after`.
+    """Return the end of a block: threads whose predicate is `wanted` go to the block `target`, others to `after`.
 
     A block of code is a straight sequence of instructions; its end chooses the next one for a group, the threads of one
-    call that are at the same block. target, after: indices of blocks of code.
+    call that are at the same block. target, after: indices of blocks of code. slot: index of the predicate in
+    `frame.regs`, which has an element for each thread of the group.
     """
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
@@ -63,9 +64,11 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
 def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build the branch `bra label`, which is conditional if it has a guard (`@p bra label`, `@!p bra label`).
 
-    Return a function that is called when the numbers of all blocks are known, with a lookup of labels and the number of
-    the block after the branch. It returns the function that runs the branch: given a group of threads, it returns the
-    number of the block where they continue, or -1 if it has split the group, as some threads branch and some do not.
+    The result is called once all blocks of code have numbers, with a lookup of labels and the number of the block after
+    the branch. It returns the closure that runs the branch: given a group of threads, the closure returns the number of
+    the block where they continue, or -1 if it has split the group, as some threads branch and some do not.
+
+    function: the PTX function that has the instruction; only other terminators need it.
     """
     builder.require_modifiers(instruction, ("uni",))
     operand = builder.operands(instruction, 1)[0]
@@ -83,11 +86,11 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
             return lambda batch, group, frame: target
 
         return jump
-    wanted = not isinstance(instruction.guard, Not)  # the value of p for which a thread jumps: False for `@!p`
-    slot = builder.source(
-        instruction, instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard, BOOL
-    )
-    return lambda label, after: branch_if(slot, wanted, label(name), after)
+    # A thread jumps if p is `wanted`: False for the guard `@!p`. The slot is the index of p in `frame.regs`.
+    is_negated = isinstance(instruction.guard, Not)
+    predicate = instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard
+    slot = builder.source(instruction, predicate, BOOL)
+    return lambda label, after: branch_if(slot, wanted=not is_negated, target=label(name), after=after)
 
 
 def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
@@ -102,45 +105,44 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     names = function.tables.get(table.name) if isinstance(table, PtxSymbol) else None
     if names is None:
         builder.fail(instruction, "names no .branchtargets of this function")
-    targets_of = names  # a name that is never None, for the type checker
+    target_names = names  # a name that is never None, for the type checker
+    return lambda label, after: _jump_by_index(instruction, slot, [label(name) for name in target_names])
 
-    def make(label: Label, after: int) -> End:
-        """Return the closure that jumps to one of the labels.
 
-        label: returns the number of the block of code at a label. after: the block after the jump, which is not reached
-        from here.
+def _jump_by_index(instruction: Instruction, slot: int, targets: Sequence[int]) -> End:
+    """Return the end of a block: each thread goes to the block targets[i], where i is its value of an index.
+
+    Args:
+        instruction: The jump, for faults.
+        slot: Index of the values of i in `frame.regs`.
+        targets: Numbers of blocks of code.
+    """
+
+    def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
+        """Return the block that all threads jump to. If they disagree, split the group by index, and return -1.
+
+        A group is the threads of one call that are at the same block of code; `frame` has their registers. An index
+        beyond the targets is a fault.
+
+        Example: with the targets [7, 3] and the indices [0, 1, 0] of three threads, one new group has threads 0 and
+        2, at block 7, and another has thread 1, at block 3.
         """
-        targets = [label(name) for name in targets_of]
+        chosen = np.broadcast_to(frame.regs[slot], frame.n)  # a constant index is a scalar
+        if (chosen >= len(targets)).any():
+            thread = int(np.argmax(chosen >= len(targets)))
+            frame.fault(instruction, thread, f"the index is {int(chosen[thread])}, the list has {len(targets)} targets")
+        first = int(chosen[0])
+        if (chosen == first).all():
+            return targets[first]
+        chosen = chosen.copy()  # the group's registers are not used after release_frame()
+        group.release_frame()
+        thread_positions = group.positions()  # in the frame of the activation
+        for target in np.unique(chosen):
+            part = type(group)(group.activation, targets[int(target)], thread_positions[chosen == target])
+            batch.make_ready(part)
+        return -1  # the scheduler continues with the parts
 
-        def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-            """Return the block that all threads jump to. If they disagree, split the group by index, and return -1.
-
-            A group is the threads of one call that are at the same block of code; `frame` has their registers, and
-            `slot` is that of the index. An index beyond the targets is a fault.
-
-            Example: with the targets [7, 3] and the indices [0, 1, 0] of three threads, one new group has threads 0 and
-            2, at block 7, and another has thread 1, at block 3.
-            """
-            chosen = np.broadcast_to(frame.regs[slot], frame.n)  # a constant index is a scalar
-            if (chosen >= len(targets)).any():
-                thread = int(np.argmax(chosen >= len(targets)))
-                frame.fault(
-                    instruction, thread, f"the index is {int(chosen[thread])}, the list has {len(targets)} targets"
-                )
-            first = int(chosen[0])
-            if (chosen == first).all():
-                return targets[first]
-            chosen = chosen.copy()  # the group's registers are not used after release_frame()
-            group.release_frame()
-            thread_positions = group.positions()  # in the frame of the activation
-            for target in np.unique(chosen):
-                part = type(group)(group.activation, targets[int(target)], thread_positions[chosen == target])
-                batch.make_ready(part)
-            return -1  # the scheduler continues with the parts
-
-        return end
-
-    return make
+    return end
 
 
 def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
@@ -182,12 +184,12 @@ class _BarReduction(NamedTuple):
     """Operands of a reduction at a barrier, the instruction bar.red.
 
     Attributes:
-        function: "popc", "and" or "or".
-        predicate: Slot of the predicate that is reduced.
-        result: Index of the register of the result among those of the function.
+        operation: "popc", "and" or "or".
+        predicate: Slot (index in `frame.regs`) of the predicate that is reduced.
+        result: Index of the register of the result among the registers of the PTX function.
     """
 
-    function: str
+    operation: str
     predicate: int
     result: int
 
@@ -199,7 +201,7 @@ class _BarrierOperands(NamedTuple):
         instruction: The instruction, for faults.
         waits: Whether threads wait at the barrier; those of bar.arrive do not.
         is_constant: Whether the number of the barrier is a constant, one that blocks have.
-        barrier: Slot of the number of the barrier.
+        barrier: Slot (index in `frame.regs`) of the number of the barrier.
         thread_count: Slot of the number of threads that the barrier waits for; None: all of the block.
         reduction: Reduction of bar.red; None for other instructions.
     """
@@ -252,17 +254,17 @@ def _bar_reduction(
     builder: FunctionBuilder, instruction: Instruction, target: Operand | None, predicate: Operand | None
 ) -> _BarReduction:
     """Return the reduction of bar.red. target, predicate: its first and its last operand."""
-    functions = [m for m in instruction.modifiers if m in _BARRIER_REDUCTIONS]
+    operations = [m for m in instruction.modifiers if m in _BARRIER_REDUCTIONS]
     types = [m for m in instruction.modifiers if m in ("u32", "pred")]
-    if len(functions) != 1 or types != [_BARRIER_REDUCTIONS[functions[0]]]:
+    if len(operations) != 1 or types != [_BARRIER_REDUCTIONS[operations[0]]]:
         builder.fail(instruction)
-    (function,), (type_,) = functions, types
+    (operation,), (type_,) = operations, types
     slot = builder.source(instruction, predicate, BOOL)
     builder.target(instruction, target, type_)
     result = builder.storage(target.name) if isinstance(target, Register) else None
     if result is None:
         builder.fail(instruction, "has no register for its result")
-    return _BarReduction(function, slot, result)
+    return _BarReduction(operation, slot, result)
 
 
 def _barrier_end(operands: _BarrierOperands, after: int) -> End:
@@ -312,7 +314,7 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
         )
         if reduction is not None:
             values = np.broadcast_to(regs[reduction.predicate], frame.n).copy()
-            wait.reduction = Reduction(reduction.function, values, store=frame.code.store_of[reduction.result])
+            wait.reduction = Reduction(reduction.operation, values, store=frame.code.store_of[reduction.result])
         barriers.arrive(frame, instruction, barrier_numbers, needed, wait)
         return -1
 
@@ -322,7 +324,7 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
 _BARRIER_OPERAND_COUNTS = {"sync": (1, 2), "arrive": (2, 2), "red": (3, 4)}
 """Kind of a barrier instruction → its least and its largest number of operands."""
 _BARRIER_REDUCTIONS = {"popc": "u32", "and": "pred", "or": "pred"}
-"""Modifier of bar.red that names its function → type of the result."""
+"""Modifier of bar.red that names its operation → type of the result."""
 
 TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], BuildEnd]] = {
     "bra": _bra,

@@ -203,7 +203,7 @@ def _between_floats(slot: int, target: int, to: str, source_type: str, words: se
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
     ftz = "ftz" in words
     # put(regs, value) applies sat, ftz and the like to a rounded value, and writes it to the target.
-    put = _store(to, target, "sat" in words, ftz, "relu" in words, "satfinite" in words)
+    put = _store(to, target, sat="sat" in words, ftz=ftz, relu="relu" in words, satfinite="satfinite" in words)
 
     def convert_float(regs: list[Any]) -> None:
         """Convert a float to a float, rounded to an integral value first if requested."""
@@ -227,7 +227,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
     """
     mode = next((m for m in _MODES if m in words), "rn")
     # put(regs, value) applies sat, ftz and the like to a rounded value, and writes it to the target.
-    put = _store(to, target, "sat" in words, "ftz" in words)
+    put = _store(to, target, sat="sat" in words, ftz="ftz" in words)
     is_64_bits = SIZES[source_type] == 8
     dtype = dtype_of(to) if to != "bf16" else None
 

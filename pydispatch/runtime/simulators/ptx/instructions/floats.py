@@ -55,14 +55,16 @@ def float_modifiers(builder: FunctionBuilder, instruction: Instruction, allowed:
 def step_with_modifiers(
     builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
 ) -> Step:
-    """Return the closure that stores compute(sources), with .ftz, .sat and, for f32, the canonical NaN of GPUs.
+    """Return the closure of an instruction `opcode d, a, ...`, which stores compute(a, ...) in d for all threads.
+
+    It applies .ftz and .sat, and replaces a NaN of f32 by the canonical one, as GPUs do.
 
     Args:
         builder: Builder of the function.
         instruction: The instruction.
         compute: compute(*operands) returns the result, from `count` arrays with an element per thread.
-        words: Its modifiers, of which "ftz" (subnormal operands and results become zeros) and "sat" (the result is
-            clamped to [0, 1]) have an effect here.
+        words: Modifiers of the instruction. "ftz" (subnormal operands and results become zeros) and "sat" (the result
+            is clamped to [0, 1]) have an effect here; `compute` handles the others.
         type_: PTX type of operands and result.
         count: Number of operands.
     """
@@ -144,26 +146,27 @@ def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of rcp. Its .approx of f32 also returns the exact quotient, rounded to nearest."""
+    """Build the closure of rcp, 1 / x. Its .approx of f32 also returns the exact quotient, rounded to nearest."""
     mode, words, type_ = float_modifiers(builder, instruction, _QUOTIENT)
-    if type_ == "f64":
-        if "approx" in words:
-            # rcp.approx.ftz.f64 returns the upper 32 bits of the reciprocal, with 20 bits of mantissa; the lower bits
-            # are 0. Only the operand is flushed, so that step_with_modifiers must not flush.
-            return step_with_modifiers(
-                builder, instruction, lambda x: _upper_word(1.0 / flush(x)), words - {"ftz"}, type_, count=1
-            )
-        return step_with_modifiers(
-            builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, count=1
-        )
-    return step_with_modifiers(
-        builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, count=1
-    )
+    if type_ == "f64" and "approx" in words:
+        return _upper_word_step(builder, instruction, lambda x: 1.0 / x, words)
+    divide = exact.div64 if type_ == "f64" else exact.div32
+    return step_with_modifiers(builder, instruction, lambda x: divide(np.ones_like(x), x, mode), words, type_, count=1)
 
 
-def _upper_word(x: Any) -> Any:
-    """Return f64 whose lower 32 bits are set to 0."""
-    return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+def _upper_word_step(builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str]) -> Step:
+    """Return the closure of rcp.approx.ftz.f64 or rsqrt.approx.ftz.f64: f64 whose lower 32 bits are 0.
+
+    compute: returns the result for an array of f64. words: modifiers of the instruction.
+    """
+
+    def compute_upper_word(x: Any) -> Any:
+        """Return the result for x with subnormal numbers replaced by 0; its lower word is set to 0."""
+        result = np.asarray(compute(flush(x)))
+        return (result.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+
+    # Without "ftz", because of these instructions it affects the operand alone.
+    return step_with_modifiers(builder, instruction, compute_upper_word, words - {"ftz"}, "f64", count=1)
 
 
 def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -192,15 +195,12 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
         The only one with operands of f64 is rsqrt: rsqrt.approx.f64 returns all bits of the f64 computation, and
         rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
         """
-        # `_` is a rounding mode, which these instructions do not have.
-        _, words, type_ = float_modifiers(builder, instruction, _APPROXIMATE)
-        if type_ == "f64":
-            if instruction.opcode != "rsqrt":
-                builder.fail(instruction)
-            if "ftz" in words:  # only the operand is flushed, so that `step_with_modifiers` must not flush
-                return step_with_modifiers(
-                    builder, instruction, lambda x: _upper_word(function(flush(x))), words - {"ftz"}, type_, count=1
-                )
+        modifiers = float_modifiers(builder, instruction, _APPROXIMATE)
+        words, type_ = modifiers.words, modifiers.type
+        if type_ == "f64" and instruction.opcode != "rsqrt":
+            builder.fail(instruction)
+        if type_ == "f64" and "ftz" in words:
+            return _upper_word_step(builder, instruction, function, words)
         return step_with_modifiers(
             builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, count=1
         )
