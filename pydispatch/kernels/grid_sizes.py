@@ -179,42 +179,8 @@ def emit_grid(
     Raises:
         InvalidArgumentError: The grid function raises, or has more than `MAX_CASES` combinations of comparisons.
     """
-    branch_count = 0  # one less than the number of cases
-
-    def branch(call: GridCall) -> list[Size | int]:
-        """Return the number of workgroups along each axis if the first comparisons of the grid function have the
-        results `call.decided`.
-
-        The grid function is called with symbolic sizes; a comparison of two takes its result from `call.decided`, in
-        order. If the function makes one more comparison, both of its results are tried, each by a call of `branch`, and
-        an scf.if on the comparison is emitted with the numbers of each. Raise InvalidArgumentError if there are then
-        more than `MAX_CASES` cases: `branch_count`, that of the scf.ifs so far, plus 1.
-        """
-        nonlocal branch_count
-        try:
-            return counts_of(call)
-        except _Undecided as undecided:  # the operations of the call so far stay; the branches use the comparison only
-            condition = undecided.condition
-        branch_count += 1
-        if branch_count + 1 > MAX_CASES:
-            raise InvalidArgumentError(
-                f"kernel '{source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
-                "with + - * // instead, or give the grid in the call, kernel[x, y]"
-            )
-        # Each branch assumes one result; it contains the branches of the comparisons after this one.
-        writers = call.writer.nested(), call.writer.nested()
-        for writer, is_true in zip(writers, (True, False), strict=True):
-            counts = branch(GridCall(writer, [*call.decided, is_true]))
-            named = [
-                count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts
-            ]
-            writer.line(f"scf.yield {', '.join(named)} : index, index, index")
-        assignment, results = call.writer.results(["index"] * 3)  # `%5:3 = `, and the three names
-        call.writer.branches(f"{assignment}scf.if {condition} -> (index, index, index)", *writers)
-        return [Size(call, result.name) for result in results]
-
     try:
-        return branch(first_call)
+        return _GridCases(source, counts_of).emit(first_call)
     except InvalidArgumentError:
         raise
     except Exception as error:
@@ -228,3 +194,49 @@ def grid_error(source: Source, error: Exception) -> InvalidArgumentError:
         f"kernel '{source.name}': grid: {error}; it is called with the kernel's parameters ({names}) and computes "
         f"with + - * // % and comparisons of their sizes; parameters that are numbers are None"
     )
+
+
+class _GridCases:
+    """Emitter of the cases of a grid function: one for each combination of results of its comparisons of sizes.
+
+    Attributes:
+        source: Source of the kernel, for errors.
+        counts_of: Calls the grid function with the symbolic sizes of a state.
+        count: Number of cases so far.
+    """
+
+    def __init__(self, source: Source, counts_of: Callable[[GridCall], list[Size | int]]) -> None:
+        """Begin with one case. For the parameters, see the class."""
+        self.source, self.counts_of, self.count = source, counts_of, 1
+
+    def emit(self, call: GridCall) -> list[Size | int]:
+        """Return the number of workgroups along each axis if the first comparisons have the results `call.decided`.
+
+        The grid function is called with symbolic sizes; a comparison of two takes its result from `call.decided`, in
+        order. If the function makes one more comparison, both of its results are tried, each by a call of `emit`, and
+        an scf.if on the comparison is emitted with the numbers of each.
+
+        Raises:
+            InvalidArgumentError: There are more than `MAX_CASES` cases.
+        """
+        try:
+            return self.counts_of(call)
+        except _Undecided as undecided:  # the operations of the call so far stay; the branches use the comparison only
+            condition = undecided.condition
+        self.count += 1
+        if self.count > MAX_CASES:
+            raise InvalidArgumentError(
+                f"kernel '{self.source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
+                "with + - * // instead, or give the grid in the call, kernel[x, y]"
+            )
+        # Each branch assumes one result; it contains the branches of the comparisons after this one.
+        writers = call.writer.nested(), call.writer.nested()
+        for writer, is_true in zip(writers, (True, False), strict=True):
+            counts = self.emit(GridCall(writer, [*call.decided, is_true]))
+            named = [
+                count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts
+            ]
+            writer.line(f"scf.yield {', '.join(named)} : index, index, index")
+        assignment, results = call.writer.results(["index"] * 3)  # `%5:3 = `, and the three names
+        call.writer.branches(f"{assignment}scf.if {condition} -> (index, index, index)", *writers)
+        return [Size(call, result.name) for result in results]

@@ -163,9 +163,10 @@ def _add_fills(groups: FusionGroups) -> None:
                 inner.operands[index] = copies[fill].results[0]
         # Register the copies as members of the group.
         for fill, copy in copies.items():
-            # A fill from outside of the block precedes its operations. Every position is different: equal ones would
-            # be ordered by addresses, which differ between processes.
-            groups.position[copy] = groups.position.get(fill, -len(groups.position))
+            # A fill from outside of the block precedes all operations of the block. Its position is a negative number
+            # that no other copy has: equal positions would be ordered by addresses, which differ between processes.
+            is_in_block = fill in groups.position
+            groups.position[copy] = groups.position[fill] if is_in_block else -len(groups.position)
             groups.members[group].add(copy)
             groups.group_of[copy] = group
 

@@ -41,8 +41,7 @@ def _pays(contraction: Contraction) -> bool:
 
     The columns of B[k, n] are strided if elements at adjacent n are not adjacent in memory, as in a filter [output
     channel][input channel][y][x], whose columns are the output channels. Each workgroup then transposes the columns it
-    reads. Constants are excluded: their columns are
-    rearranged once, when the program is loaded.
+    reads. Constants are excluded: their columns are rearranged once, when the program is loaded.
     """
     generic, b = contraction.generic, contraction.b
     value = contraction.tensor_of(b)

@@ -145,7 +145,8 @@ def _overwritten_tensor(straight: Straight, op: CallOp, value: SSAValue) -> Host
     """
     storage = straight.tensors[value].storage
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
-    return straight.in_place(value, operands_in_memory=sum(1 for t in operands if t.storage is storage))
+    operands_in_memory = sum(1 for t in operands if t.storage is storage)
+    return straight.in_place(value, other_reads_memory=operands_in_memory > 1)
 
 
 def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:

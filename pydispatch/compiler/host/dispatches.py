@@ -135,7 +135,8 @@ def _tied_result(
     else:  # another view of the same memory
         straight.require_equal(straight.size(source), straight.bytes_of(shape, dtype), f"{what}, size in bytes", op)
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
-    target = straight.in_place(value, operands_in_memory=sum(1 for t in operands if t.storage is source.storage))
+    operands_in_memory = sum(1 for t in operands if t.storage is source.storage)
+    target = straight.in_place(value, other_reads_memory=operands_in_memory > 1)
     if _aligned_offset(straight, target, alignment) is None:
         target = straight.copy_of(target)
     return HostTensor(storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length)

@@ -261,18 +261,15 @@ class Straight:
             copy.storage.copied_from = tensor.storage  # a result may share its memory (`_reuse_arguments`)
         return copy
 
-    def in_place(self, value: SSAValue, *, operands_in_memory: int) -> HostTensor:
+    def in_place(self, value: SSAValue, *, other_reads_memory: bool) -> HostTensor:
         """Return a tensor that the current operation may overwrite: that of `value`, or a copy.
 
         It is a copy if an operation reads the memory later, if the memory is no transient of this function, or if
-        several operands are in it.
-
-        operands_in_memory: number of operands of the operation that are stored in the memory of `value`; with more than
-        one, the others would be overwritten, too.
+        the operation reads another operand in the memory of `value` (`other_reads_memory`), which would be overwritten.
         """
         tensor = self.tensors[value]
-        is_only_operand, is_transient = operands_in_memory == 1, tensor.storage.kind is BufferKind.TRANSIENT
-        if is_transient and is_only_operand and not self.is_live(tensor.storage):
+        is_transient = tensor.storage.kind is BufferKind.TRANSIENT
+        if is_transient and not other_reads_memory and not self.is_live(tensor.storage):
             return tensor
         return self.copy_of(tensor)
 

@@ -392,10 +392,7 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
-    # With both operands in one storage, an insertion in place would overwrite the inserted operand: the number 2 makes
-    # `in_place` return a copy.
-    operands_in_memory = 2 if source.storage is whole.storage else 1
-    target = straight.in_place(value, operands_in_memory=operands_in_memory)
+    target = straight.in_place(value, other_reads_memory=source.storage is whole.storage)
     run = _ContiguousSlice(straight, op, target, walked=walked_axes(op) or 0)
     offsets = list(run.offsets())  # one for each index of the walked axes
     total = straight.function.multiply([run.length, straight.function.constant(len(offsets))])

@@ -100,7 +100,8 @@ class Report:
         found: The matches.
         near: For each pattern, its deepest misses, deepest first.
         roots: For each pattern with a root operation, the name of that operation.
-        hints: For kernel patterns with nothing to replace, the user's name of the kernel and the reason.
+        hints: For patterns of kernels that can match nothing in this program, (name of the kernel, reason), in the
+            words of the user: ("mylib::swish", "the model has no operator of this name").
     """
 
     patterns: list[str] = field(default_factory=list)
@@ -157,15 +158,14 @@ class Report:
 
     def explain(self, pattern: str) -> str:
         """Return a sentence on why a pattern matched nothing."""
-        near = self.near.get(pattern)  # deepest first
-        if pattern in self.hints:  # the kernel's pattern has nothing to replace: the kernel's name and the reason
-            name, why = self.hints[pattern]
-            return f"the kernel '{name}' matched nothing: {why}"
-        if not near:
-            root = f", {self.roots[pattern]}" if pattern in self.roots else ""
-            why = f"nothing came near: no operation of the program is like its root{root}"
-            return f"{pattern} matched nothing, and {why}"
-        return f"{pattern} matched nothing; nearest is {near[0]}"
+        if pattern in self.hints:
+            kernel, reason = self.hints[pattern]
+            return f"the kernel '{kernel}' matched nothing: {reason}"
+        near_misses = self.near.get(pattern)  # deepest first
+        if near_misses:
+            return f"{pattern} matched nothing; nearest is {near_misses[0]}"
+        root = f", {self.roots[pattern]}" if pattern in self.roots else ""
+        return f"{pattern} matched nothing, and nothing came near: no operation of the program is like its root{root}"
 
     def text(self) -> str:
         """Return the whole report as text, one line per match or near miss."""

@@ -54,13 +54,13 @@ class _Contract:
         source: The dispatch function.
         kernel: The kernel that was generated from it.
         scalars: Scalar arguments of the dispatch function, with the dynamic sizes.
-        block: Body of the contract.
-        known: Scalar of the dispatch function → its value in the contract.
-        words: Index of a 32-bit push constant word → the argument of the contract that begins there.
+        block: Body of the contract function.
+        known: Scalar of the dispatch function → its value in the contract function.
+        words: Index of a 32-bit push constant word → the argument of the contract function that begins there.
     """
 
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
-        """Create the contract's body, whose arguments are the scalars of `source`.
+        """Create the body of the contract function, whose arguments are the scalars of `source`.
 
         The kernel reads scalars from 32-bit push constant words: `words` maps the first word of each to its argument.
         """
@@ -75,7 +75,9 @@ class _Contract:
             word_index += words_of(scalar.type, location_of(source))
 
     def build(self) -> func.FuncOp:
-        """Build the contract: assertions on sizes, then grid, bytes of bindings, and bytes per workgroup."""
+        """Build the contract function, which asserts that the sizes of a dispatch are valid, and returns its grid, the
+        bytes of its bindings, and the bytes that a workgroup accesses of each.
+        """
         self._check_sizes()
         # With a stated grid, the kernel accesses the slices that the program states, without checks of bounds.
         if GRID not in self.source.attributes:
@@ -104,37 +106,38 @@ class _Contract:
         return IntegerAttr(mask - (1 << 64) if mask >> 63 else mask, i64)  # bit 63 is the sign of the attribute's i64
 
     def _put(self, op: Operation) -> SSAValue | None:
-        """Append an operation to the contract, and return its first result, if it has one."""
+        """Append an operation to the contract function, and return its first result, if it has one."""
         set_location(op, self.source)
         self.block.add_op(op)
         return op.results[0] if op.results else None
 
     def _value(self, op: Operation) -> SSAValue:
-        """Append an operation to the contract, and return its result."""
+        """Append an operation to the contract function, and return its result."""
         result = self._put(op)
         assert result is not None
         return result
 
     def _number(self, value: int) -> SSAValue:
-        """Append a constant of type index, and return it."""
+        """Append a constant of type index to the contract function, and return it."""
         return self._value(arith.ConstantOp.from_int_and_width(value, IndexType()))
 
     def _require(self, holds: SSAValue, what: str) -> None:
-        """Append an assertion that `holds` is true; `what` is the message if it is not."""
+        """Append an assertion that `holds` is true to the contract function; `what` is the message if it is not."""
         self._put(cf.AssertOp(holds, what))
 
     def _check_sizes(self) -> None:
-        """Append assertions that no size of the dispatch is negative."""
+        """Append assertions to the contract function that no size of the dispatch is negative."""
         for index, size in enumerate(sizes_of(self.source)):
             holds = self._value(arith.CmpiOp(self.known[size], self._number(0), "sge"))
             self._require(holds, f"size {index} is negative")
 
     def _check_bounds(self) -> None:
-        """Append the size checks that the host does before the dispatch, as far as they depend on scalars alone.
+        """Append the size checks that the host does before a dispatch to the contract function, as far as they depend
+        on scalars alone.
 
-        The kernel relies on them, and the host program may have been edited since. Example: of the first operation
+        The kernel relies on them, and the host program may have been edited since it was compiled. Example: for
         `tensor.extract_slice %a[2] [%n] [1]` with the size %d of %a, the check is `%n ule max(%d - 2, 0)`, where %n and
-        %d are arguments of the contract.
+        %d are arguments of the contract function.
         """
         # Insert the checks into a copy of the dispatch function.
         copy = self.source.clone()
@@ -151,11 +154,11 @@ class _Contract:
                 sizes.record_value(result)
             sizes.record_equal_sizes(op)
         check_bounds(operations, sizes)  # inserts the checks as cf.assert into `block`
-        # Copy those checks into the contract that depend on its scalars alone.
+        # Copy the checks that depend on scalars alone; others read values that the contract function does not have.
         for op in block.ops:
             if isinstance(op, cf.AssertOp):
                 holds = self._copy(op.operands[0], mapping)
-                if holds is not None:  # None: it depends on values that the contract cannot compute
+                if holds is not None:
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
@@ -183,7 +186,7 @@ class _Contract:
         out; without other views, the number is 0. Append assertions that each number is below 2^63.
         """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
-        mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract
+        mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract function
         for op in walk(self.kernel.function):
             if isinstance(op, hal.InterfaceBindingSubspanOp):
                 end = self._extent(op, mapping)
@@ -192,8 +195,8 @@ class _Contract:
                 if end is not None:  # None: the kernel computes sizes of the view, so that nothing can be required
                     needed[binding] = end if other_end is None else self._value(arith.MaxUIOp(other_end, end))
         sizes = [self._number(0) if n is None else n for n in needed]
-        # An overflow in a size of the contract fails the call (docs/program.md). So a size that is at least 0 in i64
-        # did not wrap, and is below 2^63.
+        # An overflow in a size that a contract computes fails the call (docs/program.md). So a size that is at least 0
+        # in i64 did not wrap, and is below 2^63.
         for binding, value in enumerate(sizes):
             if not isinstance(value.owner, arith.ConstantOp):
                 holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
@@ -204,7 +207,7 @@ class _Contract:
         """Return the end of a view of a binding, in bytes from its start.
 
         Return None if the sizes or the offset of the view depend on anything but push constants and constants.
-        `mapping` has the values of the kernel that were copied into the contract, and receives new ones.
+        `mapping` has the values of the kernel that were copied into the contract function, and receives new ones.
         """
         type_ = op.results[0].type
         assert isinstance(type_, MemRefType)
@@ -245,31 +248,31 @@ class _Contract:
     def _offset(
         self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue
     ) -> SSAValue | None:
-        """Return `size`, in bytes, plus the byte offset of a view; None if the contract cannot compute the offset."""
+        """Return `size`, in bytes, plus the byte offset of a view; None if the offset depends on more than scalars."""
         if op.byte_offset is None or constant_index(op.byte_offset) == 0:
             return size
         start = self._copy(op.byte_offset, mapping)
         return None if start is None else self._value(arith.AddiOp(size, start))
 
     def _copy(self, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
-        """Copy the operations that compute a value from push constants and constants into the contract.
+        """Copy the operations that compute a value from push constants and constants into the contract function.
 
-        Loads of push constants are replaced by the contract's arguments: of the kernel's
-        `%n = hal.interface.constant.load ordinal(0); %c = arith.ceildivui %n, %c64`, the contract gets
+        Loads of push constants are replaced by arguments of this function: of the kernel's
+        `%n = hal.interface.constant.load ordinal(0); %c = arith.ceildivui %n, %c64`, it gets
         `arith.ceildivui %scalar0, %c64`.
 
         Args:
             value: A value of the kernel, of its grid, or of the dispatch function.
-            mapping: Value → its value in the contract; receives those that are copied.
+            mapping: Value → its value in the contract function; receives those that are copied.
 
         Returns:
-            The value in the contract; None if it depends on anything else, such as an element of a tensor.
+            The value in the contract function; None if it depends on anything else, such as an element of a tensor.
         """
         known = mapping.get(value)
         if known is not None:
             return known
         op = value.owner
-        # A load of a push constant: `words` has the contract's argument by the index of its first 32-bit word.
+        # A load of a push constant: `words` has the argument by the index of its first 32-bit word.
         if isinstance(op, hal.InterfaceConstantLoadOp):
             known = self.words.get(op.ordinal.value.data)
             if known is not None and known.type == value.type:  # else the load reads a part of a scalar

@@ -7,7 +7,7 @@ named "cpu", or selected by default, has generic code and code for this machine 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
@@ -44,22 +44,20 @@ def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
     Of `[#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">]>]`, it is the inner
     attribute, in its canonical form.
     """
-    targets: dict[ExecutableTargetAttr, None] = {}
+    return list(dict.fromkeys(map(canonical, _targets_in(attribute))))
 
-    def walk(node: Attribute) -> None:
-        """Add the executable targets in an attribute, at any depth, to `targets`."""
-        if isinstance(node, ExecutableTargetAttr):
-            targets[canonical(node)] = None
-        elif isinstance(node, DeviceTargetAttr):
-            walk(node.executable_targets)
-        elif isinstance(node, ArrayAttr):
-            for item in node.data:
-                walk(cast(Attribute, item))
-        elif hasattr(node, "devices"):  # #hal.device.select
-            walk(node.devices)
 
-    walk(attribute)
-    return list(targets)
+def _targets_in(attribute: Attribute) -> Iterator[ExecutableTargetAttr]:
+    """Yield the executable targets in an attribute, at any depth."""
+    if isinstance(attribute, ExecutableTargetAttr):
+        yield attribute
+    elif isinstance(attribute, DeviceTargetAttr):
+        yield from _targets_in(attribute.executable_targets)
+    elif isinstance(attribute, ArrayAttr):
+        for item in attribute.data:
+            yield from _targets_in(cast(Attribute, item))
+    elif hasattr(attribute, "devices"):  # #hal.device.select
+        yield from _targets_in(attribute.devices)
 
 
 def select_targets(

@@ -41,12 +41,13 @@ _FORMS = "binding(0), constant(0) : i32, extend(constant(0)) : i64, or a number,
 
 
 class Field(NamedTuple):
-    """Scalar in the parameters of a kernel.
+    """Scalar in the parameters of a kernel, which a dispatch passes.
 
     Attributes:
         offset: Offset from the first parameter, in bytes.
         size: Size in bytes.
-        kind: "binding", "constant", "extended" or "number".
+        kind: "binding", the address of a buffer; "constant", one or two 32-bit constants of the dispatch; "extended",
+            one such constant with its sign extended to 64 bits; or "number", a literal.
         value: Index of the binding or of the (first) 32-bit constant; for "number" the value itself, as unsigned bits.
     """
 
@@ -55,15 +56,22 @@ class Field(NamedTuple):
     kind: str
     value: int
 
+    @property
+    def constants(self) -> range:
+        """Indices of the 32-bit constants of the dispatch that the scalar is read from: two for 8 bytes, or none."""
+        if self.kind == "extended":
+            return range(self.value, self.value + 1)
+        if self.kind == "constant":
+            return range(self.value, self.value + (2 if self.size == 8 else 1))
+        return range(0)
+
 
 class _Scalar(NamedTuple):
     """Scalar of a parameter, before its offset is known.
 
     Attributes:
         size: Bytes of the field.
-        kind: "binding", an address; "constant", one or two 32-bit words; "extended", the word of an i32 with its sign
-            extended to 64 bits; or "number".
-        value: Index of the binding, or of the first word; of a number, its bits.
+        kind, value: As of a `Field`.
     """
 
     size: int
@@ -114,19 +122,13 @@ class Parameters:
             bindings: Number of bindings of the dispatch.
             constants: Number of its 32-bit constants.
         """
-        used = {"binding": set[int](), "constant": set[int]()}
-        for field in self.fields:
-            if field.kind == "binding":
-                used["binding"].add(field.value)
-            elif field.kind != "number":  # a literal number uses no constant
-                # `value` is the index of the first 32-bit constant; a constant of 8 bytes takes two.
-                words = 2 if field.kind == "constant" and field.size == 8 else 1
-                used["constant"].update(range(field.value, field.value + words))
-        for what, count in (("binding", bindings), ("constant", constants)):
-            beyond = [index for index in sorted(used[what]) if index >= count]
+        used_bindings = {field.value for field in self.fields if field.kind == "binding"}
+        used_constants = {index for field in self.fields for index in field.constants}
+        for what, used, count in (("binding", used_bindings, bindings), ("constant", used_constants, constants)):
+            beyond = [index for index in sorted(used) if index >= count]
             if beyond:
                 return f"there is no {what} {beyond[0]}: the layout has {count}"
-            missing = [index for index in range(count) if index not in used[what]]
+            missing = [index for index in range(count) if index not in used]
             if missing:
                 return f"{what} {missing[0]} of the layout is in no parameter"
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ShapedType
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, Region
 from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
@@ -67,24 +67,30 @@ def _check_defined(op: Operation, order: dict[Operation, int], dominance: Domina
     for value in op.operands:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
         region = block.parent if block is not None else None
-        if block is None or region is None:
-            continue
-        use: Operation | None = op  # after the loop: op, or its ancestor in the region that defines the value
-        while use is not None and use.parent_region() is not region:
-            use = use.parent_op()
-        user = use.parent_block() if use is not None else None
-        if use is None or user is None:
+        user = _ancestor_in(region, op) if region is not None else None
+        user_block = user.parent if user is not None else None
+        if block is None or user is None or user_block is None:
             continue
         name = f"%{value.name_hint}" if value.name_hint else "a value"
-        if user is block:
-            # Equal: an operation or its region uses its own result. -1: the definition is outside of the module.
-            if isinstance(value.owner, Operation) and order.get(value.owner, -1) >= order[use]:
+        if user_block is block:
+            # An argument of the block, and an operation outside of the module, which has no index, precede it. With
+            # equal indices, an operation or its region uses its own result.
+            definition = order.get(value.owner) if isinstance(value.owner, Operation) else None
+            if definition is not None and definition >= order[user]:
                 raise CompileError(f"'{op.name}' uses {name} before its definition", location_of(op))
-        elif not dominance.dominates(block, user):
+        elif not dominance.dominates(block, user_block):
             raise CompileError(
                 f"'{op.name}' uses {name}, which is not defined on every path to this block", location_of(op),
                 "pass it to the block as an argument of the branches",
             )  # fmt: skip
+
+
+def _ancestor_in(region: Region, op: Operation) -> Operation | None:
+    """Return the operation of a block of `region` that is `op` or contains it; None if there is none."""
+    ancestor: Operation | None = op
+    while ancestor is not None and ancestor.parent_region() is not region:
+        ancestor = ancestor.parent_op()
+    return ancestor
 
 
 def _raise_outside_value(op: Operation) -> None:

@@ -336,9 +336,12 @@ LOGICAL = {"and": "and", "or": "or", "xor": "ne"}
 
 
 def _operand_beside_neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:
-    """Return the other operand if one is neutral (x + 0, x * 1); None if none is."""
-    if kind == "mul":
-        return rhs if known(lhs) and lhs == 1 else lhs if known(rhs) and rhs == 1 else None
-    if known(rhs) and rhs == 0:
+    """Return x for x + 0, 0 + x, x - 0, x * 1 and 1 * x; None for other operands.
+
+    An operand is an int if it is known while compiling, else a value of the shader. kind: "add", "sub" or "mul".
+    """
+    neutral = 1 if kind == "mul" else 0
+    if known(rhs) and rhs == neutral:
         return lhs
-    return rhs if kind == "add" and known(lhs) and lhs == 0 else None
+    is_commutative = kind != "sub"
+    return rhs if is_commutative and known(lhs) and lhs == neutral else None

@@ -133,7 +133,11 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
 
 
 def affine(position: Position, sizes: Mapping[int, int | None]) -> AffineExpr | None:
-    """Return an index as an affine expression of loops; None if a digit of it is only a part of a loop.
+    """Return an index as an affine expression of loops; None if it has a quotient or remainder of a loop's index.
+
+    A position is a sum of stride * digit, where a digit is `loop // place_value % size`. It is affine if each digit is
+    the index of a whole loop: 32 * d0 + d1 // 1 % 32 is 32 * d0 + d1 if loop 1 has 32 iterations. If it has 64, the
+    remainder stays, and the result is None.
 
     sizes: loop → number of its iterations; None where dynamic.
     """

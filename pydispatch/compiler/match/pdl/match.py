@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.dialects import pdl
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.backtracking import ways_of_all
@@ -198,31 +198,38 @@ class PdlSearch:
         """Yield None for each way in which a range of values in the pattern matches `got`, all operands of `op`, with
         the range bound.
 
-        The range is the results of one operation of the pattern, in order, or `pdl.operands`, which any values match
-        whose types are those that it states, if any.
+        The range is a `pdl.results` or a `pdl.operands` of the pattern.
         """
-        # The results of one operation, or values of the stated types.
         owner, where = mine.owner, f"operands of {op.name}"
         if isinstance(owner, pdl.ResultsOp):
-            sources = [source_of(v) for v in got]
-            producer = sources[0].owner if sources else None
-            expected = results_of(owner, producer) if isinstance(producer, Operation) else None
-            if not isinstance(producer, Operation) or sources != expected:
-                self.fail("expected the results of one operation, all of them in order", where, op)
-                return
-            assert isinstance(owner.parent_.owner, pdl.OperationOp)
-            ways = self.match_operation(owner.parent_.owner, producer, where)
-        elif (
-            isinstance(owner, pdl.OperandsOp)
-            and owner.value_type is not None
-            and not self.match_types([owner.value_type], [v.type for v in got], where, op)
-        ):
-            return
-        else:
-            ways = iter([None])  # any values match
-        for _ in ways:
+            for _ in self._match_results(owner, got, where, op):
+                self.bound[mine] = got
+                yield
+        elif self._are_of_types(owner, got, where, op):
             self.bound[mine] = got
             yield
+
+    def _are_of_types(self, range_: Operation | Block, got: list[SSAValue], where: str, op: Operation) -> bool:
+        """Return whether values have the types that a `pdl.operands` states for its range; True if it states none.
+
+        where, op: position in the pattern and operation of the program, for the mismatch, see `fail`.
+        """
+        types = range_.value_type if isinstance(range_, pdl.OperandsOp) else None
+        return types is None or self.match_types([types], [v.type for v in got], where, op)
+
+    def _match_results(self, mine: pdl.ResultsOp, got: list[SSAValue], where: str, user: Operation) -> Iterator[None]:
+        """Yield None for each way in which an operation of the pattern matches the producer of `got`, if these values
+        are the results that `mine` selects of it: all of them, in order. Casts are skipped.
+
+        where, user: position in the pattern and user of the values, for the mismatch, see `fail`.
+        """
+        sources, parent = [source_of(v) for v in got], mine.parent_.owner
+        producer = sources[0].owner if sources else None
+        assert isinstance(parent, pdl.OperationOp)
+        if isinstance(producer, Operation) and sources == results_of(mine, producer):
+            yield from self.match_operation(parent, producer, where)
+        else:
+            self.fail("expected the results of one operation, all of them in order", where, user)
 
     def match_operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> Iterator[None]:
         """Yield None for each way in which a value of the pattern matches an operand, with the value bound.
@@ -230,7 +237,7 @@ class PdlSearch:
         A cast of the pattern, such as `tensor.cast`, also matches a value without one.
 
         Args:
-            mine: A `pdl.operand`, which any value of its type matches, or a result of an operation of the pattern.
+            mine: A `pdl.operand`, which stands for any value of its type, or a result of an operation of the pattern.
             got: The operand of the program.
             where: Position of the operand in the pattern, for messages, such as "operand 1 of linalg.matmul".
             user: The operation of the program that has the operand.

@@ -38,37 +38,41 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     Raises CompileError, with the pattern's name `name`, if parameters or types of the kernel do not fit.
     """
     lowered = kernel.lowered()  # its body reads %a_... of each parameter and defines %r_... of each output
-    outputs = dict(signature.outputs)
-    if "out" in outputs and "out0" in dict(lowered.arguments):  # the kernel numbers its only output
-        outputs = {"out0": outputs["out"]}
-    # A kernel may call an output by another name that the signature allows: its parameters then have that name.
-    outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
-    # The sizes and the arguments of the kernel.
+    outputs = _outputs_in_kernel(signature, [parameter for parameter, _ in lowered.arguments])
     lines = signature.size_lines()
     for parameter, type in lowered.arguments:
         lines += _argument_lines(name, kernel, signature, outputs, parameter, type)
-    missing = next((output for output in outputs if output not in dict(lowered.results)), None)
-    if missing is not None:
-        raise CompileError(
-            f"pattern '{name}': kernel '{kernel.name}' does not write '{missing}', a result of the pattern",
-            note=f"give it a view '{missing}' and store into it",
-        )
-    # The dispatch, and its results in the types of the pattern.
     lines += lowered.body
-    types = dict(lowered.results)
-    returned: list[str] = []  # the value of each output
+    results = dict(lowered.results)  # output that the kernel writes -> its type in the kernel
+    values = []  # the SSA value that the function returns for each output
     for output, declared in outputs.items():
-        if types[output] == declared.mlir:
-            returned.append(f"%r_{output}")
+        if output not in results:
+            raise CompileError(
+                f"pattern '{name}': kernel '{kernel.name}' does not write '{output}', a result of the pattern",
+                note=f"give it a view '{output}' and store into it",
+            )
+        if results[output] == declared.mlir:
+            values.append(f"%r_{output}")
         else:
-            returned.append(f"%result_{output}")
-            lines.append(f"%result_{output} = tensor.cast %r_{output} : {types[output]} to {declared.mlir}")
+            values.append(f"%result_{output}")
+            lines.append(f"%result_{output} = tensor.cast %r_{output} : {results[output]} to {declared.mlir}")
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     result_types = ", ".join(type.mlir for type in outputs.values())
-    body = "\n  ".join([*lines, f"util.return {', '.join(returned)} : {result_types}"])
+    body = "\n  ".join([*lines, f"util.return {', '.join(values)} : {result_types}"])
     function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
     text = "\n".join([*lowered.executable, function])
     return GeneratedText(text.replace(EXECUTABLE, "@NAME_kernel"))
+
+
+def _outputs_in_kernel(signature: MatchSignature, parameters: list[str]) -> dict[str, TensorType]:
+    """Return the types of the pattern's outputs by the names that the kernel, with these parameters, uses for them.
+
+    The pattern calls its only output `out`; a kernel may call it `out0`, or by an alias of the signature.
+    """
+    names = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.aliases}
+    if "out0" in parameters:
+        names["out"] = "out0"
+    return {names.get(name, name): type for name, type in signature.outputs}
 
 
 def _argument_lines(
@@ -117,20 +121,6 @@ def _argument_lines(
     sizes = ", ".join(f"%size_{size}" for size in declared.shape or () if not isinstance(size, int))
     lines = [f"{empty} = tensor.empty({sizes}) : {declared.mlir}"]
     return [*lines, *_converted(name, kernel, parameter, empty, declared, type)]
-
-
-def _as_called(
-    outputs: dict[str, TensorType], signature: MatchSignature, parameters: list[str]
-) -> dict[str, TensorType]:
-    """Return the output types under the names that the kernel uses for the outputs.
-
-    Args:
-        outputs: Name of an output in the pattern -> its type.
-        signature: The pattern's names, and the other names by which a kernel may call them.
-        parameters: The names that the kernel uses.
-    """
-    called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.aliases}
-    return {called.get(name, name): type for name, type in outputs.items()}
 
 
 def _converted(

@@ -37,15 +37,15 @@ class TensorGather(TensorOp):
         """Return the size of the result along `axis`: that of a batch dimension of the indices, that of a dimension of
         the source that slices cover, or 1 along a gathered dimension.
 
-        In the example of the class, axis 0 has the size of dimension 0 of i, and axes 1 and 2 have those of dimensions
-        0 and 2 of s. Axis 2 of a result of 5x4x?x6 has the size 1.
+        Of `gather s[i] gather_dims([1])`, where r[b, x, z] is s[x, i[b, 0], z], axis 0 has the size of dimension 0 of
+        i, and axes 1 and 2 have those of dimensions 0 and 2 of s. If slices have the gathered dimension too, r is
+        5x4x?x6, and its axis 2 has the size 1.
         """
         batch_rank = _batch_rank(op)
         if axis < batch_rank:
             return Dim(op.indices, axis)
         indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
-        slice_dims = [d for d in range(len(shape_of(op.source))) if not (drops_indexed_dims and d in indexed_dims)]
-        dim = slice_dims[axis - batch_rank]
+        dim = _slice_dims(op.source, indexed_dims, drops_indexed_dims)[axis - batch_rank]
         return 1 if dim in indexed_dims else Dim(op.source, dim)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -93,14 +93,17 @@ class TensorScatter(Update):
         """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
         destination that slices cover.
 
-        In the example of the class, they are dimension 0 of s and i, 1 of s and 0 of d, and 2 of s and d.
+        Of `scatter s into d[i] scatter_dims([1])`, where r[x, i[b, 0], z] is s[b, x, z], they are dimension 0 of s and
+        i, 1 of s and 0 of d, and 2 of s and d. Slices may also have the scattered dimension, with size 1:
+        s[b, x, 0, z]. It is in no group, and dimension 3 of s has the size of dimension 2 of d.
         """
         batch_rank = _batch_rank(op)
-        scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
-        slice_dims = [d for d in range(len(shape_of(op.dest))) if not (drops_indexed_dims and d in scattered_dims)]
-        rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch_rank)]
-        covered = enumerate(slice_dims, batch_rank)  # (axis of the source, dimension of the destination)
-        return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
+        scattered_dims, drops_scattered_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        groups = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch_rank)]
+        for axis, d in enumerate(_slice_dims(op.dest, scattered_dims, drops_scattered_dims), batch_rank):
+            if d not in scattered_dims:  # axis `axis` of the source goes along dimension d of the destination
+                groups.append([Dim(op.source, axis), Dim(op.dest, d)])
+        return groups
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit a search for the last slice that writes the element, and return its value, else the destination's.
@@ -172,6 +175,16 @@ def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tupl
     if kept not in (rank, rank - len(indexed_dims)):
         raise unsupported(op, f"slices of rank {kept} do not fit a tensor of rank {rank}")
     return indexed_dims, kept != rank
+
+
+def _slice_dims(whole: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool) -> list[int]:
+    """Return for each axis of a slice the dimension of the whole tensor that it goes along.
+
+    For a tensor of rank 3 and the indexed dimension 1, it is [0, 2] if slices drop this dimension, and [0, 1, 2] if
+    they have it, with size 1.
+    """
+    dims = range(len(shape_of(whole)))
+    return [d for d in dims if d not in indexed_dims] if drops_indexed_dims else list(dims)
 
 
 def _coordinates(

@@ -61,10 +61,7 @@ class Loops(NamedTuple):
 
     @property
     def scores(self) -> tuple[int, ...]:
-        """Return the loops that index the scores, the products of queries and keys.
-
-        In the example they are (0, 1, 3), for scores [2, 7, 5].
-        """
+        """Return the loops that index the scores, the products of queries and keys: the rows, then the columns."""
         return self.rows + self.columns
 
 

@@ -46,7 +46,8 @@ class Windows(NamedTuple):
     def retained(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
         """Return, for each dimension of a slice, the dimension of the tensor along which it runs.
 
-        In the examples of the class, slices of 20x30 give [1, 2], and slices of 2x20x30 give [0, 1, 2].
+        Of a tensor of 10x20x30 whose dimension 0 is indexed, slices of 20x30 give [1, 2], and slices of 2x20x30, which
+        have this dimension, give [0, 1, 2].
 
         Args:
             slice_rank: Number of dimensions of a slice.
