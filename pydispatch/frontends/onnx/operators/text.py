@@ -72,13 +72,21 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         raise call.fail(f"its pool has no n-gram of {shortest} to {longest} words")
     total = products.matmul(b, slicing.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
     if mode != "TF":
-        weights = call.reals("weights", [1.0] * len(columns))
-        column_weights = np.ones(size)  # the attribute has the weights in the order of the pool
-        column_weights[columns] = weights
-        weight = b.constant(column_weights, F32)
-        total = formula(b, lambda n, w: (n.min(1.0) if mode == "IDF" else n) * w, total, weight)
+        total = _weighted(call, total, columns, limits_counts=mode == "IDF")
     call.ignore("weights")  # an attribute that is not read is an error; the mode "TF" permits weights
     return total if x.rank == 2 else shapes.squeeze(b, total, axes=[0])
+
+
+def _weighted(call: NodeCall, total: Tensor, columns: Sequence[int], limits_counts: bool) -> Tensor:
+    """Return the counts of n-grams [rows, columns] times the attribute `weights`, which has one for each n-gram.
+
+    columns: column of each n-gram, in the order of the pool. limits_counts: whether counts are limited to 1 before.
+    """
+    weights = call.reals("weights", [1.0] * len(columns))
+    column_weights = np.ones(max(columns, default=0) + 1)
+    column_weights[columns] = weights
+    weight = call.b.constant(column_weights, F32)
+    return formula(call.b, lambda n, w: (n.min(1.0) if limits_counts else n) * w, total, weight)
 
 
 def _pool_by_length(

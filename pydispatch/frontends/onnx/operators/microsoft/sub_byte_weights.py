@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import MICROSOFT
-from pydispatch.graph.dtypes import U8
+from pydispatch.graph.dtypes import U8, DType
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.op_info import INTEGER_BYTES
@@ -53,22 +53,7 @@ def matmul(
     if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1 or block * bits % 8:
         raise call.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
     blocks, inner = -(-k // block), normalization.wide(x.dtype)
-
-    # The weights (integer - zero point) * scale, [n, blocks, block].
-    if zeros is not None:
-        if zeros.dtype == U8:  # packed, with unused numbers at the end of the last byte of a row
-            row = -(-blocks * bits // 8)
-            zeros = slicing.slice_axis(
-                b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), axis=1, start=0, limit=blocks
-            )
-        zeros = shapes.reshape(b, zeros, [n, blocks, 1])
-    numbers = _unpack_sub_bytes(call, shapes.reshape(b, packed, [n, blocks, block * bits // 8]), bits)
-    operands = numbers, shapes.reshape(b, scales, [n, blocks, 1])
-    if zeros is None:
-        middle = float(1 << bits - 1)  # such as 8 for 4 bits
-        weights = formula(b, lambda v, s: (v.to(inner) - middle) * s.to(inner), *operands)
-    else:
-        weights = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), *operands, zeros)
+    weights = _dequantized(call, shapes.reshape(b, packed, [n, blocks, block * bits // 8]), scales, zeros, bits, inner)
 
     # The product, with rows of x padded to whole blocks.
     rows = shapes.reshape(b, elementwise.convert(b, x, inner), [product(x.shape[:-1]), k])
@@ -84,6 +69,35 @@ def matmul(
     if bias is not None:
         result = formula(b, lambda v, w: v + w.to(inner), result, bias)
     return elementwise.convert(b, result, x.dtype)
+
+
+def _dequantized(
+    call: NodeCall, packed: Tensor, scales: Tensor, zeros: Tensor | None, bits: int, dtype: DType
+) -> Tensor:
+    """Return the weights (integer - zero point) * scale of a quantized matrix, [n, blocks, block], in a float type.
+
+    Args:
+        call: The node.
+        packed: The integers, [n, blocks, bytes of a block].
+        scales: Scale of each block.
+        zeros: Zero points: floats, or bytes packed like the matrix; None for the middle of the range.
+        bits: Bits of an integer: 2, 4 or 8.
+        dtype: Type of the weights.
+    """
+    b = call.b
+    n, blocks = packed.shape[:2]
+    if zeros is not None:
+        if zeros.dtype == U8:  # packed, with unused numbers at the end of the last byte of a row
+            row = -(-blocks * bits // 8)
+            zeros = slicing.slice_axis(
+                b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), axis=1, start=0, limit=blocks
+            )
+        zeros = shapes.reshape(b, zeros, [n, blocks, 1])
+    operands = _unpack_sub_bytes(call, packed, bits), shapes.reshape(b, scales, [n, blocks, 1])
+    if zeros is None:
+        middle = float(1 << bits - 1)  # such as 8 for 4 bits
+        return formula(b, lambda v, s: (v.to(dtype) - middle) * s.to(dtype), *operands)
+    return formula(b, lambda v, s, z: (v.to(dtype) - z.to(dtype)) * s.to(dtype), *operands, zeros)
 
 
 def _unpack_sub_bytes(call: NodeCall, x: Tensor, bits: int) -> Tensor:
