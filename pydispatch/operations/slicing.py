@@ -80,8 +80,10 @@ def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size,
 
 
 def counted_from_start(position: Size, n: Size) -> Size:
-    """Return a position on an axis of n elements that is counted from the end if it is negative, counted from the
-    start. Whether it is negative may depend on the call.
+    """Convert a position that may be negative, as in Python's x[-1], to one that counts from the start of the axis.
+
+    For an axis of n = 5 elements, -1 becomes 4, and 3 remains 3. Of a symbolic position it may be known in a call alone
+    whether it is negative: n is then added times 0 or 1.
     """
     if position == n - 1:  # negative on an empty axis, whose end is its start
         return position

@@ -42,7 +42,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
         else:
             advanced.append(None)
             if is_size(key):
-                start = _from_front(key, result.shape[axis])
+                start = slicing.counted_from_start(key, result.shape[axis])
                 result = slicing.slice_axis(trace, result, axis, start, start + 1)
                 dropped.append(axis)
             else:
@@ -101,11 +101,6 @@ def _index_tensor(trace: Trace, key: Any) -> Tensor:
     return positions
 
 
-def _from_front(index: Size, size: Size) -> Size:
-    """Return a position that counts from the front, for one that counts from the end where it is negative."""
-    return slicing.counted_from_start(index, size)
-
-
 def slice_range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     """Return the elements along an axis that a slice of ints and symbolic sizes selects."""
     step = 1 if key.step is None else key.step
@@ -139,8 +134,8 @@ def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
             "the ends of a slice are values of arrays, so that its size is not known",
             "index by positions: x[i + numpy.arange(4)] for four elements from i on",
         )
-    start = _from_front(0 if key.start is None else key.start, size)
-    stop = _from_front(size if key.stop is None else key.stop, size)
+    start = 0 if key.start is None else slicing.counted_from_start(key.start, size)
+    stop = size if key.stop is None else slicing.counted_from_start(key.stop, size)
     if any(isinstance(n, Expr) for n in (start, stop, size)):
         try:
             return start, stop if stop - start >= 0 else start
@@ -163,18 +158,20 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
         raise trace.fail(f"elements cannot be assigned at {index!r}", "leave None out, and reshape the value")
     update = as_type(trace, value, x.dtype)
     if any(map(_is_array, keys)):
-        indices = [
-            _slice_range(trace, key, x.shape[axis]) if isinstance(key, slice) else _index_tensor(trace, key)
-            for axis, key in enumerate(keys)
-        ]
+        indices: list[Tensor | assignment.Range | None] = []  # None for a whole axis
+        for key, size in zip(keys, x.shape, strict=True):
+            if not isinstance(key, slice):
+                indices.append(_index_tensor(trace, key))
+            else:
+                indices.append(None if _is_whole(key) else _assigned_range(trace, key, size))
         return Array(trace, assignment.put(trace, x, indices, update))
     # Without arrays: the range of each axis that is replaced.
     ranges = []
     for key, size in zip(keys, x.shape, strict=True):
         if isinstance(key, slice):
-            ranges.append(_slice_range(trace, key, size) or assignment.Range(0, size))  # None is the whole axis
+            ranges.append(_assigned_range(trace, key, size))
         else:
-            ranges.append(assignment.Range(_from_front(key, size), 1))
+            ranges.append(assignment.Range(slicing.counted_from_start(key, size), 1))
     # The value broadcasts to a[index], which lacks the axes of numbers; the update has them with size 1.
     indexed_shape = [along.size for along, key in zip(ranges, keys, strict=True) if isinstance(key, slice)]
     broadcast = shapes.broadcast_to(trace, update, indexed_shape)
@@ -183,10 +180,11 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     return Array(trace, indexing.dynamic_update_slice(trace, x, update, starts))
 
 
-def _slice_range(trace: Trace, key: slice, size: Size) -> assignment.Range | None:
-    """Return the positions of a slice to assign to; None for the whole axis."""
-    if _is_whole(key):
-        return None
+def _assigned_range(trace: Trace, key: slice, size: Size) -> assignment.Range:
+    """Return the positions that a slice selects of an axis of `size` elements, to assign to them.
+
+    Raise CompileError for a slice with a step.
+    """
     if key.step not in (None, 1):
         raise trace.fail("elements are assigned to slices without a step", "use numpy.where")
     start, end = _ends(trace, key, size)
