@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.readers import attribute
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.rewriting import erase_op, move_before
@@ -153,7 +153,7 @@ class _Reduction:
             index = build.plus(first, k)
             exists = True if k == 0 or is_whole else build.less(index, end)
             existing_index = index if exists is True else build.least(index, end - 1)  # a load must be in bounds
-            element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
+            element = load(build, row, existing_index)
             values.append((self._operand(build, element, shift=k * bits_per_element), exists))
         # Combine pairs of neighbours. A pair exists if its left one does, since the row has all elements before an end.
         while len(values) > 1:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.cost import is_costly, is_expensive
 from pydispatch.compiler.kernels.ops.elements import Elements, EmittedElement, IndexMap
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
@@ -355,8 +355,8 @@ class _StageEmitter:
 
         def column_steps(inner: Builder, index: Index) -> None:
             """Emit the reduction steps of column `index` at all `points`, between loads and stores of accumulators."""
-            offset = inner.value(inner.minus(index, self.low))
-            accumulators = [inner.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
+            offset = inner.minus(index, self.low)
+            accumulators = [load(inner, buffer, offset) for buffer in self.sums]
             for point in points:
                 column_point = _with_index(point, self.column, index)
                 accumulators = body_at(self.elements, inner, self.generic, column_point, accumulators)
@@ -374,9 +374,9 @@ class _StageEmitter:
 
     def _add_to_total(self, build: Builder, index: Index) -> None:
         """Emit the addition of the block sums of column `index` to its totals."""
-        offset = build.value(build.minus(index, self.low))
+        offset = build.minus(index, self.low)
         for block_sums, block_totals in zip(self.sums, self.totals, strict=True):
-            old_total, block_sum = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (block_totals, block_sums))
+            old_total, block_sum = (load(build, sums, offset) for sums in (block_totals, block_sums))
             self.elements.store(build, build.add(arith.AddfOp(old_total, block_sum)), block_totals, [offset])
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from xdsl.dialects import memref
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of
@@ -15,7 +14,7 @@ from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
 from pydispatch.compiler.kernels.loops.top_k import top_k_bytes, write_top_k
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
@@ -283,9 +282,7 @@ class _AdjacentRows:
     def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
         """Emit one step of one column: load its carried values, compute, store results and next values."""
         indices = _element_indices(self.op, [*self.outer, column], time_step)
-        state = [
-            build.add(memref.LoadOp.get(buffer, [build.value(build.minus(column, self.low))])) for buffer in self.states
-        ]
+        state = [load(build, buffer, build.minus(column, self.low)) for buffer in self.states]
         next_state, row_elements = _next_state(self.elements, build, self.op, indices, state)
         _store_results(self.elements, build, self.op, self.buffers, indices, row_elements)
         self._store_states(build, column, next_state)

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import product
 from math import ceil
 
-from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
@@ -20,7 +19,7 @@ from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
 from pydispatch.compiler.kernels.loops.transpose_blocks import StridedBlock, transpose_block
 from pydispatch.compiler.kernels.loops.transposition import Transposition
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.conditions import both, equal, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -338,7 +337,7 @@ class _TiledTranspose:
             """Emit the copy of one element of each buffer to its result."""
             offset = builder.plus(builder.times(j, self.height), i)
             for target, buffer in zip(self.targets, self.buffers, strict=True):
-                value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
+                value = load(builder, buffer, offset)
                 indices = self._joined_indices(builder, block, row=i, column=j)
                 self.elements.store(builder, value, target, indices)
 

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Region, SSAValue
 from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.dialects.pyd.top_k import TopKOp
@@ -182,7 +182,7 @@ class _Heap:
 
     def load(self, build: Builder, position: Index) -> list[SSAValue]:
         """Emit the loads of the element at a position."""
-        return [build.add(memref.LoadOp.get(buffer, [build.value(position)])) for buffer in self.memory]
+        return [load(build, buffer, position) for buffer in self.memory]
 
     def store(self, build: Builder, position: Index, element: Sequence[SSAValue]) -> None:
         """Emit the stores of an element at a position."""

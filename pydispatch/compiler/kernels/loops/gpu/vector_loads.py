@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     ArrayAttr,
     Float32Type,
@@ -25,7 +25,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -363,7 +363,7 @@ class _Pairs:
         if pair not in self.loaded:
             build = self.build
             # The first element of a pair is in its low bits.
-            pair_bits = build.add(memref.LoadOp.get(self.buffer, [build.value(build.plus(self.first_pair, pair))]))
+            pair_bits = load(build, self.buffer, build.plus(self.first_pair, pair))
             shift = build.pure(arith.ConstantOp(IntegerAttr(32, i64)))
             halves = [pair_bits, build.add(arith.ShRUIOp(pair_bits, shift))]
             words = [build.add(arith.TruncIOp(half, i32)) for half in halves]

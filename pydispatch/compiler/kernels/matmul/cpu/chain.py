@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, TensorType
 from xdsl.ir import SSAValue
 
@@ -32,7 +32,7 @@ from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_rows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient, level_of
 from pydispatch.compiler.kernels.matmul.results import matching_dims
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine
@@ -235,7 +235,7 @@ class _ChainEmitter:
         def is_above(inner: Builder, column: Index) -> SSAValue:
             """Return whether the score at a column is above the floor."""
             offset = inner.plus(inner.times(row, self.rows.tiles.stride), column)
-            score = inner.add(memref.LoadOp.get(self.buffer, [inner.value(offset)]))
+            score = load(inner, self.buffer, offset)
             limit = inner.pure(arith.ConstantOp(FloatAttr(floor, element)))
             return inner.add(arith.CmpfOp(score, limit, "ogt"))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -27,7 +27,7 @@ from pydispatch.compiler.kernels.matmul.cpu.products import Target
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.conditions import opposite
 
 
@@ -89,7 +89,7 @@ class Epilogue:
         def element(inner: Builder, i: Index, j: Index) -> None:
             """Emit the outputs at row `i` and column `j` of the block."""
             indices = result_indices(inner, self.nest.plan.contraction, region, block, i, j)
-            total = _load_sum(inner, target.buffer, target.element(inner, i, j, width))
+            total = load(inner, target.buffer, target.element(inner, i, j, width))
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
@@ -115,7 +115,7 @@ class Epilogue:
         def element(inner: Builder, j: Index, i: Index) -> None:
             """Emit the outputs at row `i` and column `j` of the block."""
             indices = result_indices(inner, plan.contraction, region, block, i, j)
-            total = _load_sum(inner, sums, inner.plus(inner.times(j, column_stride), i))
+            total = load(inner, sums, inner.plus(inner.times(j, column_stride), i))
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
@@ -164,11 +164,6 @@ def for_each_element(
     is_partial = build.less(columns, width)
     build.when(is_partial, lambda inner: nest(inner, columns))
     build.when(opposite(build, is_partial), lambda inner: nest(inner, width))
-
-
-def _load_sum(build: Builder, sums: SSAValue, offset: Index) -> SSAValue:
-    """Emit the load of a sum, and return it."""
-    return build.add(memref.LoadOp.get(sums, [build.value(offset)]))
 
 
 def _rounded(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i8, i32
 from xdsl.ir import SSAValue
 
@@ -16,7 +16,7 @@ from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 
 LANES = 16
 """Number of columns of ones that A is multiplied by: a block of a single column would not fill a vector. The sums of
@@ -126,10 +126,10 @@ class FactorSums:
         arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
         if self.of_b is not None:  # p sum(b')
             column = build.plus(build.times(block.column_index, schedule.nr), j)
-            total = _plus_product(build, total, _load(build, self.of_b.buffer, column), arithmetic.a_offset)
+            total = _plus_product(build, total, load(build, self.of_b.buffer, column), arithmetic.a_offset)
         if self.of_a is not None:  # q sum(a'); the sum of a row is stored `LANES` times
             row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
-            total = _plus_product(build, total, _load(build, self.of_a.buffer, row), arithmetic.b_offset)
+            total = _plus_product(build, total, load(build, self.of_a.buffer, row), arithmetic.b_offset)
         if arithmetic.a_offset and arithmetic.b_offset:  # K p q
             contraction = nest.plan.contraction
             steps = build.product([nest.sizes[d] for d in (contraction.k, *contraction.reductions)])
@@ -145,11 +145,6 @@ def _filled(frame: Frame, build: Builder, initial: IntegerAttr, count: int) -> S
     value = build.pure(arith.ConstantOp(initial))
     build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
     return buffer
-
-
-def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
-    """Emit the load of the element at an index of a buffer with one dimension, and return it."""
-    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
 
 
 def _plus_product(build: Builder, total: SSAValue, value: SSAValue, times: int) -> SSAValue:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from xdsl.dialects import arith, func, memref, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.matmul.windows.images import ImagePlan, image_p
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.conditions import both, opposite
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
 from pydispatch.compiler.target.backend import Backend
@@ -275,7 +275,7 @@ class _Workgroup:
                 row_phase, row_shift = plan.axes[0].phase_and_shift(row_step)
                 column_phase, column_shift = plan.axes[1].phase_and_shift(column_step)
                 offset = image_offsets[row_phase, column_phase] + row_shift * row_length + column_shift
-                element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))
+                element = load(inner, self.images, inner.plus(index, offset))
                 # The body, which reads the input at `point`, gets this element: that at `index` and the step.
                 elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
                 accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
@@ -305,7 +305,7 @@ class _Workgroup:
             point[vertical], point[horizontal] = inner.plus(first_row, y), x
             indices = evaluate(inner, generic.output_maps[0], point)
             offset = inner.plus(inner.times(y, plan.row_length), x)
-            total = inner.add(memref.LoadOp.get(self.sums, [inner.value(offset)]))
+            total = load(inner, self.sums, offset)
             elements.define(inner, generic.op.results[0], indices, total)
             for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
                 elements.store(inner, elements.at(inner, returned, indices), buffer, indices)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
@@ -27,7 +27,7 @@ from pydispatch.compiler.kernels.matmul.windows.plan import (
 )
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -316,7 +316,7 @@ class _Workgroup:
     def _sums(self, build: Builder, offsets: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit loads of the sums at these offsets in `sums`, and return them."""
         assert self.sums is not None
-        return [build.add(memref.LoadOp.get(self.sums, [offset])) for offset in offsets]
+        return [load(build, self.sums, offset) for offset in offsets]
 
     def _store_sum(self, build: Builder, value: SSAValue, offset: SSAValue) -> None:
         """Emit the store of a sum at an offset in `sums`."""
