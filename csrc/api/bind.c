@@ -272,8 +272,8 @@ pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, v
 
 // Decides for each tensor of a function's call which address kernels use, that of its memory or of a temporary block,
 // and binds these addresses to call->call. Allocates the results that need memory of the call's allocator; those that
-// have lost it are unbound. Only at the beginning of a run, when the call is busy. After a failure |is_stale| stays set:
-// the next run does this again.
+// have lost it are unbound. Only at the beginning of a run, when the call is busy. After a failure |is_stale| stays
+// set: the next run does this again.
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   pyd_status_t status = pyd_api_call_check_apart(call);

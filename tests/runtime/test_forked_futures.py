@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydispatch._core.future import CallFuture
+from pydispatch._core.process_lock import process_lock
 from test_accelerator_calls import TWICE, X, in_child
 
 import pydispatch as pd
-from pydispatch._core.future import CallFuture
-from pydispatch._core.process_lock import process_lock
 from pydispatch.runtime.program import checks
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydispatch._core.future import DeferredFuture
 
 import pydispatch as pd
-from pydispatch._core.future import DeferredFuture
 
 COUNTER = """
 util.global private mutable @total = dense<1.0> : tensor<4xf32>
