@@ -128,15 +128,15 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
 
 
 def _scalar_constant_count(emitter: FunctionEmitter) -> int:
-    """Estimate how many scalar constants the loops around products use; each function of `math` counts as 8.
+    """Estimate how many scalar constants the code has from the first product on; each function of `math` counts as 8.
 
-    LLVM loads constants before the outermost loop that uses them: those of other loops, such as one that converts an
-    operand before the products, are in no register during these. Zeros do not count: an instruction without a load
-    clears a register where one is needed.
+    LLVM loads constants that later code uses before a product, but those of code before it, such as a loop that
+    converts an operand, are in no register any more. Zeros do not count: an instruction without a load clears a
+    register where one is needed.
     """
-    # A top-level operation of the function is a loop around products if it contains one.
-    loops = [list(walk(op)) for op in emitter.function.body.ops]
-    ops = [op for loop in loops if any(isinstance(op, ContractOp) for op in loop) for op in loop]
+    nested = [list(walk(op)) for op in emitter.function.body.ops]  # for each top-level operation, all that it contains
+    first = next(i for i, ops in enumerate(nested) if any(isinstance(op, ContractOp) for op in ops))
+    ops = [op for later in nested[first:] for op in later]
     constants = {
         operand.owner.value
         for op in ops
