@@ -226,12 +226,12 @@ cdef int link_contracts(
     against it.
     """
     cdef const pyd_manifest_variant_t* variant
-    cdef uint32_t nothing = 0  # address of the list of a variant without contracts
+    cdef uint32_t nothing = 0  # its address is passed for an empty list, and not read
     cdef const uint32_t* functions  # for each export, the index of its contract in contracts.bin
     cdef uint32_t i
     for i in range(count):
         variant = choices[i].variant
-        if not variant.has_contracts:
+        if not variant.has_contracts:  # the manifest has no list of contracts for it; a list may also be empty
             continue
         if module.contracts == NULL:
             module.decode_contracts(file.span("contracts.bin", True))

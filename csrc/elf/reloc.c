@@ -149,11 +149,12 @@ static uint64_t symbol_address(const relocator_t* r) {
 // Applies the current relocation, which is at |vaddr|. Without an image, checks it only.
 static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, uint64_t addend) {
   if (kind->meaning == MEANING_NONE) return PYD_STATUS_OK;
-  if (r->symbol != 0 && r->symbol >= r->view->symbol_count) {  // before any text that would name the symbol
+  // This check is before all others, because their messages look up the name of the symbol.
+  if (r->symbol != 0 && r->symbol >= r->view->symbol_count) {
     return PYD_ELF_CORRUPT("relocation %" PRIu64 " of %s (%s) names symbol %u; there are %" PRIu64, r->index, r->table,
                            kind->name, r->symbol, r->view->symbol_count);
   }
-  if (kind->bits == 0) return refuse_meaning(r, kind);
+  if (kind->bits == 0) return refuse_meaning(r, kind);  // not supported, such as thread-local storage
   if (!is_writable(r, vaddr, kind->bits / 8)) {
     return PYD_ELF_CORRUPT(WHERE_FORMAT " writes to 0x%" PRIx64
                                         ", which lies in no writable segment: compile with -fPIC",

@@ -361,6 +361,8 @@ class Loops(Statements):
             """
             self.writer, self.environment = outer.nested(), dict(saved)
             arguments = [Scalar(self.writer.fresh(), type) for type in types]
+            # A carried variable may be a tuple. Its value before the loop, in `saved`, has the structure that
+            # `_bind_results` builds from the arguments: 2 of them for (a, b).
             self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
             return arguments
 

@@ -269,12 +269,14 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
 
 
 def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
-    """Return the right eigenvectors of upper triangular complex matrices [batch, n, n] as columns of any length.
+    """Return the right eigenvectors of upper triangular complex matrices [batch, n, n] as columns of arbitrary norm.
 
     Column k belongs to the eigenvalue t[k, k]. Back substitution computes a row of all vectors at once, from the last
     row to the first. For t = [[1, 2], [0, 3]], row 1 is (0, 1), row 0 is (1, -2 / (1 - 3)) = (1, 1), and the vectors
-    are the columns (1, 0) and (1, 1). The largest magnitude in t is about 1. Columns are scaled on the way so that they
-    do not overflow; the caller normalizes them.
+    are the columns (1, 0) and (1, 1).
+
+    The caller has scaled t to a largest magnitude of about 1, and normalizes the vectors. To avoid overflow, a column
+    whose new element v has |v| > 1 is divided by |v|: (v, a, b) becomes (v, a, b) / |v|, which is an eigenvector, too.
     """
     batch, n, _ = t.shape
     if n == 0:
@@ -287,6 +289,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         The only tensor of `tensors` and of the result is x, the vectors: x[i, k] is the element i of vector k.
         It solves row j of (t - value) x = 0 for each eigenvalue at once: for k > j the element of vector k is minus the
         sum of t[j, i] * x[i, k] over i > j, divided by t[j, j] - value[k]. It is 1 for k = j, and 0 for k < j.
+        A divisor of about 0, as of equal eigenvalues, is replaced by a small number.
         """
         (x,) = tensors
         j = n - 1 - index
@@ -294,9 +297,10 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         column = shapes.reshape(builder, row, (batch, n, 1))
         # The sum over all i is that over i > j, because the rows of x up to j are still 0.
         total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), axes=[1], keep=True)
-        row_index = builder.constant(np.array(j, object), I64)  # j as a tensor; an expression of the loop's index
+        row_index = builder.constant(np.array(j, object), I64)  # an I64 tensor with the value that j has at run time
         pivot = slicing.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
-        new = formula(builder, _element_of_vectors, total, pivot, values, row_index)
+        new = formula(builder, _element_of_vectors, total, pivot, values, row_index)  # row j of x
+        # Return x with `new` as row j. Each column whose new element v has |v| > 1 is divided by |v|.
         return [formula(builder, _with_row_scaled, x, new, row_index)]
 
     return control.for_(builder, n, [shapes.full(builder, 0.0, t.shape, t.dtype)], row_of_vectors)[0]

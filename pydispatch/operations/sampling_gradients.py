@@ -43,8 +43,11 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         """Return weights or indices [n, 1, ...] of taps without the axis of channels."""
         return shapes.squeeze(builder, t, axes=[1])
 
-    # For the batch axis and each spatial axis of the image: a vector of `count` indices for each combination of one tap
-    # per axis. `updates` has the rows [count, c] to add there: the samples' gradients times the combination's weight.
+    # Each iteration of the loop has one tap of each spatial axis: 2 * 2 iterations for bilinear sampling. Its taps are
+    # the indices of one pixel of the image for each of the `count` samples. It appends
+    # - to `updates` a tensor [count, c], the rows to add to these pixels: the samples' gradients times the weight;
+    # - to `positions[0]` a vector [count], the pixels' indices in the batch;
+    # - to `positions[1 + d]` a vector [count], the pixels' indices along spatial axis d.
     positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
     for taps in itertools.product(*grid_taps(builder, x, grid, how)):
@@ -58,6 +61,7 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         positions[0].append(row(shapes.iota(builder, lead, axis=0, dtype=I64)))
         for d, tap in enumerate(taps):
             positions[1 + d].append(row(without_channels(tap.index)))
+    # Concatenate the iterations' updates, and the vectors of each axis, and add the rows to the image of zeros.
     columns = [slicing.concat(builder, parts, axis=0) for parts in positions]
     rows = assignment.put_rows(builder, image, columns, slicing.concat(builder, updates, axis=0), "add")
     return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])

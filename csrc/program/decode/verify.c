@@ -154,8 +154,10 @@ static bool buffer_fits(const pyd_verifier_t* v, uint32_t number) {
   }
 }
 
-// Verifies the buffers: kind, index, size register and lifetime are valid, and the argument or result that a buffer
-// belongs to names it. Verifies also that each argument names its own buffer; verify_results() does so for results.
+// Verifies two properties:
+// - Each buffer has a valid kind, index, size register and lifetime. If its kind is "argument" and its index 3, it is
+//   the buffer that argument 3 names; likewise for results.
+// - The buffer that argument 3 names has the kind "argument" and the index 3. verify_results() does this for results.
 static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {

@@ -117,8 +117,11 @@ def layout(machine: LlvmMachine) -> str:
 def function_attributes(machine: LlvmMachine) -> str:
     """Return the attributes of every function that is emitted, as the text of an LLVM attribute group.
 
-    "no-builtins": LLVM makes no library call of other instructions, and can inline any function into the emitted ones;
-    it inlines no function with this attribute into one without it.
+    "no-builtins" has two effects:
+    - LLVM does not replace code by calls of C library functions. For example, a loop that stores zeros does not become
+      a call of memset.
+    - LLVM can inline any function into the emitted ones. If they lacked the attribute, it would not inline functions
+      that have it, such as those that clang compiles with -ffreestanding.
     """
     attributes = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
     # On most x86 CPUs, gathers and scatters are slower than the loads and stores that they replace.

@@ -65,6 +65,7 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
     main = [op for op in public if op.sym_name.data == "main"]
     if not main:
         return public
+    # All symbols that `main` and the other operations of the module refer to.
     called = {name for op in module.ops if op not in main for name in references(op)} | set(references(main[0]))
     return main + [op for op in public if op not in main and op.sym_name.data not in called]
 

@@ -129,12 +129,16 @@ class Tracer:
             return (memory,)
         name = _without_overload(operator)
         if name in self.views and positional and isinstance(positional[0], TensorMemory):
-            # `decide` exists for operators such as aten.reshape that return a view or a copy: it returns True for a
-            # view, False for a copy, None if PyTorch's choice is not known. Without it, the result is a view.
+            # An operator such as aten.reshape returns a view or a copy, depending on the strides of x. Its `decide`
+            # returns True for a view, False for a copy, None if the strides are not known. Other operators have no
+            # `decide` and always return views.
             memory, decide = positional[0], self.sharing.get(name)
             is_view = decide(self, memory, results[0], {**keywords, **bound.arguments}) if decide else True
             if is_view is not False:
-                # If the choice is not known, the view has no inverse: an access that depends on a write is an error.
+                # The inverse writes a view back to x: for the view v = x[2:5] it returns x with elements 2 to 4
+                # replaced by v. A result that is a view or a copy (None) is a view without an inverse: writing it is
+                # a CompileError, and so is reading it after a write to x. `_as_views` uses `conversion` to compute a
+                # view again after a write to x.
                 inverse = self.views[name] if is_view else None
                 return self._as_views(inverse, conversion, memory, bound.args, bound.kwargs, results)
         return results

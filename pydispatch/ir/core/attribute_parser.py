@@ -226,10 +226,13 @@ class ProgramAttributeParser(FastParser):
     def _parse_dialect_symbol_body(self) -> str:
         """Parse the body of an unknown attribute or type, and return its text on one line.
 
-        Printing would indent further lines, so that the text would differ when it is parsed again.
+        Line ends become spaces: the printer indents lines, and the indentation would be added to the text when it is
+        parsed again. A body with a comment keeps its line ends.
         """
         start = self._current_token.span.end
         body = super()._parse_dialect_symbol_body()
+        # The parsed text lacks the digits of long hexadecimal literals: it has `"0x"` for `"0x3F80...00"`.
+        # `with_digits` returns the text between two offsets with these digits.
         body = self.source.with_digits(start, start + len(body))
         return body if "//" in body else _LINE_END.sub(" ", body)  # the end of its line ends a comment
 

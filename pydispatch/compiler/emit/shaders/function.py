@@ -162,17 +162,22 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Values that travel
 
     def parts(self, values: Sequence[SSAValue]) -> list[V]:
-        """Return the runtime values (V) that represent values between blocks; a memref has several, see `flatten`."""
+        """Return the runtime values (V) that pass kernel IR values to another block, such as the body of a loop.
+
+        `self.values` maps a kernel IR value to a V, to an int known while compiling, or to the descriptor of a memref.
+        A V is passed as it is, an int as a constant, and a memref as several indices (`flatten`): its base, and its
+        offset, sizes and strides as far as they are dynamic.
+        """
         parts: list[V] = []
         for value in values:
             operand = self.values[value]
-            if type(operand) is self.handle_type:
+            if type(operand) is self.handle_type:  # a V: nearly always
                 parts.append(operand)  # type: ignore[arg-type]
             elif isinstance(operand, MemRef):
                 assert isinstance(value.type, MemRefType)
                 parts += [self.index_value(part) for part in flatten(operand, value.type)]
             else:
-                parts.append(self.get(value))
+                parts.append(self.get(value))  # a constant
         return parts
 
     def define_from_parts(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:

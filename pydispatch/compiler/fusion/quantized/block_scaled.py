@@ -309,15 +309,15 @@ class _BodyAt:
         return None if stored is None else Weights(stored, self._result_position(), is_signed)
 
     def recognized_integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
-        """Return an integer scalar as a weight without a scale: an element that is read, its extension, or its
-        difference to a zero point. Return None for other scalars.
+        """Return an integer scalar as a weight without a scale, or None if it has none of these forms:
 
-        Examples: q, extui(q), and extui(q) - z with the zeros (z,). Only the operand of an extension may have another
-        form: `integer_weight` then stores it in a new tensor.
+        - q: an element that is read from a tensor.
+        - extsi(x) or extui(x): the weight x. If x has none of the forms, `integer_weight` inserts an operation that
+          stores x in a new tensor; the weight is then read from that tensor.
+        - w - z: the weight w, which has one of the forms, with the zero point z. The zeros of extui(q) - z are (z,).
 
-        is_signed: whether the scalar is interpreted as signed. A sign extension that is interpreted as unsigned is not
-        recognized: uitofp(extsi(q)) of the byte -1 is 2^32 - 1, which is neither the signed nor the unsigned byte. A
-        difference that is interpreted as unsigned is not recognized either, as it may be negative.
+        is_signed: whether the scalar is interpreted as signed. An unsigned scalar of two forms is not recognized:
+        extsi(q) of the byte -1 is 2^32 - 1, which is neither the signed nor the unsigned byte; w - z may be negative.
         """
         if isinstance(value, BlockArgument):
             element = self._element_read(value)
@@ -325,8 +325,7 @@ class _BodyAt:
         op = value.owner
         if isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and (is_signed or isinstance(op, arith.ExtUIOp)):
             return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.ExtSIOp))
-        # A difference that wraps is no weight. If the minuend is not recognized, neither is the difference:
-        # `integer_weight` then stores the difference as a whole.
+        # A difference that may wrap around is not recognized: its value can differ from w - z.
         if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
             zero = self.term(op.operands[1])
             inner = None if zero is None else self.recognized_integer(op.operands[0], is_signed=True)

@@ -358,20 +358,26 @@ class _TiledTranspose:
             build.loop(0, block.rows, [], row)
 
     def _transpose_in_registers(self, build: Builder, block: _Block) -> None:
-        """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`."""
+        """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`.
+
+        A buffer is column-major: column j of the block begins at element j * height. `pyd.transpose` copies row j of
+        its source to column j of its target. Row j of the source is therefore column j of the block.
+        """
         strides: list[Index] = [1]  # of the results, which are row-major
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
+        # The offset of the block's first element in a result: the sum of its indices times their strides.
         offset: Index = 0
         for index, stride in zip(self._joined_indices(build, block, row=0, column=0), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
         assert isinstance(block.rows, int) and isinstance(block.columns, int)
-        # The source is the column-major buffer: its rows are columns of the block. It is read in whole squares, whose
-        # padding is not stored.
+        # Whole squares are read, and their padding is not stored. For a block of 12 rows and 16 columns and squares of
+        # 16 x 16, the source has 16 rows of 16 elements. Of each row, 12 elements are stored: `stored` is (16, 12).
         stored = (block.columns, block.rows)
         read_rows = ceil(block.rows / self.side) * self.side
         for target, buffer in zip(self.targets, self.buffers, strict=True):
             columns = StridedBlock(buffer, offset=0, stride=self.height)
+            # Adjacent rows of the block are adjacent indices of dimension `along` of a result.
             rows = StridedBlock(target, offset=offset, stride=strides[self.along])
             transpose_block(build, source=columns, target=rows, rows=self.side, columns=read_rows, stored=stored)
 

@@ -215,9 +215,15 @@ class Modules:
         return is_set
 
     def _require_mention(self, codes: Sequence[bytes], variable: str, where: str) -> None:
-        """Raise ArtifactError unless the code of a module contains the name of a variable that no loaded module has.
+        """Raise ArtifactError if no module's code contains the name of `variable`, which no loaded module has.
 
-        The driver's compiler removes a variable that the code declares and does not use: that is no error.
+        If the code contains the name, it is no error: the code declares the variable and does not use it, so that the
+        driver's compiler has removed it.
+
+        Args:
+            codes: The code of each module, before the driver compiles it.
+            variable: Name of an executable constant, and of the variable that should receive it.
+            where: Beginning of the error message, which names the executable.
         """
         if not any(variable.encode() in code for code in codes):
             raise ArtifactError(

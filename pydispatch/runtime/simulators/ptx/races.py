@@ -218,7 +218,8 @@ class RaceDetector:
             allocation: The written memory.
             granules: Index of the granule that each thread writes.
             table: The last accesses to the allocation.
-            strong: Whether the writes are atomic, volatile or releases, and so do not race with each other.
+            strong: Whether the writes are atomic, volatile or releases. Strong accesses do not race with each other,
+                but they race with others: `_check` omits only pairs of two strong accesses.
         """
         if not strong:
             self._check_same_instruction(now, allocation, granules, table.granule_bytes)
