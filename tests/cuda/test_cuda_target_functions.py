@@ -214,8 +214,13 @@ def test_sources_are_compiled_again_only_after_edits_of_headers(
     wrapper.write_text(f'#!/bin/sh\nexec {nvcc()} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("PYDISPATCH_NVCC", str(wrapper))
-    run, calls = cuda_tools._run, []
-    monkeypatch.setattr(cuda_tools, "_run", lambda *arguments: calls.append(arguments) or run(*arguments))
+    run, tasks = cuda_tools._run, []
+
+    def recorded(task: str, *arguments: Any, **named: Any) -> Any:
+        tasks.append(task)
+        return run(task, *arguments, **named)
+
+    monkeypatch.setattr(cuda_tools, "_run", recorded)
     folder = tmp_path / name
     folder.mkdir()
     source = b'#include "factor.h"\nextern "C" __device__ int scaled(int x) { return FACTOR * x; }\n'
@@ -224,7 +229,7 @@ def test_sources_are_compiled_again_only_after_edits_of_headers(
     for factor in (5, 5, 7):
         (folder / "factor.h").write_text(f"#define FACTOR {factor}\n")
         texts.append(cuda_tools.compile_cu(file, "sm_80", relocatable=True))
-    assert texts[0] == texts[1] != texts[2] and len(calls) == 2
+    assert texts[0] == texts[1] != texts[2] and tasks.count("compiling scaled.cu") == 2
 
 
 SHIM = """
