@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydispatch._core.batches import Batch, Request
+from pydispatch._core.future import reset_in_child
 from pydispatch._core.rowwise import Argument, Key, Row, Stacking
 from pydispatch._core.status import Error, InvalidArgumentError
 
@@ -239,9 +239,12 @@ class _Collector:
         """
         if self._thread is None:
             name = f"batches of @{self._stacking.name}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
-            thread.start()  # it waits for the lock. If the system refuses a thread, the next request tries again
-            self._thread = thread
+            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+            try:
+                self._thread.start()  # it waits for the lock
+            except RuntimeError:  # the system refuses a thread: the next request tries again
+                self._thread = None
+                raise
         batch = self._open[key] = Batch(key, time.monotonic() + self._max_delay)
         self._changed.notify()
         return batch
@@ -314,5 +317,4 @@ def _after_fork() -> None:
         collector.cancel_in_child()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+reset_in_child(_after_fork)

@@ -174,12 +174,14 @@ class DeferredFuture(Future):
 
     def cancel(self) -> bool:
         """Cancel the call. Return False if it has ended, or cannot be cancelled since it has begun."""
-        if self._call is not None:
-            return self._call.cancel()
+        call = self._call  # another thread may change the attribute
+        if call is not None:
+            return call.cancel()
         if not super().cancel():
             return False
-        if self._call is not None:  # submitted meanwhile by another thread
-            self._call.cancel()
+        call = self._call
+        if call is not None:  # submitted meanwhile by another thread
+            call.cancel()
         return True
 
     def follow(self, call: concurrent.futures.Future[Any]) -> None:
@@ -344,11 +346,26 @@ _orders: weakref.WeakSet[SubmissionOrder] = weakref.WeakSet()
 """Orders of submitted calls, which the child of a fork resets."""
 
 
+_resets: list[Callable[[], None]] = []
+"""What other modules reset in the child of a fork, before callbacks of futures run."""
+
+
+def reset_in_child(reset: Callable[[], None]) -> None:
+    """Register a function that the child of a fork calls before the callbacks of cancelled futures.
+
+    A callback may submit a call, for which threads and locks of the parent must be forgotten.
+    """
+    _resets.append(reset)
+
+
 def _after_fork() -> None:
     """Cancel the futures of the parent in the child of a fork, and forget which calls it has deferred."""
     for order in _orders:
         order._reset()
-    for future in [future for future in _futures if future._abandon()]:
+    unfinished = [future for future in _futures if future._abandon()]
+    for reset in _resets:
+        reset()
+    for future in unfinished:
         future._invoke_callbacks()  # type: ignore[attr-defined]
 
 

@@ -119,12 +119,22 @@ class ItemsFuture(Future):
 
     def cancel(self) -> bool:
         """Cancel the calls that have not ended. Return False if none can be cancelled."""
-        self._is_cancelled = True
-        return any([call.cancel() for call in self._calls])
+        was_cancelled, self._is_cancelled = self._is_cancelled, True  # before the last call ends this future
+        is_effective = any([call.cancel() for call in self._calls])
+        if not is_effective:
+            self._is_cancelled = was_cancelled
+        return is_effective
 
     def cancelled(self) -> bool:
         """Return whether the calls have ended, and one of them because it was cancelled."""
         return super().cancelled() or (self.done() and isinstance(self._exception, concurrent.futures.CancelledError))
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return the error of the first call that failed, or None; raise CancelledError if the calls were cancelled."""
+        error = super().exception(timeout)
+        if isinstance(error, concurrent.futures.CancelledError):
+            raise error
+        return error
 
     def _settle(self) -> None:
         """End the future after the last call.

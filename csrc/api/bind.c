@@ -103,7 +103,7 @@ static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool
                            index, name_of(call),
                            memory->is_read_only ? "that is read-only" : "in which two elements may be at one address");
   }
-  if (memory->bytes < buffer->bytes) {  // the function writes to more than the elements
+  if (memory->is_dense && memory->bytes < buffer->bytes) {  // the function writes to more than the elements
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: result %u of '%s' takes %llu bytes, its elements only %llu; bind it with "
                            "call_bind_result",

@@ -455,7 +455,8 @@ def _replaced(of: Size, replacement: Callable[[SizeSymbol], SizeSymbol]) -> Size
             return replacement(atom)
         return Term(atom.op, _replaced(atom.a, replacement), _replaced(atom.b, replacement))
 
-    return Expr({tuple(sorted(map(atom_of, atoms), key=_key)): factor for atoms, factor in of.terms})
+    # Monomials that were different may become equal.
+    return _sum((Expr({tuple(sorted(map(atom_of, atoms), key=_key)): 1}) if atoms else 1, n) for atoms, n in of.terms)
 
 
 def symbols_of(size: Size) -> set[str]:

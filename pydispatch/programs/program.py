@@ -12,7 +12,7 @@ from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.faults import faults_as_internal_errors
 from pydispatch.graph.builder import Input
 from pydispatch.graph.dtypes import DType as ElementType
-from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.ir.core.locations import CodeLoc
 from pydispatch.kernels.annotations import Static, type_of
 from pydispatch.locations import definition_line
@@ -169,9 +169,18 @@ class ProgramSource:
         return trace
 
     def _run(self, trace: Trace, arrays: Mapping[str, Array]) -> Any:
-        """Call the function. Unbounded recursion becomes a CompileError at the innermost line of the function."""
+        """Call the function. Unbounded recursion, and a comparison of sizes that depends on the call, become a
+        CompileError at the innermost line of the function.
+        """
         try:
             return self.traced(**arrays)
+        except UndecidedError as error:
+            with trace.at(_innermost_location(error, trace.filename)):
+                raise trace.fail(
+                    f"program '{self.name}': {error}",
+                    "Python chooses once, while the program is recorded: state the size, or use np.where or "
+                    "pydispatch.cond, which choose in each call",
+                ) from None
         except RecursionError as error:
             with trace.at(_innermost_location(error, trace.filename)):
                 raise trace.fail(

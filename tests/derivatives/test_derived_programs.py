@@ -358,6 +358,24 @@ def test_gradients_of_angles_whose_squares_are_out_of_range() -> None:
         np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
 
+def test_gradients_of_angles_of_infinities_are_finite_where_one_argument_is() -> None:
+    @pd.program
+    def angle(y: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        return np.arctan2(y, np.ones_like(y)).sum()
+
+    np.testing.assert_array_equal(pd.grad(angle)(np.array([np.inf, -np.inf, 0], np.float32)), [0, 0, 1])
+
+
+@pytest.mark.parametrize("divisor", [1.0, 2.0, -2.0])
+def test_gradients_of_remainders_at_multiples(divisor: float) -> None:
+    @pd.program
+    def total(x: Annotated[np.ndarray, pd.f32["n"]]) -> Any:
+        return (x % divisor).sum()
+
+    x = np.array([-4, -2, 0, 2, 4, 0.5], np.float32)
+    np.testing.assert_array_equal(pd.grad(total)(x), np.ones(6))
+
+
 def test_wrong_arguments() -> None:
     @pd.program
     def mixed(x: Vector, i: Integers) -> Any:

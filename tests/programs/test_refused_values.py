@@ -29,6 +29,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "a value of another program": (lambda x: x + held[0], "an array of another program", "pass the value as"),
     "an operation on such a value": (lambda x: held[0] * 2, "an array of another program", "pass the value as"),
     "an element of such a value": (lambda x: held[0][0], "an array of another program", "pass the value as"),
+    "a choice by a size": (
+        lambda x: x if x.shape[0] > 0 else x + 1,
+        "depends on the sizes of a call",
+        "state the size",
+    ),
     "a text": (lambda x: "abc", "expected an array or a number, got 'abc'", NUMBERS),
     "a text in a sum": (lambda x: x + "a", "got 'a'", NUMBERS),
     "an array of texts": (lambda x: (x, np.array(["a"])), r"got array\(\['a'\]", NUMBERS),

@@ -67,6 +67,23 @@ def test_a_call_while_a_thread_of_the_parent_called() -> None:
         assert in_child(check) == "right"
 
 
+def test_a_callback_of_a_cancelled_future_submits_a_call() -> None:
+    """The thread that the parent calls from is forgotten before the callbacks of its futures run."""
+    device = pd.device("ptx-interpreter")
+    program = device.load(pd.compile(TWICE, targets="cuda"))
+    submitted: list[Any] = []
+    with held(device._context.lock):
+        future = program.twice.submit(X)
+        future.add_done_callback(lambda _: submitted.append(program.twice.submit(X)))
+
+        def check() -> None:
+            assert future.cancelled()
+            np.testing.assert_array_equal(np.asarray(submitted[0].result(60)), 2 * X)
+
+        assert in_child(check) == "right"
+    np.testing.assert_array_equal(np.asarray(future.result(60)), 2 * X)
+
+
 def test_a_gpu_of_the_parent_is_refused_while_a_thread_uploaded_weights() -> None:
     program = pd.device("vulkan:0").load(pd.compile(CONSTANT, targets="vulkan"))
     with held(program._executor._uploading):

@@ -10,7 +10,7 @@ import math
 from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, TensorType
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -19,6 +19,7 @@ from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation, rewrite_loops
 from pydispatch.compiler.fusion.split_choice import Shares, choose_split_loop, never
 from pydispatch.compiler.kernels.matmul.match import is_contraction
+from pydispatch.compiler.kernels.matmul.results import starts_at_zero
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
@@ -62,6 +63,10 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     identity = identity_of(combine, combine.results[0].type)
     if identity is None:  # partial results could not start with it
         return
+    if combine.name == "arith.addf" and starts_at_zero(op.outputs[0]):
+        # 0.0 instead of -0.0: kernels of products overwrite sums that start at 0.0. The sign of a partial sum that is
+        # zero does not show in the result, which starts at 0.0, too.
+        identity = FloatAttr(0.0, cast(AnyFloat, combine.results[0].type))
     if (inner := _innermost_loop_of_short_runs(op)) is not None:
         # The first reduction reads contiguous rows instead of short runs, and has a result for each step of the
         # innermost loop; the second reduces these. The first may be split once more below.

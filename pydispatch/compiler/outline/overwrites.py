@@ -237,7 +237,10 @@ def _nested_overlap(a: Sequence[Operation], b: Sequence[Operation], if_unknown: 
 
 def _overlaps(a: Operation, b: Operation, if_unknown: bool) -> bool:
     """Return whether the slices that two operations state overlap. if_unknown: the result if they are not static."""
-    pairs = list(zip(_ranges(a), _ranges(b), strict=True))
+    ranges = _ranges(a), _ranges(b)
+    if len(ranges[0]) != len(ranges[1]):  # slices of views of different rank
+        return if_unknown
+    pairs = list(zip(*ranges, strict=True))
     if any(x is not None and y is not None and (x.stop <= y.start or y.stop <= x.start) for x, y in pairs):
         return False
     return if_unknown or not any(x is None or y is None for x, y in pairs)

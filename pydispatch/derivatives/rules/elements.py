@@ -63,9 +63,10 @@ def _power(a: Element, b: Element, y: Element, d: Element) -> Partials:
 def _atan2(a: Element, b: Element, y: Element, d: Element) -> Partials:
     """Return the cotangents of a and b in y = atan2(a, b): d b / (a a + b b), and -d a / (a a + b b).
 
-    Both are divided by the larger magnitude first, so that no square overflows or becomes 0.
+    Both are divided by the larger magnitude first, so that no square of finite numbers overflows or becomes 0.
     """
     size = a.unary("abs").max(b.unary("abs"))
+    size = (size < math.inf).where(size, 1.0)  # the quotient of two infinities would be NaN
     u, v = a / size, b / size
     scale = d / (u * u + v * v) / size
     return scale * v, -(scale * u)
@@ -78,8 +79,7 @@ def _one_minus_square(x: Element) -> Element:
 
 def _copysign(a: Element, b: Element, y: Element, d: Element) -> Partials:
     """Return the cotangent of a in y, which is |a| with the sign of b: d if a and b have the same sign, else -d."""
-    one = a.const(1.0)
-    return d * one.binary("copysign", a) * one.binary("copysign", b), None
+    return a.is_equal(y).where(d, -d), None  # 0.0 is equal to -0.0: its sign does not turn the gradient
 
 
 def _converted(x: Element, y: Element, d: Element) -> Partials:

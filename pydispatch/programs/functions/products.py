@@ -73,7 +73,8 @@ def outer(trace: Trace, a: Any, b: Any) -> Array:
 
 def vecdot(trace: Trace, a: Any, b: Any) -> Array:
     """Return the scalar products along the last axis, of the conjugates of a with b."""
-    return einsum(trace, "...i,...i->...", np.conj(a), b)
+    x, y = (Array(trace, operand) for operand in promoted(trace, a, b))
+    return einsum(trace, "...i,...i->...", np.conj(x) if x.tensor.dtype.is_complex else x, y)
 
 
 Array.UFUNCS |= {"matmul": matmul, "vecdot": vecdot}

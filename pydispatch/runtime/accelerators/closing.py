@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from pydispatch._core.future import reset_in_child
 from pydispatch.errors import DeviceUnavailableError
 
 
@@ -112,5 +112,4 @@ def _after_fork() -> None:
         context.forget_locks()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+reset_in_child(_after_fork)

@@ -7,7 +7,6 @@ run in the order of submission.
 from __future__ import annotations
 
 import heapq
-import os
 import sys
 import threading
 import weakref
@@ -16,7 +15,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pydispatch._core.future import Future, SubmissionOrder, deferred, has_futures
+from pydispatch._core.future import Future, SubmissionOrder, deferred, has_futures, reset_in_child
 from pydispatch._core.items import OnError, all_of, in_order, returns_errors
 from pydispatch._core.process_lock import process_lock
 from pydispatch.errors import InvalidArgumentError
@@ -126,8 +125,7 @@ def _after_fork() -> None:
     _threads = weakref.WeakKeyDictionary()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+reset_in_child(_after_fork)
 
 
 def thread_of(owner: object) -> CallThread:

@@ -23,8 +23,8 @@ Tensors = Sequence[Tensor]
 
 
 def axis_of(builder: Builder, dim: int, rank: int) -> int:
-    """Return a non-negative axis for one that may count from the end (-1 is the last)."""
-    return shapes.axis_of(builder, dim, rank)
+    """Return a non-negative axis for one that may count from the end (-1 is the last). A scalar permits 0 and -1."""
+    return 0 if rank == 0 and dim == -1 else shapes.axis_of(builder, dim, rank)
 
 
 # -- reshape

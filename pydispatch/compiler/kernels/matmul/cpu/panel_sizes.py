@@ -39,6 +39,9 @@ multiplying. With more panels, their weights leave the second-level cache before
 Zen 4, 1x768x768 takes 16 us with 12 workgroups and 8 with 6; 128x2048x2048 of 4 bits 5.1 ms with 4 panels each and 4.2
 with 16, of 8 bits 5.7 ms with 32 and 4.1 with 16."""
 
+MANY_WORKGROUPS = 32
+"""Number of workgroups from which on fewer and larger ones leave none of many workers idle."""
+
 UNPACKING = 3
 """Number of operations that unpack a vector of weights: a shift, a mask and a conversion."""
 
@@ -157,7 +160,7 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
     if byte_digits == 1:
         # With twice the rows, weights are unpacked half as often.
         larger_groups = ceil_quotient(total_rows, 2 * MOST_ROWS)
-        if larger_groups * ceil_quotient(match.panels, MOST_PANELS) >= ENOUGH_WORKGROUPS:
+        if larger_groups * ceil_quotient(match.panels, MOST_PANELS) >= MANY_WORKGROUPS:
             row_groups = larger_groups
     rows = ceil_quotient(total_rows, row_groups)
     row_block = min(rows, MOST_BLOCK_ROWS)
