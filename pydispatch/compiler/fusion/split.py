@@ -63,7 +63,7 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     identity = identity_of(combine, combine.results[0].type)
     if identity is None:  # partial results could not start with it
         return
-    if combine.name == "arith.addf" and starts_at_zero(op.outputs[0]):
+    if combine.name == "arith.addf" and is_contraction(op) and starts_at_zero(op.outputs[0]):
         # 0.0 instead of -0.0: kernels of products overwrite sums that start at 0.0. The sign of a partial sum that is
         # zero does not show in the result, which starts at 0.0, too.
         identity = FloatAttr(0.0, cast(AnyFloat, combine.results[0].type))
