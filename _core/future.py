@@ -347,7 +347,7 @@ _orders: weakref.WeakSet[SubmissionOrder] = weakref.WeakSet()
 
 
 _resets: list[Callable[[], None]] = []
-"""What other modules reset in the child of a fork, before callbacks of futures run."""
+"""Functions of other modules that the child of a fork calls before the callbacks of futures."""
 
 
 def reset_in_child(reset: Callable[[], None]) -> None:

@@ -38,6 +38,16 @@ ZEN_5 = "AMD EPYC Zen 5"
 XEON = "Intel Xeon AMX"
 """Names of machines, as in the tables."""
 
+SCALES_OF_ROWS = (
+    "CTranslate2's weights have one scale for each row; Q8_0 has one for each block of 32, and ours adds the blocks in "
+    "f32"
+)
+SHORT_ROWS = (
+    "rows of 28 positions fill 1.75 of two vectors, and each group's images are packed; the peer's vectors are along "
+    "channels"
+)
+"""Reasons of several machines."""
+
 PYTHON_KERNELS = {
     ("prefix_sum",): (
         "a copy of x to y takes 0.73 ms, ours 1.5 with one worker: 57 % are the pass that stores one element at a "
@@ -154,8 +164,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         ZEN_4,
         ("grouped 3x3 groups 4 28x28x128 to 128 nchw",),
-        "rows of 28 positions fill 1.75 of two vectors, and each group's images are packed; the peer's vectors are "
-        "along channels",
+        SHORT_ROWS,
         peers=("onnxruntime",),
     ),
     Reason(
@@ -182,8 +191,7 @@ REASONS: tuple[Reason, ...] = (
         Reason(
             ZEN_4,
             ("Q8_0, *",),
-            "CTranslate2's weights have one scale for each row; Q8_0 has one for each block of 32, and ours adds the "
-            "blocks in f32",
+            SCALES_OF_ROWS,
             peers=("ctranslate2",),
             name=name,
         )
@@ -248,8 +256,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         ZEN_5,
         ("grouped 3x3 groups 4 28x28x128 to 128 nchw",),
-        "rows of 28 positions fill 1.75 of two vectors, and each group's images are packed; the peer's vectors are "
-        "along channels",
+        SHORT_ROWS,
         peers=("onnxruntime",),
     ),
     Reason(
@@ -269,8 +276,7 @@ REASONS: tuple[Reason, ...] = (
         Reason(
             ZEN_5,
             ("Q8_0, *",),
-            "CTranslate2's weights have one scale for each row; Q8_0 has one for each block of 32, and ours adds the "
-            "blocks in f32",
+            SCALES_OF_ROWS,
             peers=("ctranslate2",),
             name=name,
         )

@@ -279,5 +279,5 @@ class Builder(IndexBuilder):
 
 
 def load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
-    """Emit the load of the element at an index of a buffer with one dimension at this place, and return it."""
+    """Emit the load of an element of a buffer with one dimension, which is not hoisted, and return the element."""
     return build.add(memref.LoadOp.get(buffer, [build.value(index)]))

@@ -86,7 +86,8 @@ class LaneReduction:
         """
         emit_loop(build, self.blocks, 1, lambda inner, block: self._combine_steps(inner, block, start, combine, terms))
         partials, lanes = self.partials, self.lanes
-        for by_block, by_lane in zip(partials.by_block[: len(start)], partials.by_lane, strict=False):
+        count = len(start)  # reductions; there may be memory for more
+        for by_block, by_lane in zip(partials.by_block[:count], partials.by_lane[:count], strict=True):
             source, target = StridedBlock(by_block, 0, partials.width), StridedBlock(by_lane, 0, lanes)
             transpose_block(build, source, target, lanes, partials.width)
 

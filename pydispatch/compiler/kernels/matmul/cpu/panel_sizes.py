@@ -40,7 +40,7 @@ Zen 4, 1x768x768 takes 16 us with 12 workgroups and 8 with 6; 128x2048x2048 of 4
 with 16, of 8 bits 5.7 ms with 32 and 4.1 with 16."""
 
 MANY_WORKGROUPS = 32
-"""Number of workgroups from which on fewer and larger ones leave none of many workers idle."""
+"""Minimum number of workgroups that must remain where each gets twice the rows: enough for many workers."""
 
 UNPACKING = 3
 """Number of operations that unpack a vector of weights: a shift, a mask and a conversion."""
