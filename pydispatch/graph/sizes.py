@@ -6,7 +6,6 @@ evaluates the shape arithmetic of a model at compile time.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -51,7 +50,7 @@ class Term:
 
 Atom = SizeSymbol | Term
 """Factor of an expression that is no number."""
-_EXTREMA = ("max", "min")
+EXTREMA = ("max", "min")
 _MAX_EXPONENT = 8
 """Largest exponent of a power that becomes a product. A power of a sum has more monomials with each factor."""
 Monomial = tuple[Atom, ...]
@@ -114,7 +113,7 @@ class Expr(ComputedSize):
         """Return the product, expanded to a sum of monomials."""
         coefficients: dict[Monomial, int] = {}
         for a, m in self.terms:
-            for b, n in _terms(other):
+            for b, n in terms_of(other):
                 product = tuple(sorted((*a, *b), key=_key))
                 coefficients[product] = coefficients.get(product, 0) + m * n
         return size(coefficients)
@@ -124,20 +123,20 @@ class Expr(ComputedSize):
     def __floordiv__(self, other: Size) -> Size:
         """Return the quotient: a polynomial if the division is exact, else an opaque term `self // other`."""
         exact = _quotient(self, other)
-        return _term("//", self, other) if exact is None else exact
+        return term("//", self, other) if exact is None else exact
 
     def __rfloordiv__(self, other: Size) -> Size:
-        return 0 if other == 0 else _term("//", other, self)
+        return 0 if other == 0 else term("//", other, self)
 
     def __truediv__(self, other: Size) -> Size:  # a size is an integer, also in a model that divides by "/"
         return self // other
 
     def __mod__(self, other: Size) -> Size:
         """Return the remainder: 0 if the division is exact for all values of the symbols, else a term `%`."""
-        return _term("%", self, other) if _quotient(self, other) is None else 0
+        return term("%", self, other) if _quotient(self, other) is None else 0
 
     def __rmod__(self, other: Size) -> Size:
-        return 0 if other == 0 else _term("%", other, self)
+        return 0 if other == 0 else term("%", other, self)
 
     def __pow__(self, exponent: int) -> Size:
         """Return the power, expanded to a sum of monomials, for an int from 0 to _MAX_EXPONENT."""
@@ -196,7 +195,7 @@ def size(terms: Mapping[Monomial, int]) -> Size:
     return nonzero[()] if nonzero.keys() == {()} else Expr(nonzero)
 
 
-def _terms(of: Size) -> Iterable[tuple[Monomial, int]]:
+def terms_of(of: Size) -> Iterable[tuple[Monomial, int]]:
     """Return the monomials of a size with their coefficients; () is the monomial of a constant."""
     return of.terms if isinstance(of, Expr) else (((), int(of)),)
 
@@ -205,12 +204,12 @@ def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
     """Return the sum of sizes times integers, from pairs (size, factor)."""
     coefficients: dict[Monomial, int] = {}
     for part, factor in parts:
-        for atoms, n in _terms(part):
+        for atoms, n in terms_of(part):
             coefficients[atoms] = coefficients.get(atoms, 0) + factor * n
     return size(coefficients)
 
 
-def _term(op: str, lhs: Size, rhs: Size) -> Size:
+def term(op: str, lhs: Size, rhs: Size) -> Size:
     """Return the size that is one operation, such as n // 2, without simplification. `op` is that of `Term`."""
     return Expr({(Term(op, lhs, rhs),): 1})
 
@@ -221,7 +220,7 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     """
     if lhs == rhs:
         return 1
-    divisor = list(_terms(rhs))
+    divisor = list(terms_of(rhs))
     if len(divisor) != 1:  # a sum of several monomials, or 0
         return None
     # A monomial is a product of atoms, such as symbols, and a coefficient: 4*n*m has the atoms (n, m) and the factor 4.
@@ -270,7 +269,7 @@ def _lower_bound(of: Size, cases: int = 4) -> int | None:
     if not isinstance(of, Expr):
         return of
     atoms_of = (atom for atoms, _ in of.terms for atom in atoms)
-    extremum = next((a for a in atoms_of if isinstance(a, Term) and a.op in _EXTREMA), None)
+    extremum = next((a for a in atoms_of if isinstance(a, Term) and a.op in EXTREMA), None)
     if extremum is not None and cases:
         either = [_lower_bound(_substituted(of, extremum, n), cases - 1) for n in (extremum.a, extremum.b)]
         bounds = [n for n in either if n is not None]
@@ -295,7 +294,7 @@ def _substituted(of: Expr, atom: Atom, value: Size) -> Size:
 
 def _falls_with(of: Size, atom: Atom) -> bool:
     """Return whether a size is known not to grow with one of its atoms."""
-    for atoms, factor in _terms(of):
+    for atoms, factor in terms_of(of):
         if atom not in atoms:
             continue
         others = [_lower_bound_of_atom(a) for a in atoms if a != atom]
@@ -318,7 +317,7 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
     return None if a is None or b is None else min(a, b)
 
 
-def _is_at_least(lhs: Size, rhs: Size) -> bool:
+def is_at_least(lhs: Size, rhs: Size) -> bool:
     """Return whether lhs >= rhs is known to hold in every call."""
     least_difference = _lower_bound(_sum(((lhs, 1), (rhs, -1))))
     return least_difference is not None and least_difference >= 0
@@ -326,9 +325,9 @@ def _is_at_least(lhs: Size, rhs: Size) -> bool:
 
 def _at_least(lhs: Size, rhs: Size) -> bool:
     """Return whether lhs >= rhs, if that is known to be the same in every call. Raise UndecidedError otherwise."""
-    if _is_at_least(lhs, rhs):
+    if is_at_least(lhs, rhs):
         return True
-    if _is_at_least(rhs, _sum(((lhs, 1), (1, 1)))):
+    if is_at_least(rhs, _sum(((lhs, 1), (1, 1)))):
         return False
     raise UndecidedError(f"whether {lhs} is at least {rhs} depends on the sizes of a call")
 
@@ -346,94 +345,6 @@ def differ(lhs: Size, rhs: Size) -> bool:
         return sign_unless_empty(lhs - rhs) != 0
     except UndecidedError:
         return False
-
-
-def maximum(lhs: Size, rhs: Size) -> Size:
-    """Return the larger of two sizes."""
-    return _extremum("max", lhs, rhs)
-
-
-def minimum(lhs: Size, rhs: Size) -> Size:
-    """Return the smaller of two sizes."""
-    return _extremum("min", lhs, rhs)
-
-
-def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
-    """Return the "max" or "min" (`op`) of two sizes: one of them if their order is known, else a term.
-
-    Equal extrema have equal terms: max(n - 1, 0) is n - min(n, 1), also as the size of the slice from min(1, n) to n.
-    """
-    for upper, lower in ((lhs, rhs), (rhs, lhs)):
-        if _is_at_least(upper, lower):
-            return upper if op == "max" else lower
-    # The difference lhs - rhs is a - b for sums a and b of its positive and negative monomials: a minimum is
-    # min(a, b) + (lhs - a), and a maximum is the sum of both sizes less their minimum.
-    difference = list(_terms(lhs - rhs))
-    a = size({atoms: factor for atoms, factor in difference if factor > 0})
-    b = size({atoms: -factor for atoms, factor in difference if factor < 0})
-    rest = lhs - a
-    if any(isinstance(atom, Term) and atom.op not in _EXTREMA for atoms, _ in _terms(rest) for atom in atoms):
-        # A quotient would be twice in the expression, and 2^n times in that of n quotients of each other.
-        return _term(op, lhs, rhs)
-    least = _minimum_term(a, b) + rest
-    return least if op == "min" else lhs + rhs - least
-
-
-def _minimum_term(a: Size, b: Size) -> Size:
-    """Return min(a, b) for sizes whose order is not known, and which have no common monomials.
-
-    An operand of a minimum within a or b that cannot be the least of all is left out: min(n, min(n, 1) + 1) is
-    min(n, 2).
-    """
-    for outer, inner in ((a, b), (b, a)):
-        for atoms, factor in _terms(inner):
-            (nested,) = atoms if len(atoms) == 1 else (None,)
-            if factor != 1 or not isinstance(nested, Term) or nested.op != "min":
-                continue
-            rest = inner - Expr({atoms: 1})
-            for kept, other in ((nested.a, nested.b), (nested.b, nested.a)):
-                if _is_at_least(rest + other, outer):
-                    return minimum(outer, rest + kept)
-    # A number is the second operand; other operands are sorted by their text.
-    first, second = sorted((a, b), key=lambda n: (not isinstance(n, Expr), str(n)))
-    return _term("min", first, second)
-
-
-def divisor(of: Size) -> Size:
-    """Return max(of, 1), a divisor that is not 0 in calls with empty tensors."""
-    return _term("max", of, rhs=1) if isinstance(of, Expr) else max(of, 1)
-
-
-def one_unless_empty(of: Size) -> Size:
-    """Return min(of, 1) for the size `of` of a tensor: 0 in calls in which the tensor is empty, else 1.
-
-    `of - one_unless_empty(of)` is the number of elements without the last one, also if there is none.
-    """
-    return minimum(of, 1)
-
-
-def ceil_div(lhs: Size, rhs: Size) -> Size:
-    """Return lhs / rhs, rounded up."""
-    return -((-lhs) // rhs)
-
-
-def truncated_quotient(lhs: Size, rhs: Size) -> Size:
-    """Return lhs / rhs, rounded towards zero. Raise UndecidedError if the sign of rhs depends on the call."""
-    return sign(rhs) * _of_magnitudes("//", lhs, rhs)
-
-
-def truncated_remainder(lhs: Size, rhs: Size) -> Size:
-    """Return the remainder of `truncated_quotient`, which has the sign of lhs. Raise UndecidedError if the sign of rhs
-    depends on the call.
-    """
-    return _of_magnitudes("%", lhs, rhs)
-
-
-def _of_magnitudes(op: str, lhs: Size, rhs: Size) -> Size:
-    """Return `op`, // or %, of the absolute values of two sizes, with the sign of lhs."""
-    divisor, function = rhs * sign(rhs), operator.floordiv if op == "//" else operator.mod
-    # One of the two terms is 0. If the sign of lhs is known, that one is removed here.
-    return function(maximum(lhs, 0), divisor) - function(maximum(-lhs, 0), divisor)
 
 
 def product(sizes: Iterable[Size]) -> Size:

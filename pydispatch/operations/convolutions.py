@@ -9,7 +9,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, ceil_div, differ, minimum
+from pydispatch.graph.size_functions import ceil_div, minimum
+from pydispatch.graph.sizes import Expr, Shape, Size, differ
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.indexing import reverse
 from pydispatch.operations.products import contract

@@ -8,7 +8,8 @@ import numpy as np
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
-from pydispatch.graph.sizes import Size, one_unless_empty, product
+from pydispatch.graph.size_functions import one_unless_empty
+from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import (
     control,

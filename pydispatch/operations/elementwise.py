@@ -11,18 +11,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, F32, F64, DType, Kind
-from pydispatch.graph.sizes import (
-    Expr,
-    Shape,
-    Size,
-    UndecidedError,
-    differ,
-    equal,
-    maximum,
-    minimum,
-    truncated_quotient,
-    truncated_remainder,
-)
+from pydispatch.graph.size_functions import maximum, minimum, truncated_quotient, truncated_remainder
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, equal
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.reals import Scalar, UnsupportedTypeError
 from pydispatch.operations.scalars import Scalars, scalars_of

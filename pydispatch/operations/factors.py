@@ -11,7 +11,8 @@ from xdsl.dialects import arith
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64
-from pydispatch.graph.sizes import Size, minimum, one_unless_empty, product
+from pydispatch.graph.size_functions import minimum, one_unless_empty
+from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.control import for_

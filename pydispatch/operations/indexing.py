@@ -12,7 +12,8 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
-from pydispatch.graph.sizes import Expr, Shape, Size, maximum, minimum, product
+from pydispatch.graph.size_functions import maximum, minimum
+from pydispatch.graph.sizes import Expr, Shape, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp

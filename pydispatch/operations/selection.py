@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
-from pydispatch.graph.sizes import Expr, one_unless_empty, product
+from pydispatch.graph.size_functions import one_unless_empty
+from pydispatch.graph.sizes import Expr, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, ordering, reductions, scans, shapes, slicing
 from pydispatch.operations.assignment import put_rows

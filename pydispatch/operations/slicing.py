@@ -11,19 +11,8 @@ from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import (
-    Expr,
-    Shape,
-    Size,
-    UndecidedError,
-    ceil_div,
-    differ,
-    divisor,
-    maximum,
-    minimum,
-    one_unless_empty,
-    sign,
-)
+from pydispatch.graph.size_functions import ceil_div, divisor, maximum, minimum, one_unless_empty
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, sign
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.operations.shapes import axis_of, expand_dims, is_small, reshape, scalar_parts

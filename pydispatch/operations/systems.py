@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64, DType
-from pydispatch.graph.sizes import Size, differ, minimum, one_unless_empty, product
+from pydispatch.graph.size_functions import minimum, one_unless_empty
+from pydispatch.graph.sizes import Size, differ, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, factors, linear, matrices, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew

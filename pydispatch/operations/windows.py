@@ -10,7 +10,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64, DType
-from pydispatch.graph.sizes import Expr, Shape, Size, maximum
+from pydispatch.graph.size_functions import maximum
+from pydispatch.graph.sizes import Expr, Shape, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.convolutions import Window, window_sizes
 from pydispatch.operations.reals import Scalar

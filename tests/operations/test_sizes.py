@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import pydispatch as pd
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F64, I8, I32, I64, U8, U32
-from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, maximum, minimum, sign, sign_unless_empty, symbol
+from pydispatch.graph.size_functions import maximum, minimum
+from pydispatch.graph.sizes import Expr, Size, Term, UndecidedError, sign, sign_unless_empty, symbol
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 

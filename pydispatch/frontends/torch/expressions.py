@@ -8,7 +8,8 @@ from functools import reduce
 from typing import Any
 
 from pydispatch.frontends.torch.schema import SizeText, Symbolic
-from pydispatch.graph.sizes import Size, maximum, minimum
+from pydispatch.graph.size_functions import maximum, minimum
+from pydispatch.graph.sizes import Size
 
 _MAX_CHARACTERS = 4096  # of an expression; `evaluate` returns None for a longer one, which may come from a hostile file
 _MAX_EXPONENT = 8  # of a power, which becomes a product of as many factors

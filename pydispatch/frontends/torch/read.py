@@ -17,7 +17,8 @@ from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText,
 from pydispatch.frontends.torch.trace import Tracer, written_values
 from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.dtypes import F32, I64
-from pydispatch.graph.sizes import Expr, Size, minimum, symbol
+from pydispatch.graph.size_functions import minimum
+from pydispatch.graph.sizes import Expr, Size, symbol
 from pydispatch.graph.values import Tensor
 
 _MIN_TRACED_SIZE = 2

@@ -20,7 +20,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
-from pydispatch.graph.sizes import Size, ceil_div, maximum
+from pydispatch.graph.size_functions import ceil_div, maximum
+from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, gathers, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula, formulas

@@ -8,7 +8,8 @@ import numpy as np
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, DType
-from pydispatch.graph.sizes import Size, minimum, product
+from pydispatch.graph.size_functions import minimum
+from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import factors, gathers, matrices, ordering, reductions, shapes, slicing

@@ -10,7 +10,8 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, product
+from pydispatch.graph.size_functions import ceil_div, maximum
+from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, matrices, shapes
 from pydispatch.operations.formulas import Element, formula

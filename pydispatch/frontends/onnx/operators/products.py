@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import I32, DType
-from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
+from pydispatch.graph.size_functions import ceil_div, maximum
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, elementwise, factors, products, shapes, systems
 from pydispatch.operations.convolutions import Window

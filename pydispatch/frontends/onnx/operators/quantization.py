@@ -10,7 +10,8 @@ from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import F32, I32, U8, DType
-from pydispatch.graph.sizes import Expr, ceil_div
+from pydispatch.graph.size_functions import ceil_div
+from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula

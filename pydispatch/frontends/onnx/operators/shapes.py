@@ -8,7 +8,8 @@ import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
-from pydispatch.graph.sizes import Expr, Size, ceil_div, is_static, product
+from pydispatch.graph.size_functions import ceil_div
+from pydispatch.graph.sizes import Expr, Size, is_static, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, matrices, shapes, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes

@@ -7,7 +7,8 @@ from typing import Any
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Size, maximum, minimum, one_unless_empty
+from pydispatch.graph.size_functions import maximum, minimum, one_unless_empty
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import indexing, padding, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes

@@ -11,7 +11,8 @@ from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
-from pydispatch.graph.sizes import Expr, Size, maximum, minimum
+from pydispatch.graph.size_functions import maximum, minimum
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, fourier, gathers, reductions, shapes, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes, as_rows

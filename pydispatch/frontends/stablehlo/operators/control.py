@@ -13,7 +13,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from pydispatch.frontends.stablehlo.operators.interpreter import probes_of_loop, while_with_probes
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
+from pydispatch.graph.size_functions import ceil_div, maximum
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control
 from pydispatch.operations.reductions import largest

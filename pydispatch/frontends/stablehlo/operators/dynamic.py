@@ -10,7 +10,8 @@ from pydispatch.frontends.stablehlo.operators import indexing, products
 from pydispatch.frontends.stablehlo.operators.shapes import broadcast, broadcast_axes
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
-from pydispatch.graph.sizes import Expr, Size, ceil_div
+from pydispatch.graph.size_functions import ceil_div
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import padding, shapes, slicing
 from pydispatch.operations.host_integers import HostInteger, read_integers

@@ -11,7 +11,8 @@ from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, def
 from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64, DType
-from pydispatch.graph.sizes import Expr, Size, ceil_div
+from pydispatch.graph.size_functions import ceil_div
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import matrices, shapes

@@ -9,7 +9,8 @@ from pydispatch.frontends.torch.registry import converts
 from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Size, minimum, product
+from pydispatch.graph.size_functions import minimum
+from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import factors, gathers, linear, matrices, products, reductions, shapes, slicing, systems

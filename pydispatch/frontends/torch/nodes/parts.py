@@ -16,7 +16,8 @@ from pydispatch.frontends.torch.nodes.shapes import axis_of
 from pydispatch.frontends.torch.registry import VIEWS, Conversion, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size, UndecidedError, ceil_div, maximum, minimum, sign_unless_empty
+from pydispatch.graph.size_functions import ceil_div, maximum, minimum
+from pydispatch.graph.sizes import Expr, Size, UndecidedError, sign_unless_empty
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import gathers, indexing, reductions, shapes, slicing

@@ -15,7 +15,8 @@ from pydispatch.frontends.torch.registry import VIEWS, converts
 from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, minimum, product
+from pydispatch.graph.size_functions import maximum, minimum
+from pydispatch.graph.sizes import Expr, Shape, Size, is_static, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import assignment, reductions, shapes
 from pydispatch.operations import elementwise as ew

@@ -15,7 +15,8 @@ from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.frontends.torch.schema import OpaqueArgument
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F64, I64
-from pydispatch.graph.sizes import Expr, Size, UndecidedError, maximum, minimum
+from pydispatch.graph.size_functions import maximum, minimum
+from pydispatch.graph.sizes import Expr, Size, UndecidedError
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 

@@ -9,7 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, DType
-from pydispatch.graph.sizes import Expr, Size, maximum
+from pydispatch.graph.size_functions import maximum
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import reductions, shapes

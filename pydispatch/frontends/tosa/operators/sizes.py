@@ -11,7 +11,8 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, ceil_div, maximum, minimum
+from pydispatch.graph.size_functions import ceil_div, maximum, minimum
+from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
 
 
