@@ -16,7 +16,7 @@ import pydispatch as pd
 from pydispatch.compiler.kernel_ir.build import constant_or_value
 from pydispatch.compiler.kernel_ir.kernel import WHOLE_VECTORS
 from pydispatch.compiler.kernel_ir.stack import MOST_OPTIMIZED_BYTES, stack_bytes
-from pydispatch.compiler.kernel_ir.strided import MOST_CARRIED_BYTES, take_steps_together
+from pydispatch.compiler.kernel_ir.strided import MOST_CARRIED_BYTES, interchange_strided_loops
 from pydispatch.ir import parse
 
 
@@ -98,7 +98,7 @@ func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index
 )
 def test_which_loops_are_turned(changed: dict[str, Any], loops: int) -> None:
     function = kernel(**changed)
-    take_steps_together(function)
+    interchange_strided_loops(function)
     function.verify()
     assert sum(isinstance(op, scf.ParallelOp) for op in function.walk()) == loops
     nested = [op for op in function.walk() if isinstance(op, scf.ForOp) and isinstance(op.parent_op(), FuncOp)]
@@ -135,7 +135,7 @@ def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int, par
     """The initial values, a whole step, the last step and the rest are four vectors each, if masks can replace a
     branch around the body; else the whole step alone. A loop with atomic operations has one loop for all steps."""
     function = kernel(**changed)
-    take_steps_together(function, has_masks=True)
+    interchange_strided_loops(function, has_masks=True)
     function.verify()
     loops = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
     assert sum(WHOLE_VECTORS in loop.attributes for loop in loops) == vectors
@@ -146,7 +146,7 @@ def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int, par
 def test_vectors_that_are_computed_together(workgroup: int, loops: int, lanes: int) -> None:
     """The initial values, a whole step, the last step and the rest have loops of up to four vectors."""
     function = kernel(step=workgroup, invocations=workgroup)
-    take_steps_together(function, has_masks=True, most_vectors=4)
+    interchange_strided_loops(function, has_masks=True, most_vectors=4)
     function.verify()
     marked = [op for op in function.walk() if WHOLE_VECTORS in op.attributes]
     assert len(marked) == loops
@@ -156,7 +156,7 @@ def test_vectors_that_are_computed_together(workgroup: int, loops: int, lanes: i
 def test_loops_with_long_bodies_are_not_marked() -> None:
     """Copies of the body for each vector would be too long, so LLVM decides how to vectorize one loop."""
     function = kernel(body="\n".join(f"%y{i} = arith.addf %x, %x : f32" for i in range(70)))
-    take_steps_together(function, has_masks=True, most_vectors=4)
+    interchange_strided_loops(function, has_masks=True, most_vectors=4)
     function.verify()
     assert not any(WHOLE_VECTORS in op.attributes for op in function.walk())
 
@@ -164,7 +164,7 @@ def test_loops_with_long_bodies_are_not_marked() -> None:
 def test_values_of_many_loops_are_in_workgroup_memory() -> None:
     """The stack has room for those of some loops: 64 values of 8 bytes at most are carried by each."""
     function = kernel(after=products(count=33))
-    take_steps_together(function, has_masks=True)
+    interchange_strided_loops(function, has_masks=True)
     function.verify()
     on_stack = sum(isinstance(op, memref.AllocaOp) for op in function.walk())
     shared = sum(isinstance(op, memref.AllocOp) for op in function.walk())
@@ -177,7 +177,7 @@ def test_arrays_of_the_function_are_part_of_its_stack(allocation: str) -> None:
     array_bytes = MOST_OPTIMIZED_BYTES - 64 * 8
     function = kernel(before=f"%own = memref.{allocation}() : memref<{array_bytes}xi8>", after=products(1))
     assert stack_bytes(function) == array_bytes
-    take_steps_together(function, has_masks=True)
+    interchange_strided_loops(function, has_masks=True)
     function.verify()
     assert stack_bytes(function) == array_bytes + 64 * 4  # one value, an f32
 

@@ -59,7 +59,7 @@ _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
 
 
-def take_steps_together(function: FuncOp, has_masks: bool = False, most_vectors: int = 1) -> None:
+def interchange_strided_loops(function: FuncOp, has_masks: bool = False, most_vectors: int = 1) -> None:
     """Interchange the strided loops of a function with the loops over invocations, in place.
 
     A strided loop is an `scf.for` in which invocation i of W processes the elements i, i + W, ...

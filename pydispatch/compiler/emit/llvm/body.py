@@ -143,14 +143,14 @@ class Body(IndexArithmetic[str]):
         return self.let(f"mul nsw i64 {lhs}, {rhs}")
 
     def shift_right(self, a: Index, count: int) -> Index:
-        """Return an offset, which is not negative, divided by 2^count and rounded down."""
+        """Return a / 2^count, rounded down, for an offset that is not negative."""
         a = as_index(a)
         if count == 0:
             return a
         return a >> count if isinstance(a, int) else self.let(f"lshr i64 {a}, {count}")
 
     def low_bits(self, a: Index, mask: int) -> Index:
-        """Return the bits of an offset that a mask selects."""
+        """Return `a & mask` of an offset that is not negative."""
         a = as_index(a)
         return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")
 

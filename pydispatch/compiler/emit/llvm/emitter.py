@@ -46,7 +46,7 @@ from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_
 from pydispatch.compiler.kernel_ir.prefix_scans import scan_in_vectors
 from pydispatch.compiler.kernel_ir.private_arrays import unroll_loops_over_private_arrays
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
-from pydispatch.compiler.kernel_ir.strided import take_steps_together
+from pydispatch.compiler.kernel_ir.strided import interchange_strided_loops
 from pydispatch.compiler.kernel_ir.workgroup_vectors import keep_arrays_in_registers
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -111,18 +111,19 @@ def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[s
         not. The list is empty for GPUs.
     """
     expand(function)  # affine operations and views
-    # Loop interchange: loops in which invocation i of W processes the elements i, i + W, ... are moved outside of the
-    # loops over invocations.
-    take_steps_together(
+    # Strided loops, in which invocation i of W processes the elements i, i + W, ..., are moved outside of the parallel
+    # loops over invocations, which then process adjacent elements.
+    interchange_strided_loops(
         function,
         has_masks=any(feature in platform.features for feature, _ in MASKED_LANES),
+        # At most so many vectors of invocations are computed together: each takes registers.
         most_vectors=next((most for feature, most in MOST_VECTORS if feature in platform.features), 1),
     )
     notes: list[str] = []
     if platform.arch != "nvptx64":  # GPUs do not vectorize loops
-        unroll_loops_over_private_arrays(function)
+        unroll_loops_over_private_arrays(function)  # so that LLVM replaces the arrays by registers
         notes = vectorize_outer_loops(function)
-        scan_in_vectors(function)
+        scan_in_vectors(function)  # sequential loops that compute prefix sums become pyd.prefix_scan
         # Loop versions: for constant trip counts, and for tiles that lie inside of their arrays.
         separate_full_loops(function)
         separate_full_tiles(function)

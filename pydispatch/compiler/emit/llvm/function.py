@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from pydispatch.compiler.emit.llvm.alias_scopes import AliasScopes
+from pydispatch.compiler.emit.llvm.alias_scopes import AliasScopes, ProductRole
 from pydispatch.compiler.emit.llvm.body import Body, Phi, as_index
 from pydispatch.compiler.emit.llvm.line_table import LineTable
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
@@ -159,7 +159,7 @@ class FunctionEmitter:
             )
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")
 
-    def access_metadata(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
+    def access_metadata(self, memref: MemRef, shared: bool = False, role: ProductRole = ProductRole.UNRELATED) -> str:
         """Return the metadata of a load or store of `memref`, as text that is appended to the instruction.
 
         An access to a read-only binding in a parallel loop has all of it:
@@ -174,12 +174,12 @@ class FunctionEmitter:
         Args:
             memref: The accessed memory.
             shared: Whether other iterations of a parallel loop may access the same byte; then no access group is named.
-            block: For accesses of a matrix product, after `begin_product`: True for its register block, the sums C in
-                memory, False for its factors A and B, which are declared not to overlap C. None for other operations.
+            role: For accesses of a matrix product, after `begin_product`: whether the memref has the sums or is a
+                factor. Factors are declared not to overlap the sums.
         """
         if memref.root is None or memref.root == "stack":
             return ""
-        lists = self._alias_scopes.lists(memref.root, block)
+        lists = self._alias_scopes.lists(memref.root, role)
         text = f", !alias.scope !{lists.own}, !noalias !{lists.others}"
         if memref.read_only:
             text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
@@ -247,7 +247,7 @@ class FunctionEmitter:
             self.platform.export_return(self, status=None)
             return  # exports have no results
         operands = ["0"] if self.module.fallible(self.name) else []  # the status of success, which is returned first
-        self._return(operands + self.flat(op.operands))
+        self._return(operands + self.llvm_operands(op.operands))
 
     def fail(self, status: str) -> None:
         """Emit a return from the function with a non-zero status, the name of an i32; its results are poison."""
@@ -295,7 +295,7 @@ class FunctionEmitter:
         for block in blocks:
             if block is not blocks[0]:
                 self.body.start(self._labels[block])
-                phis[block] = self.join(block.args)
+                phis[block] = self.phis_for(block.args)
             self._block(block, leave)
         for block, block_phis in phis.items():  # all edges are known only now: some branch to earlier blocks
             for label, operands in self._edges.pop(block, []):
@@ -307,10 +307,10 @@ class FunctionEmitter:
         """Return the blocks that the terminators of `blocks` branch to."""
         return frozenset(successor for block in blocks if block.last_op for successor in block.last_op.successors)
 
-    def join(self, values: Sequence[SSAValue]) -> list[Phi]:
-        """Emit phis in the current block that define `values`, and return them, several for a memref.
+    def phis_for(self, values: Sequence[SSAValue]) -> list[Phi]:
+        """Emit phis in the current block that define `values`, and return the phis: several for a memref.
 
-        `edge` adds their incoming values.
+        `add_edge` adds their incoming values.
         """
         phis: list[Phi] = []
         for value in values:
@@ -319,18 +319,18 @@ class FunctionEmitter:
             self.define(value, unflatten([phi.name for phi in value_phis], value.type))
         return phis
 
-    def flat(self, values: Sequence[SSAValue]) -> list[str]:
+    def llvm_operands(self, values: Sequence[SSAValue]) -> list[str]:
         """Return the LLVM operands of all values in order; a memref has several: pointers and dynamic sizes."""
         return [part for value in values for part in flatten(self.values[value], value.type)]
 
-    def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:
+    def add_edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:
         """Add an edge from the current block to the block of `phis`; `operands` are the incoming values."""
-        for phi, operand in zip(phis, self.flat(operands), strict=True):
+        for phi, operand in zip(phis, self.llvm_operands(operands), strict=True):
             phi.incoming.append((operand, self.body.label))
 
     def target(self, block: Block, operands: Sequence[SSAValue]) -> str:
         """Record an edge from the current block to `block` with these arguments, and return the label of the block."""
-        self._edges.setdefault(block, []).append((self.body.label, self.flat(operands)))
+        self._edges.setdefault(block, []).append((self.body.label, self.llvm_operands(operands)))
         return self._labels[block]
 
     def _block(self, block: Block, leave: Leave) -> None:

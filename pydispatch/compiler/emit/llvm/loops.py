@@ -60,7 +60,7 @@ class Loop:
         self._type = type_
         self._predicate = predicate
         self._header, self._body_label, self._exit = map(emitter.body.new_label, ("head", "body", "after"))
-        self._phi: Phi
+        self._phi: Phi  # of the counter; set by `begin`
 
     def begin(self) -> None:
         """Branch to the header, and begin it with the phi of the counter."""
@@ -75,8 +75,8 @@ class Loop:
     def enter(self) -> None:
         """Emit the test of the counter, and begin the body."""
         body = self._f.body
-        go = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._upper}")
-        body.cond_br(go, self._body_label, self._exit)
+        continues = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._upper}")
+        body.cond_br(continues, self._body_label, self._exit)
         body.start(self._body_label)
 
     def end(self, metadata: int | None = None) -> None:
@@ -85,8 +85,8 @@ class Loop:
         `metadata` is the number of the loop's `!llvm.loop` node; None for no node.
         """
         body = self._f.body
-        wrap = "nsw" if self._predicate == "slt" else "nuw"
-        following = body.let(f"add {wrap} {self._type} {self.counter}, {self._step}")
+        no_overflow = "nsw" if self._predicate == "slt" else "nuw"  # the flag for signed or unsigned counters
+        following = body.let(f"add {no_overflow} {self._type} {self.counter}, {self._step}")
         self._phi.incoming.append((following, body.label))
         body.br(self._header, f", !llvm.loop !{metadata}" if metadata is not None else "")
         body.start(self._exit)
@@ -112,10 +112,12 @@ def nest(
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
         keep_rolled: Whether LLVM must not unroll the innermost loop, even if it has few steps.
     """
-    # Begin the loops, from the outermost on. The innermost loop gets metadata if it is parallel.
+    # Begin the loops, from the outermost on. Only the innermost loop gets an access group and metadata, if it is
+    # parallel.
     loops: list[Loop] = []
     indices: list[str] = []
-    group = metadata = None
+    group: int | None = None  # number of the metadata node of the access group
+    innermost_metadata: int | None = None  # number of the `!llvm.loop` node
     is_vector_loop = False
     innermost = next((i for i in reversed(range(len(bounds))) if not _has_one_step(bounds[i])), None)
     for level, range_ in enumerate(bounds):
@@ -129,7 +131,8 @@ def nest(
         indices.append(loop.counter)
         if is_parallel and level == innermost:
             is_vector_loop = is_vectorised(emitter, range_, computes_functions)
-            group, metadata = _parallel_metadata(emitter, keep_rolled or is_vector_loop, lanes)
+            is_rolled = keep_rolled or is_vector_loop  # LLVM does not vectorize a loop that it unrolled completely
+            group, innermost_metadata = _parallel_metadata(emitter, is_rolled, lanes)
     # The body, and the ends of the loops from the innermost one on.
     if group is not None:
         emitter.groups.append(group)
@@ -137,9 +140,10 @@ def nest(
     if group is not None:
         emitter.groups.pop()
     for loop in reversed(loops):
-        if loop is not loops[-1]:  # a loop around the innermost one
-            metadata = unroll_disabled(emitter) if is_vector_loop else None
-        loop.end(metadata)
+        if loop is loops[-1]:
+            loop.end(innermost_metadata)
+        else:
+            loop.end(unroll_disabled(emitter) if is_vector_loop else None)
 
 
 def _parallel_metadata(emitter: FunctionEmitter, is_rolled: bool, lanes: int) -> tuple[int, int]:
@@ -253,16 +257,17 @@ def is_vectorised(emitter: FunctionEmitter, range_: Range, computes_functions: b
 
     If iterations compute functions such as exp, that includes loops of few steps that fit one masked vector.
     """
-    lanes = next((lanes for feature, lanes in MASKED_LANES if feature in emitter.platform.features), 0)
+    masked_lanes = next((lanes for feature, lanes in MASKED_LANES if feature in emitter.platform.features), 0)
     steps = _count(range_)
-    return steps >= VECTORISED or (computes_functions and FEWEST_MASKED <= steps <= lanes)
+    fits_masked_vector = FEWEST_MASKED <= steps <= masked_lanes
+    return steps >= VECTORISED or (computes_functions and fits_masked_vector)
 
 
 def _count(range_: Range) -> int:
     """Return the number of steps of a range; 0 if it is dynamic."""
     lower, upper, step = (as_index(part) for part in range_)
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
-        return -(-(upper - lower) // step)
+        return -(-(upper - lower) // step)  # rounded up
     return 0
 
 

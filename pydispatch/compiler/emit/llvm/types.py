@@ -54,7 +54,8 @@ def int_constant(value: int, type_: Attribute) -> str:
     value &= (1 << width) - 1
     if width == 1:
         return "true" if value else "false"
-    return str(value - (1 << width) if value >> (width - 1) else value)
+    is_negative = value >> (width - 1)  # the sign bit
+    return str(value - (1 << width) if is_negative else value)
 
 
 def float_constant(value: float, type_: Attribute) -> str:
@@ -86,8 +87,8 @@ def float_bits(value: float, type_: Attribute) -> int:
             return int.from_bytes(struct.pack("<e", value), "little")
         except OverflowError:
             return 0xFC00 if value < 0 else 0x7C00
-    small = small_float(type_)  # a type of 8 bits or fewer; the only other one is bf16
-    if small is None:
+    small = small_float(type_)  # None unless the type has 8 bits or fewer
+    if small is None:  # the last type that is left
         return _bfloat_bits(value)
     import numpy as np
 
@@ -95,18 +96,25 @@ def float_bits(value: float, type_: Attribute) -> int:
 
 
 def _bfloat_bits(value: float) -> int:
-    """Return the bits of `value` rounded to bf16, once.
+    """Return the bits of an f64 rounded to nearest even in bf16, the high half of an f32.
 
-    It is first rounded to f32 towards an odd last bit: bits that this drops cannot turn into a tie, which the second
-    rounding, to bf16, would resolve wrongly.
+    The f64 is first rounded to odd in f32: if it is inexact, the last bit is set to 1. So the f32 is never a tie
+    between two bf16 unless the f64 is one, and the second rounding yields the correctly rounded result.
     """
     if math.isnan(value):
         return 0x7FC0 | (0x8000 if math.copysign(1.0, value) < 0 else 0)
     bits = float_bits(value, Float32Type())
     nearest = struct.unpack("<f", bits.to_bytes(4, "little"))[0]
-    if nearest != value and not math.isinf(nearest) and not bits & 1:
+    # Rounding to odd: an inexact f32 with an even last bit is replaced by its neighbour on the other side of `value`.
+    is_inexact, is_even = nearest != value, bits & 1 == 0
+    if is_inexact and is_even and not math.isinf(nearest):
         bits += 1 if abs(nearest) < abs(value) else -1
-    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 if bits & 0x7FFFFFFF < 0x7F800000 else bits >> 16
+    is_infinite = bits & 0x7FFFFFFF >= 0x7F800000
+    if is_infinite:
+        return bits >> 16
+    # Add half a unit of bf16, less 1 unless the last bit is odd, and drop the low half: ties go to the even neighbour.
+    last_bit = (bits >> 16) & 1
+    return (bits + 0x7FFF + last_bit) >> 16
 
 
 def _bits64(value: float) -> int:
@@ -115,11 +123,8 @@ def _bits64(value: float) -> int:
 
 
 def _widen(bits: int) -> int:
-    """Return the f64 bits of the f32 with these bits: LLVM writes f32 constants as f64.
-
-    NaNs are widened as bits, since the conversion of Python's floats would quiet a signaling one.
-    """
+    """Return the bits of an f64 that equals the f32 with the bits `bits`: LLVM writes f32 constants as f64."""
     sign, exponent, mantissa = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
-    if exponent == 0xFF:
+    if exponent == 0xFF:  # infinity or NaN: `struct` would turn a signaling NaN into a quiet one
         return (sign << 63) | (0x7FF << 52) | (mantissa << 29)
     return _bits64(struct.unpack("<f", bits.to_bytes(4, "little"))[0])

@@ -100,7 +100,7 @@ class Atomics(Memory[E, V]):
         old_element = self.from_word(emitter, word, element, bits, shift)
         new = combined(emitter, emitter.table, op, element, old_element)
         if is_integer(element) and bit_width(element) < emitter.width(element):  # cut off the register's upper bits
-            new = self.wrap(emitter, new, bits=bit_width(element), width=emitter.width(element))
+            new = self.sign_extended(emitter, new, bits=bit_width(element), width=emitter.width(element))
         part = self.to_word(emitter, new, element, bits, shift)
         if bits >= 32:
             return part

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.integers import bits_of, width_of
 from pydispatch.compiler.emit.shaders.registers import E, Registers, V
-from pydispatch.compiler.emit.shaders.values import is_native_float, known, signed
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64, known, signed
 from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.types import is_float
 
@@ -56,7 +56,7 @@ class Casts(Registers[E, V]):
     # Lowerings
 
     def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
-        """Convert a register, of which the low `bits` bits count, to an unsigned number in an equal or wider register.
+        """Extend the low `bits` bits of a register with zeros, to an equal or wider register.
 
         A truth value (`from_width` 1) becomes 0 or 1.
         """
@@ -73,7 +73,7 @@ class Casts(Registers[E, V]):
             value = self.select(emitter, i64, self.compared(emitter, is_beyond, 64, value, bound), bound, value)
         return self.resized(emitter, value, from_width=64, to_width=32)
 
-    def sign_extended(self, emitter: E, op: Operation) -> None:
+    def extended_with_sign(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extsi`: registers hold integers sign-extended, so that at most the register gets wider."""
         (operand,), (result,) = op.operands, op.results
         constant = emitter.int_or_value(operand)
@@ -103,7 +103,7 @@ class Casts(Registers[E, V]):
             return
         value = self.resized(emitter, self.operands(emitter, [operand])[0], emitter.width(operand.type), width)
         # Registers hold integers sign-extended: the bits above those of the result become copies of its sign.
-        emitter.define(result, self.wrap(emitter, value, bits=bits_of(emitter, result.type), width=width))
+        emitter.define(result, self.sign_extended(emitter, value, bits=bits_of(emitter, result.type), width=width))
 
     def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:
         """Return the lowering of an index cast.
@@ -115,29 +115,33 @@ class Casts(Registers[E, V]):
         """
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit an extension or truncation, or the constant for a constant."""
+            """Emit an extension, with the sign if `is_signed`, a saturation or a truncation.
+
+            The result is a number for an operand that is known while compiling.
+            """
             (operand,), (result,) = op.operands, op.results
             # Integers of `from_bits` and `to_bits` bits are in registers of `from_width` and `to_width` bits.
             from_bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
+            # 64 bits to a 32-bit index. An unsigned integer of 2^63 or more is stored as a negative one: it becomes
+            # -2^31, which is out of bounds, too.
             saturates = isinstance(result.type, IndexType) and from_width > to_width
-            index = emitter.int_or_value(operand)
-            if known(index):
-                # Known numbers are signed, whatever their type: 255 of i8 is -1.
-                constant = index if is_signed or saturates else index & ((1 << from_bits) - 1)
+            constant = emitter.int_or_value(operand)
+            if known(constant):
                 if saturates:
                     constant = max(LEAST_INDEX, min(constant, MOST_INDEX))
+                elif not is_signed:  # known numbers are signed, whatever their type: 255 of i8 is -1
+                    constant &= (1 << from_bits) - 1
                 emitter.define(result, signed(constant, to_bits))
                 return
             value = emitter.get(operand)
             if saturates:
-                # An unsigned integer of 2^63 or more is negative in its register. It becomes -2^31: out of bounds, too.
                 value = self.saturated_index(emitter, value)
             elif not is_signed and to_bits > from_bits:
                 value = self.unsigned_resized(emitter, value, from_bits, from_width, to_width)
             else:
                 value = self.resized(emitter, value, from_width, to_width)
-                value = self.wrap(emitter, value, bits=to_bits, width=to_width)
+                value = self.sign_extended(emitter, value, bits=to_bits, width=to_width)
             emitter.define(result, value)
 
         return lower
@@ -149,9 +153,12 @@ class Casts(Registers[E, V]):
         """
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit a conversion to f32 or f64; one to other floats is expanded to its definition."""
+            """Emit a conversion to f32 or f64 of an integer that is signed if `is_signed`.
+
+            A conversion to another float is expanded into other operations.
+            """
             (operand,), (result,) = op.operands, op.results
-            if not is_native_float(result.type):
+            if not is_f32_or_f64(result.type):
                 self.expand(emitter, op)
                 return
             bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width`: of the register
@@ -174,26 +181,28 @@ class Casts(Registers[E, V]):
         """
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit a conversion from f32 or f64; one from other floats is expanded to its definition."""
+            """Emit a conversion from f32 or f64 to an integer that is signed if `is_signed`.
+
+            A conversion from another float is expanded into other operations.
+            """
             (operand,), (result,) = op.operands, op.results
-            if not is_native_float(operand.type):
+            if not is_f32_or_f64(operand.type):
                 self.expand(emitter, op)
                 return
-            # An integer of `bits` bits is sign-extended to its register of `width` bits, 32 or 64. A truth value has a
-            # register of 1 bit, to which the conversion to 32 bits is narrowed.
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
-            (value,), integer_width = self.operands(emitter, [operand]), max(width, 32)
-            value = self.float_to_int(emitter, value, operand.type, bits, integer_width, is_signed)
-            if width > 1:
-                value = self.wrap(emitter, value, bits=bits, width=integer_width)
-            else:
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # `width`: of the register
+            (value,) = self.operands(emitter, [operand])
+            # No conversion has a 1-bit result: that to i1 converts to 32 bits, and narrows the result.
+            value = self.float_to_int(emitter, value, operand.type, bits, max(width, 32), is_signed)
+            if width == 1:
                 value = self.resized(emitter, value, from_width=32, to_width=1)
+            else:
+                value = self.sign_extended(emitter, value, bits=bits, width=width)
             emitter.define(result, value)
 
         return lower
 
     def between_floats(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.extf` and `arith.truncf`: an instruction where the language has one, else the definition."""
+        """Lower `arith.extf` and `arith.truncf` to an instruction where the language has one, else expand them."""
         (operand,), (result,) = op.operands, op.results
         value = self.float_to_float(emitter, operand, result.type)
         if value is not None:
@@ -206,7 +215,7 @@ class Casts(Registers[E, V]):
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
-            "arith.extsi": self.sign_extended,
+            "arith.extsi": self.extended_with_sign,
             "arith.extui": self.extended_with_zeros,
             "arith.trunci": self.truncated,
             "arith.index_cast": self.index_cast(is_signed=True),

@@ -43,12 +43,11 @@ class Constants(Registers[E, V]):
 
     def layout_constant(self, emitter: E, op: Operation) -> None:
         """Lower `hal.interface.constant.load`: read a scalar from one or two words, in the entry block, once."""
-        ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-        count = _word_count(emitter, op, ordinal)
-        if ordinal + count > emitter.layout.constants:
+        ordinal, type_ = integer(op, "ordinal"), op.results[0].type  # ordinal: number of its first word
+        count, layout_words = _layout_word_count(emitter, op, ordinal), emitter.layout.constants
+        if ordinal + count > layout_words:
             raise emitter.error(
-                f"constant {ordinal} of type {type_} lies outside the layout, "
-                f"which has {emitter.layout.constants} words"
+                f"constant {ordinal} of type {type_} lies outside the layout, which has {layout_words} words"
             )
         key = ("constant", ordinal, type_)
         scalar = emitter.at_entry(key, lambda: self._scalar(emitter, type_, count, ordinal, self.layout_word))
@@ -56,13 +55,15 @@ class Constants(Registers[E, V]):
 
     def executable_constant(self, emitter: E, op: Operation) -> None:
         """Lower `hal.executable.constant.load`: read a scalar from the word or words of its key, in the entry block."""
-        key, type_, keys = symbol(op, "key"), op.results[0].type, emitter.constants  # a 64-bit key is listed twice
+        # The list of keys has one for each word, so that the key of a 64-bit constant is in it twice.
+        key, type_, keys = symbol(op, "key"), op.results[0].type, emitter.constant_keys
         if key not in keys:
             raise emitter.error(
                 f"executable constant '{key}' has no hal.executable.constant.block",
                 f"defined are: {', '.join(keys) or 'none'}",
             )
         ordinal = keys.index(key)
+        # An executable constant of type index is always one word, unlike one of the layout (`_layout_word_count`).
         count = 2 if not isinstance(type_, IndexType) and bit_width(type_) > 32 else 1
         if count == 2 and tuple(keys[ordinal : ordinal + 2]) != (key, key):
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
@@ -75,18 +76,23 @@ class Constants(Registers[E, V]):
     def _scalar(
         self, emitter: E, type_: Attribute, count: int, ordinal: int, word: Callable[[E, int], V]
     ) -> V:  # fmt: skip
-        """Emit a scalar from `count` words, 1 or 2, from the word `ordinal` on; `word` emits a word by its number.
+        """Emit a scalar of the type `type_` from one or two words, and return its register.
 
-        The high half of a 64-bit index of one word is 0.
+        Args:
+            emitter: Emitter of the entry point.
+            type_: Type of the scalar.
+            count: Words of the scalar, 1 or 2.
+            ordinal: Number of its first word, the low one.
+            word: Emits a word by its number.
         """
         width, low = emitter.width(type_), word(emitter, ordinal)
-        if width == 64:
+        if width == 64:  # of one word, if it is a 64-bit index: the high half is 0
             high = word(emitter, ordinal + 1) if count == 2 else emitter.constant(0, i32)
             return self.joined(emitter, type_, low, high)
         if width == 1:
             return self.resized(emitter, low, from_width=32, to_width=1)
         if not isinstance(type_, IndexType):
-            low = self.wrap(emitter, low, bits=bit_width(type_), width=32)
+            low = self.sign_extended(emitter, low, bits=bit_width(type_), width=32)
         return self.from_bits(emitter, low, type_)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
@@ -97,7 +103,7 @@ class Constants(Registers[E, V]):
         }
 
 
-def _word_count(emitter: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
+def _layout_word_count(emitter: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
     """Return how many 32-bit words, 1 or 2, the layout constant that `op` loads takes; it begins at word `ordinal`.
 
     An index takes the next word as well, unless the layout ends or another constant begins there. In a kernel written

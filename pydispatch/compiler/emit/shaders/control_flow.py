@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.emit.shaders.values import Index, Root, known
@@ -24,20 +24,25 @@ def _if(emitter: Emitter, op: Operation) -> None:
     # Storage of each yielded memref, None for scalars: the first region fills the list, the other must agree.
     roots: list[Root | None] = []
     results, (operand,) = op.results, operands_of(op)
+    # If a region contains a barrier, WGSL demands a condition that it knows to be equal in all invocations.
     condition = emitter.as_uniform(op, emitter.get(operand), operand)
-    result = emitter.choose(
+    # The runtime values that represent the results: one for a scalar; for a memref its base, dynamic sizes and so on.
+    parts = emitter.choose(
         condition,
-        lambda: emitter.yielded(op.regions[0], roots),
-        lambda: emitter.yielded(op.regions[1], roots),
-        emitter.part_types(results),
+        then=lambda: emitter.yielded(op.regions[0], roots),
+        other=lambda: emitter.yielded(op.regions[1], roots),
+        types=emitter.part_types(results),
     )
-    emitter.define_from_parts(results, result, roots)
+    emitter.define_from_parts(results, parts, roots)
 
 
 def _index_switch(emitter: Emitter, op: Operation) -> None:
-    """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors.
+    """Lower an `scf.index_switch` to nested conditions. A `switch` of the language would exclude 64-bit selectors.
 
     The cases 2 {A} and 5 {B} and the default {C} become `if i == 2 {A} else { if i == 5 {B} else {C} }`.
+
+    The parts of a result are the runtime values that represent it: a scalar is one, a memref its base index and its
+    dynamic offset, sizes and strides.
     """
     cases, (operand,) = integers(op, "cases"), operands_of(op)
     # If a case contains a barrier, WGSL demands a selector that it knows to be equal in all invocations.
@@ -47,25 +52,26 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     types = emitter.part_types(results)
 
     def emit_case(index: int) -> list[Any]:
-        """Emit the comparison with case `index`, and in its else part those with later cases; the default is last.
+        """Emit the comparison of `selector` with `cases[index]`; its else part has the later cases and the default.
 
-        Region 0 of the operation is the default, region i + 1 that of case i.
+        Region 0 of the operation `op` is the default, region i + 1 that of case i. Each yields memrefs in the storage
+        `roots`.
 
-        Return the parts of the results, the runtime values that they are passed as (`ShaderFunction.parts`).
+        Return the parts of the results, of the types `types`: the runtime values that represent scalars and memrefs.
         """
         if index == len(cases):
             return emitter.yielded(op.regions[0], roots)
-        here = emitter.equals(selector, emitter.index_value(cases[index]))
+        is_case = emitter.equals(selector, emitter.index_value(cases[index]))
         region = op.regions[index + 1]
-        return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: emit_case(index + 1), types)
+        return emitter.choose(is_case, lambda: emitter.yielded(region, roots), lambda: emit_case(index + 1), types)
 
     emitter.define_from_parts(results, emit_case(0), roots)
 
 
 def _execute_region(emitter: Emitter, op: Operation) -> None:
-    """Lower an operation whose only region runs once."""
+    """Lower an operation whose only region runs once: its code is emitted in place."""
     roots: list[Root | None] = []  # storage of each yielded memref, None for scalars; `yielded` fills the list
-    parts = emitter.yielded(op.regions[0], roots)
+    parts = emitter.yielded(op.regions[0], roots)  # the runtime values that represent the results
     emitter.define_from_parts(list(op.results), parts, roots)
 
 
@@ -80,15 +86,19 @@ def _for(emitter: Emitter, op: Operation) -> None:
     # Storage of the carried memrefs (`roots`), None for scalars: it must be the same in all iterations.
     arguments, roots = list(block.args[1:]), emitter.roots(inits)
 
-    def bound(operand: Any) -> Index:
-        """Return a bound of the loop: an int, or a value that is equal in all invocations if the loop has barriers."""
+    def bound(operand: SSAValue) -> Index:
+        """Return a bound of the loop `op`: an int, or a runtime value.
+
+        If the loop has barriers, WGSL demands a value that it knows to be equal in all invocations (`as_uniform`).
+        """
         value = emitter.int_or_value(operand)
         return value if known(value) else emitter.as_uniform(op, value, operand)
 
     def body(counter: Any, carried: list[Any]) -> list[Any]:
-        """Emit an iteration at a counter, and return the parts of the values that it carries on.
+        """Emit an iteration of `op` at a counter, and return the parts of the values that it carries on.
 
-        carried: the parts of the loop-carried values, which define the arguments of the body.
+        carried: the parts of the loop-carried values, which are `arguments` of the body. Parts are the runtime values
+        that represent a scalar or memref; `roots` has the storage of the memrefs.
         """
         emitter.define(block.args[0], counter)
         emitter.define_from_parts(arguments, carried, roots)
@@ -96,14 +106,14 @@ def _for(emitter: Emitter, op: Operation) -> None:
 
     bounds = bound(lower), bound(upper), bound(step)  # the end is exclusive
     carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, initial value)
-    # An attribute may bound the iterations (-1: it is absent).
-    stated, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
-    most_iterations = None if stated < 0 else stated
+    is_unsigned = attribute(op, "unsignedCmp") is not None
+    stated_iterations = integer(op, MOST_ITERATIONS, default=-1)  # an attribute that few loops have
+    most_iterations = None if stated_iterations < 0 else stated_iterations
     result = emitter.loop(bounds, carried, body, width, is_unsigned, most_iterations)
     emitter.define_from_parts(list(op.results), result, roots)
 
 
-def _unstructured(emitter: Emitter, op: Operation) -> None:
+def _refuse_branch(emitter: Emitter, op: Operation) -> None:
     """Refuse a branch of cf, which has no structure."""
     raise emitter.error(
         f"{op_name(op)} cannot be compiled into a kernel for this target", "write it with scf.if, scf.for and scf.while"
@@ -125,9 +135,9 @@ ROWS: dict[str, Callable[[Emitter, Operation], None]] = {
     "scf.execute_region": _execute_region,
     "memref.alloca_scope": _execute_region,
     "scf.for": _for,
-    "cf.br": _unstructured,
-    "cf.cond_br": _unstructured,
-    "cf.switch": _unstructured,
+    "cf.br": _refuse_branch,
+    "cf.cond_br": _refuse_branch,
+    "cf.switch": _refuse_branch,
     "cf.assert": _assert,
 }
 """Name of an operation → function that emits it through the emitter of a shader language."""

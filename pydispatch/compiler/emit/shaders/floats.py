@@ -37,7 +37,7 @@ class Floats(Registers[E, V]):
 
     @abstractmethod
     def has_instruction(self, emitter: E, name: str, type_: Attribute) -> bool:
-        """Return whether the language computes the operation `name` on a float type as the operation is defined.
+        """Return whether the language has an instruction for the operation `name` on a float type, with exact results.
 
         `arith.cmpf` stands for all comparisons.
         """
@@ -46,7 +46,7 @@ class Floats(Registers[E, V]):
     def computed(self, emitter: E, op: Operation, operands: Sequence[V]) -> V:
         """Emit the instruction of an operation in `INSTRUCTIONS`, and return its result.
 
-        It may be fused to a multiply-add only if the operation's fast-math flags allow it.
+        The instruction may be fused with another to a multiply-add only if the fast-math flags of `op` allow it.
         """
 
     @abstractmethod
@@ -67,25 +67,34 @@ class Floats(Registers[E, V]):
     # Lowerings
 
     def instruction(self, emitter: E, op: Operation) -> None:
-        """Lower one of `INSTRUCTIONS`: its instruction if the language has one for the type, else its definition."""
+        """Lower one of `INSTRUCTIONS` to an instruction, or expand it if the language has none for the type.
+
+        An expansion computes it by other operations, such as f64 by integers in WGSL.
+        """
         if not self.has_instruction(emitter, op_name(op), op.results[0].type):
             self.expand(emitter, op)
             return
         emitter.values[op.results[0]] = self.computed(emitter, op, self.operands(emitter, operands_of(op)))
 
     def extreme(self, emitter: E, op: Operation) -> None:
-        """Lower one of `EXTREMES`: an instruction if flags exclude NaN and signs of zeros, else its definition."""
+        """Lower a maximum or minimum, one of `EXTREMES`.
+
+        It is an instruction if flags exclude NaN and signs of zeros, else it is expanded into other operations.
+        """
         (result,), fast_flags = op.results, set(flags(op, "fastmath").split())
         # nnan: no operand is NaN; nsz: the sign of a zero does not matter
         is_plain = "fast" in fast_flags or {"nnan", "nsz"} <= fast_flags
         if not (is_plain and self.has_instruction(emitter, op_name(op), result.type)):
             self.expand(emitter, op)
             return
-        operands = self.operands(emitter, operands_of(op))
-        emitter.define(result, self.plain_extreme(emitter, "max" in op_name(op), result.type, operands))
+        operands, is_larger = self.operands(emitter, operands_of(op)), "max" in op_name(op)
+        emitter.define(result, self.plain_extreme(emitter, is_larger, result.type, operands))
 
     def comparison(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.cmpf`: a constant, a comparison, one or two tests for NaN, or the definition."""
+        """Lower `arith.cmpf` to a constant, a comparison, or one or two tests for NaN.
+
+        It is expanded into other operations if the language has no comparison of the type.
+        """
         predicate, (result,), type_ = FLOAT_PREDICATES[integer(op, "predicate")], op.results, op.operands[0].type
         if predicate in ("false", "true"):
             emitter.define(result, -int(predicate == "true"))  # known integers are signed: true is -1
@@ -105,6 +114,7 @@ class Floats(Registers[E, V]):
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowering of each operation that this class lowers, by the name of the operation."""
         return {
+            # Functions such as exp are computed by other operations: those of shader languages are too inexact.
             **dict.fromkeys((*FUNCTIONS, *COMPOSED, *TESTS, "math.isnormal", "math.copysign"), self.expand),
             **dict.fromkeys(INSTRUCTIONS, self.instruction),
             **dict.fromkeys(EXTREMES, self.extreme),

@@ -73,7 +73,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     definitions: Definitions
     """The functions and constant tables of the module."""
 
-    constants: tuple[str, ...]
+    constant_keys: tuple[str, ...]
     """The key of each word of the executable constants."""
 
     def __init__(self, table: Table, kernel: Kernel) -> None:

@@ -21,7 +21,7 @@ def _component(built_in: str) -> Callable[[Emitter, Operation], None]:
     """
 
     def lower(emitter: Emitter, op: Operation) -> None:
-        """Lower the operation to a component of the built-in vector."""
+        """Lower the operation to a component of the vector `built_in`, such as "WorkgroupId": 0 is x."""
         emitter.define(op.results[0], emitter.component(built_in, integer(op, "dimension")))
 
     return lower

@@ -97,8 +97,10 @@ class Integers(Registers[E, V]):
 
     @abstractmethod
     def extreme(self, emitter: E, extreme: Extreme, width: int, lhs: V, rhs: V) -> V:
-        """Emit a minimum or maximum of registers of `width` bits, which are sign-extended: that keeps the order of
-        unsigned integers, too.
+        """Emit a minimum or maximum of registers of `width` bits.
+
+        Narrower integers are sign-extended in registers, which keeps the order of unsigned integers, too: the i8 128
+        and 255 are 0xFFFFFF80 and 0xFFFFFFFF, above all i8 up to 127.
         """
 
     @abstractmethod
@@ -128,16 +130,16 @@ class Integers(Registers[E, V]):
         Indices are computed by the index arithmetic of the emitter, as addresses are: constants are folded, and a value
         that the current block has already computed, such as an equal sum, is reused. Other integers use `binary`.
         """
-        on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
+        index_arithmetic, lower_integers = INDEX_ARITHMETIC[kind], self.binary(kind)
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the operation on two indices, or on two other integers."""
+            """Emit the operation: on indices by `index_arithmetic`, on other integers by `lower_integers`."""
             (first, second), (result,) = operands_of(op), op.results
             if type(result.type) is IndexType:
                 values = emitter.values
-                values[result] = on_indices(emitter, values[first], values[second])
+                values[result] = index_arithmetic(emitter, values[first], values[second])
             else:
-                on_numbers(emitter, op)
+                lower_integers(emitter, op)
 
         return lower
 
@@ -150,19 +152,23 @@ class Integers(Registers[E, V]):
         fold = FOLDS[kind]
 
         def lower(emitter: E, op: Operation) -> None:
-            """Define the result: the instruction, an operand (x + 0, x * 1), or a number for two known numbers."""
+            """Define the result of the operation `kind` ("add", "and", ...), on registers as narrow as `width` bits.
+
+            It is a number for two known numbers (`fold` computes it), an operand for x + 0 and x * 1, else the result
+            of an instruction.
+            """
             (first, second), (result,) = operands_of(op), op.results
             type_ = result.type
-            a, b = emitter.int_or_value(first), emitter.int_or_value(second)
-            bits, width = bits_of(emitter, type_), emitter.width(type_)
+            a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
+            bits, width = bits_of(emitter, type_), emitter.width(type_)  # of the type, and of its registers
             if known(a) and known(b):
                 emitter.define(result, signed(fold(a, b), bits))
                 return
             if width == 1:  # truth values; expand_integers() has replaced sums by `xori`, and products by `andi`
                 emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
                 return
-            unchanged = _operand_beside_neutral(kind, a, b) if kind in INDEX_ARITHMETIC else None
-            if unchanged is not None:  # x + 0 or x * 1
+            unchanged = _operand_beside_neutral(kind, a, b) if kind in ("add", "sub", "mul") else None
+            if unchanged is not None:
                 emitter.define(result, unchanged)
                 return
             emitter.define(result, self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second)))
@@ -177,18 +183,22 @@ class Integers(Registers[E, V]):
         """
 
         def lower(emitter: E, op: Operation) -> None:
-            """Define the result: the division, or a number for two known numbers that are not negative."""
+            """Define the result of `division`, which states the sign and whether it is the quotient or the remainder.
+
+            The result is a number if both operands are known and not negative.
+            """
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
-            a, b = emitter.int_or_value(first), emitter.int_or_value(second)
-            # Not of negative numbers: Python rounds down instead of toward zero, and known numbers are signed, so that
-            # a negative one of an unsigned division stands for a large number.
-            if known(a) and known(b) and a >= 0 and b > 0:
+            a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
+            has_known_divisor = known(b) and b > 0
+            # Negative numbers are not folded. Python rounds down instead of toward zero, and in an unsigned division a
+            # negative int stands for a large number, since known integers are stored as signed ones.
+            if has_known_divisor and known(a) and a >= 0:
                 emitter.define(result, a // b if division.is_quotient else a % b)
                 return
             lhs, rhs = self.operands(emitter, (first, second))
-            is_power_of_two = known(b) and b > 0 and b & (b - 1) == 0
-            if not division.is_signed and is_power_of_two:
+            is_power_of_two = has_known_divisor and b & (b - 1) == 0
+            if is_power_of_two and not division.is_signed:
                 emitter.define(result, self._divided_by_power(emitter, division, width, lhs, b))
             else:
                 emitter.define(result, self.divided(emitter, division, width, lhs, rhs))
@@ -196,23 +206,27 @@ class Integers(Registers[E, V]):
         return lower
 
     def _divided_by_power(self, emitter: E, division: Division, width: int, lhs: V, power: int) -> V:
-        """Emit an unsigned division of a register of `width` bits by a power of two: a shift, or a mask for the
-        remainder.
+        """Emit an unsigned division of a register of `width` bits by a power of two.
+
+        x / 8 is x >> 3, and x % 8 is x & 7.
         """
-        register = IntegerType(width)
         if division.is_quotient:
             return self.shifted(emitter, LOGICAL_RIGHT, width, lhs, power.bit_length() - 1)
-        return self.arithmetic(emitter, "and", width, lhs, emitter.constant(power - 1, register))
+        mask = emitter.constant(power - 1, IntegerType(width))
+        return self.arithmetic(emitter, "and", width, lhs, mask)
 
     def shift(self, shift: Shift) -> Callable[[E, Operation], None]:
         """Return the lowering of a shift, whose count is below the width (`expand_integers` ensures that)."""
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit a shift; a constant count is passed as a number."""
+            """Emit a shift in the direction `shift`; a count known while compiling is passed as an int."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
-            (value, amount), count = self.operands(emitter, (first, second)), emitter.int_or_value(second)
-            emitter.define(result, self.shifted(emitter, shift, width, value, count if known(count) else amount))
+            value, count_register = self.operands(emitter, (first, second))
+            count = emitter.int_or_value(second)
+            emitter.define(
+                result, self.shifted(emitter, shift, width, value, count if known(count) else count_register)
+            )
 
         return lower
 
@@ -221,12 +235,16 @@ class Integers(Registers[E, V]):
         fold = max if extreme.is_larger else min
 
         def lower(emitter: E, op: Operation) -> None:
-            """Define the result as the smaller or larger operand, or as a number for two known signed numbers."""
+            """Define the result as the minimum or maximum that `extreme` describes.
+
+            It is a number for two known numbers if the order is signed.
+            """
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
-            a, b = emitter.int_or_value(first), emitter.int_or_value(second)
-            if known(a) and known(b) and extreme.is_signed:  # known integers are signed, whatever their type
-                emitter.define(result, fold(a, b))
+            a, b = emitter.int_or_value(first), emitter.int_or_value(second)  # an int if known while compiling
+            # Known integers are stored as signed ones (the i8 255 is -1), so that an unsigned order is not folded.
+            if known(a) and known(b) and extreme.is_signed:
+                emitter.define(result, fold(a, b))  # Python's min or max
                 return
             lhs, rhs = self.operands(emitter, (first, second))
             emitter.define(result, self.extreme(emitter, extreme, width, lhs, rhs))
@@ -237,11 +255,14 @@ class Integers(Registers[E, V]):
         """Return the lowering of a product with two results, its low and its high half, each as wide as a factor."""
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the two words of a product of 32-bit integers; other widths are expanded to their definition."""
+            """Emit the two words of a product of 32-bit integers, signed if `is_signed`.
+
+            A product of another width is expanded: computed from products of the halves of its factors.
+            """
             type_ = op.results[0].type
             bits = bits_of(emitter, type_)
             if bits != 32:
-                if bits % 2:  # the definition in other operations computes with halves
+                if bits % 2:  # has no halves
                     raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
                 self.expand(emitter, op)
                 return
@@ -266,13 +287,13 @@ class Integers(Registers[E, V]):
         (first, second), (result,) = operands_of(op), op.results
         predicate, width = INT_PREDICATES[integer(op, "predicate")], emitter.width(first.type)
         lhs, rhs = self.operands(emitter, (first, second))
-        if width == 1:
+        if width == 1:  # truth values: `predicate` is "eq", expand_integers() has replaced the others
             emitter.define(result, self.logical(emitter, predicate, lhs, rhs))
         else:
             emitter.define(result, self.compared(emitter, predicate, width, lhs, rhs))
 
     def choice(self, emitter: E, op: Operation) -> None:
-        """Lower `arith.select` of scalars, and of memrefs in one storage."""
+        """Lower `arith.select` of scalars, and of memrefs that are in the same buffer or variable."""
         (test, then, other), (result,) = operands_of(op), op.results
         condition = emitter.get(test)
         if emitter.width(test.type) != 1:

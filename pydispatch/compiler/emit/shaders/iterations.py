@@ -60,8 +60,11 @@ class Iterations:
         self.total = self.total + self._runs * count if known else None  # type: ignore[operator]
 
     @contextmanager
-    def inside(self, count: int | None) -> Iterator[None]:
-        """Count what is emitted in this context as the body of a loop of at most `count` iterations; None: unknown."""
+    def loop_body(self, count: int | None) -> Iterator[None]:
+        """Add the iterations of a loop, and count loops that are emitted in this context as parts of its body.
+
+        count: iterations of one run of the loop, at most; None if unknown.
+        """
         outer = self._runs
         self.add(None if count is None else count + 1)  # the test that ends a loop is an iteration too
         self._runs = None if outer is None or count is None else outer * max(count, 1)

@@ -141,7 +141,8 @@ class Memory(Registers[E, V]):
         if width == 1:
             byte = self.zero_extended(emitter, word, bits, width=32)
             return self.compared(emitter, "ne", 32, byte, emitter.constant(0, i32))
-        element_bits = self.wrap(emitter, word, bits=min(bits, width), width=32)  # without the bits of other elements
+        # The bits of other elements in the word are replaced by copies of the sign.
+        element_bits = self.sign_extended(emitter, word, bits=min(bits, width), width=32)
         return self.from_bits(emitter, element_bits, element)
 
     def to_word(self, emitter: E, value: V, element: Attribute, bits: int, shift: Index) -> V:

@@ -60,7 +60,7 @@ class Registers(ABC, Generic[E, V]):
         """
 
     @abstractmethod
-    def wrap(self, emitter: E, value: V, *, bits: int, width: int) -> V:
+    def sign_extended(self, emitter: E, value: V, *, bits: int, width: int) -> V:
         """Extend the low `bits` bits of a register of `width` bits with their sign, and return the register."""
 
     @abstractmethod

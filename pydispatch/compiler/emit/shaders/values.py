@@ -59,7 +59,7 @@ def register_width(type_: Attribute, index_width: int) -> int:
     )
 
 
-def is_native_float(type_: Attribute) -> bool:
+def is_f32_or_f64(type_: Attribute) -> bool:
     """Return whether a type is f32 or f64."""
     return type(type_) in NATIVE
 

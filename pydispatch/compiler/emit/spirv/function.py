@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.iterations import iteration_count
-from pydispatch.compiler.emit.shaders.values import is_native_float, known, passed_index_count
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64, known, passed_index_count
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
@@ -29,11 +29,13 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 def _exchanged_floats(ops: Ops) -> frozenset[object]:
     """Return the allocations (operations) of f32 and f64 that are updated atomically.
 
-    SPIR-V's compare-exchange is on integers only, so that the elements of these allocations are declared as integers.
+    Such an update is a loop around a compare-exchange, which SPIR-V has for integers only. So the elements of these
+    allocations are declared as integers.
     """
     targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
-    floats = (memref for memref in targets if is_native_float(checked_memref(memref.type).element_type))
-    # The key of an allocation is its operation; bindings and arguments have tuples as keys.
+    floats = (memref for memref in targets if is_f32_or_f64(checked_memref(memref.type).element_type))
+    # `base_of` returns keys of storage, several if a branch chose the memref. The key of an allocation is its
+    # operation; bindings and arguments of functions have tuples as keys.
     return frozenset(key for memref in floats for key in base_of(memref) if not isinstance(key, tuple))
 
 
@@ -45,7 +47,7 @@ class FunctionEmitter(BlockArithmetic):
 
     Attributes:
         module, definitions: State that all kernels of the module share; both are the same object.
-        constants: The key of each word of the executable constants.
+        constant_keys: The key of each word of the executable constants.
         entry: Words of the entry block.
         interface: Built-in variables that the entry point uses, by name.
         binding_variables: Ordinal of a binding -> its variables, one for each element type that it is accessed in.
@@ -59,7 +61,7 @@ class FunctionEmitter(BlockArithmetic):
         """
         super().__init__(Code(module.m), module.table, kernel)
         self.module = self.definitions = module  # emitters of all languages find functions and tables in `definitions`
-        self.constants = module.constants
+        self.constant_keys = module.constant_keys
         self.entry: list[int] = []
         self.interface: dict[str, Id] = {}
         self.binding_variables: dict[int, list[Id]] = {}
@@ -111,8 +113,8 @@ class FunctionEmitter(BlockArithmetic):
         def load_index() -> Id:
             """Load the number of the invocation, in the width of indices."""
             variable = self.builtin("LocalInvocationIndex", self.m.int(32))
-            component = self.code.let("Load", self.m.int(32), variable)
-            return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
+            index = self.code.let("Load", self.m.int(32), variable)
+            return index if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), index)
 
         return self.at_entry("invocation", load_index)
 
@@ -121,7 +123,7 @@ class FunctionEmitter(BlockArithmetic):
         vector = self.m.type("TypeVector", self.m.int(32), 3)
 
         def load_component() -> Id:
-            """Load the component of the built-in vector, in the width of indices."""
+            """Load component `dimension` of the vector `built_in`, in the width of indices."""
             components = self.code.let("Load", vector, self.builtin(built_in, vector))
             component = self.code.let("CompositeExtract", self.m.int(32), components, dimension)
             return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
@@ -134,7 +136,7 @@ class FunctionEmitter(BlockArithmetic):
         self.code.do("ControlBarrier", scope, scope, self.m.integer(ALL_MEMORY))
 
     def builtin(self, name: str, type_: Id) -> Id:
-        """Return the input variable of a built-in."""
+        """Return the input variable, of type `type_`, of a built-in such as "WorkgroupId"; list it in `interface`."""
         if name not in self.interface:
             self.interface[name] = self.module.builtin(name, type_)
         return self.interface[name]
@@ -157,7 +159,7 @@ class FunctionEmitter(BlockArithmetic):
         """Emit a counted loop, and return the carried values after it.
 
         It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
-        iterations (`Iterations`).
+        iterations, which `self.iterations` counts.
 
         Args:
             bounds: First counter, end (exclusive) and step.
@@ -174,7 +176,7 @@ class FunctionEmitter(BlockArithmetic):
             copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
             if copies > 1:
                 return self._unrolled_loop(bounds, carried, body, width, copies, most_iterations)
-        with self.iterations.inside(most_iterations):
+        with self.iterations.loop_body(most_iterations):  # code in it is counted as run that often
             return self.plain_loop(bounds, carried, body, width, is_unsigned)
 
     def _unrolled_loop(
@@ -207,30 +209,37 @@ class FunctionEmitter(BlockArithmetic):
             The carried values after both loops.
         """
         lower, upper, step = bounds
-        kind = self.m.int(width)
-        last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
+        counter_type = self.m.int(width)
+        # End (exclusive) of the unrolled loop: from counters below it, at least `copies` iterations are left.
+        unrolled_end: Index
         if known(upper):
-            last = upper - (copies - 1) * step
+            unrolled_end = upper - (copies - 1) * step
         else:  # `unroll_factor` ensures that `lower` is known and not negative, so that this difference cannot wrap
             is_empty = self.code.let("SLessThan", self.m.bool(), upper, self.m.integer(lower, width))
-            bounded_upper = self.code.let("Select", kind, is_empty, self.m.integer(lower, width), upper)
-            last = self.code.let("ISub", kind, bounded_upper, self.m.integer((copies - 1) * step, width))
+            bounded_upper = self.code.let("Select", counter_type, is_empty, self.m.integer(lower, width), upper)
+            distance = self.m.integer((copies - 1) * step, width)
+            unrolled_end = self.code.let("ISub", counter_type, bounded_upper, distance)
 
         def unrolled_body(counter: Id, values: list[Id]) -> list[Id]:
-            """Emit `copies` iterations, and return the carried values and the next counter."""
-            values = values[:-1]  # the last is the counter, carried so that the loop over the rest starts from it
+            """Emit `copies` iterations, and return the carried values and the next counter.
+
+            The last of `values` is the counter: it is carried so that the loop over the remaining iterations begins
+            with it.
+            """
+            values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)
-                counter = self.code.let("IAdd", kind, counter, self.m.integer(step, width))
+                counter = self.code.let("IAdd", counter_type, counter, self.m.integer(step, width))
             return [*values, counter]
 
         first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
-        with self.iterations.inside(None if most_iterations is None else most_iterations // copies):
-            unrolled = (lower, last, copies * step)
-            with_counter = [*carried, (kind, first)]
+        # `iterations` counts the iterations of both loops: `most_iterations` / `copies`, and up to `copies` - 1.
+        with self.iterations.loop_body(None if most_iterations is None else most_iterations // copies):
+            unrolled = (lower, unrolled_end, copies * step)
+            with_counter = [*carried, (counter_type, first)]
             *values, reached = self.plain_loop(unrolled, with_counter, unrolled_body, width, is_unsigned=False)
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
-        with self.iterations.inside(copies - 1):  # at most so many iterations are left
+        with self.iterations.loop_body(copies - 1):
             return self.plain_loop((reached, upper, step), remaining, body, width, is_unsigned=False)
 
     def plain_loop(
@@ -260,7 +269,7 @@ class FunctionEmitter(BlockArithmetic):
             """Return a bound as an id."""
             return value if isinstance(value, Id) else module.integer(value, width)
 
-        entry_label, (first, last, stride) = code.label, map(as_id, bounds)
+        entry_label, (first, end, step) = code.label, map(as_id, bounds)
         head_label, test_label, body_label, continue_label, merge_label = (module.id() for _ in range(5))
         counter, next_counter = module.id(), module.id()
         phis = [module.id() for _ in carried]
@@ -272,23 +281,27 @@ class FunctionEmitter(BlockArithmetic):
         # The test of the counter.
         code.branch(test_label)
         code.start(test_label)
-        code.branch_if(code.let(less, module.bool(), counter, last), body_label, merge_label)
+        code.branch_if(code.let(less, module.bool(), counter, end), body_label, merge_label)
         # The body.
         code.start(body_label)
         results = body(counter, phis)
         # The increment of the counter, and the phis, whose incoming values are now known.
         code.branch(continue_label)
         code.start(continue_label)
-        code.lines += encode("IAdd", type_, next_counter, counter, stride)
+        code.lines += encode("IAdd", type_, next_counter, counter, step)
         code.branch(head_label)
-        rows = [(type_, counter, first, next_counter)]
-        rows += [
-            (carried_type, phi, start, end)
-            for (carried_type, start), phi, end in zip(carried, phis, results, strict=True)
+        # (type, phi, value before the loop, value after an iteration)
+        all_phis = [(type_, counter, first, next_counter)]
+        all_phis += [
+            (carried_type, phi, before, after)
+            for (carried_type, before), phi, after in zip(carried, phis, results, strict=True)
         ]
         code.insert_phis(
             phi_position,
-            [(row_type, phi, [(start, entry_label), (end, continue_label)]) for row_type, phi, start, end in rows],
+            [
+                (phi_type, phi, [(before, entry_label), (after, continue_label)])
+                for phi_type, phi, before, after in all_phis
+            ],
         )
         code.start(merge_label)
         return phis
@@ -305,14 +318,13 @@ class FunctionEmitter(BlockArithmetic):
             types: SPIR-V types of the results.
         """
         code, module = self.code, self.m
-        labels = module.id(), module.id()
-        merge_label = module.id()
+        then_label, other_label, merge_label = module.id(), module.id(), module.id()
         code.do("SelectionMerge", merge_label, 0)
-        code.branch_if(condition, *labels)
+        code.branch_if(condition, then_label, other_label)
         ends: list[tuple[list[Id], Id]] = []  # (results, label of the last block) of each branch
-        for label, make in zip(labels, (then, other), strict=True):
+        for label, emit_branch in ((then_label, then), (other_label, other)):
             code.start(label)
-            ends.append((make(), code.label))
+            ends.append((emit_branch(), code.label))
             code.branch(merge_label)
         code.start(merge_label)
         phis: list[Id] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydispatch.compiler.emit.shaders.function import ShaderFunction, Table
 from pydispatch.compiler.emit.spirv.module import Code, Id
 from pydispatch.compiler.emit.spirv.types import Index
-from pydispatch.compiler.emit.spirv.words import encode
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
@@ -46,23 +45,20 @@ class BlockArithmetic(ShaderFunction[Id]):
         return self._reused("IMul", lhs, rhs)
 
     def _reused(self, op: str, lhs: Index, rhs: Index) -> Id:
-        """Return the sum ("IAdd") or product ("IMul") of two indices: that of an equal instruction in this block, or a
-        new one.
+        """Emit the sum ("IAdd") or product ("IMul") of two indices, and return its id.
+
+        If the current block has an equal instruction, no new one is emitted.
         """
         # Results are reused only in the block that computed them: another block may not be dominated by it.
         code = self.code
         if self._block != code.label:
             self._block = code.label
             self._results.clear()
-        left = lhs if type(lhs) is Id else self.m.integer(lhs, self.index_width)
-        right = rhs if type(rhs) is Id else self.m.integer(rhs, self.index_width)
+        left, right = self.index_value(lhs), self.index_value(rhs)
         key = (op, left, right)
         cached = self._results.get(key)
         if cached is None:
-            type_ = self.m.int(self.index_width)
-            cached = self._results[key] = Id(self.m.bound)
-            self.m.bound += 1
-            code.lines += encode(op, type_, cached, left, right)
+            cached = self._results[key] = code.let(op, self.index_type(), left, right)
         return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
@@ -71,8 +67,9 @@ class BlockArithmetic(ShaderFunction[Id]):
             return lhs % rhs if remainder else lhs // rhs
         if rhs == 1:
             return 0 if remainder else lhs
-        if rhs & (rhs - 1) == 0:  # a power of two
-            op, operand = ("BitwiseAnd", rhs - 1) if remainder else ("ShiftRightLogical", rhs.bit_length() - 1)
+        is_power_of_two = rhs & (rhs - 1) == 0  # x / 8 is x >> 3, and x % 8 is x & 7
+        if remainder:
+            op, operand = ("BitwiseAnd", rhs - 1) if is_power_of_two else ("UMod", rhs)
         else:
-            op, operand = ("UMod" if remainder else "UDiv"), rhs
+            op, operand = ("ShiftRightLogical", rhs.bit_length() - 1) if is_power_of_two else ("UDiv", rhs)
         return self.code.let(op, self.index_type(), lhs, self.index_value(operand))

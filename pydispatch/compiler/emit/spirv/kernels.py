@@ -19,28 +19,28 @@ class Kernels(Definitions):
     Attributes:
         m: The SPIR-V module.
         table: Operation name -> its lowering, a function of the emitter of a function and the operation.
-        constants: The key of each word of the executable constants.
+        constant_keys: The key of each word of the executable constants.
     """
 
     def __init__(
         self,
         module: ModuleOp,
         table: Mapping[str, Callable[[Any, Operation], None]],
-        constants: Sequence[str],
+        constant_keys: Sequence[str],
     ) -> None:
         """Create an empty SPIR-V module, whose functions may call the functions and read the globals of `module`.
 
-        table, constants: the attributes of the class.
+        table, constant_keys: the attributes of the class.
         """
         super().__init__(module)
         self.m = Module()
-        self.table, self.constants = table, tuple(constants)
+        self.table, self.constant_keys = table, tuple(constant_keys)
 
     def builtin(self, name: str, type_: Id) -> Id:
         """Return the input variable, of type `type_`, of a built-in such as "WorkgroupId"; it is declared once."""
 
         def make() -> Id:
-            """Declare the input variable."""
+            """Declare the input variable of the built-in `name`."""
             variable = self.m.variable("Input", type_)
             self.m.decorate(variable, "BuiltIn", BUILTIN[name])
             return variable

@@ -50,12 +50,13 @@ class Module:
         """Begin an empty module with the capability Shader. Ids begin at 1: SPIR-V has no id 0."""
         self.bound = 1
         self.capabilities: dict[str, None] = {"Shader": None}  # a set in order of insertion
-        self.entries: list[Int] = []
-        self.modes: list[Int] = []
-        self.names: list[Int] = []
+        # The words of the instructions in each section of the module.
+        self.entries: list[Int] = []  # entry points
+        self.modes: list[Int] = []  # their execution modes
+        self.names: list[Int] = []  # names for debuggers
         self._files: dict[str, Id] = {}  # name of a source file → id of its OpString
         self.decorations: list[Int] = []
-        self.globals: list[Int] = []
+        self.globals: list[Int] = []  # declarations outside functions
         self.functions: list[Int] = []
         # Key of a declaration → its id; a type or constant has (name of the instruction, operands).
         self._ids: dict[object, Id] = {}
@@ -178,7 +179,7 @@ class Module:
         """Return the id of the constant true or false, declared once."""
 
         def declare() -> Id:
-            """Declare the constant."""
+            """Declare the constant `value` of the boolean type `type_`."""
             new_id = self.id()
             self.globals += encode("ConstantTrue" if value else "ConstantFalse", type_, new_id)
             return new_id
@@ -186,7 +187,7 @@ class Module:
         type_ = self.bool()
         return self.once(("truth", value), declare)
 
-    def number(self, bits: Int, width: Int) -> Id:
+    def float_constant(self, bits: Int, width: Int) -> Id:
         """Return the float constant of `width` bits, 32 or 64, with the bit pattern `bits`."""
         if width == 32:
             return self.constant(self.float(32), bits)
@@ -202,14 +203,14 @@ class Module:
         if not stride:
             return self.type("TypeArray", element, length)
         return self.once(
-            ("array", element, count, stride), lambda: self._laid_out("TypeArray", stride, element, length)
+            ("array", element, count, stride), lambda: self._array_with_stride("TypeArray", stride, element, length)
         )
 
     def runtime_array(self, element: Int, stride: Int) -> Id:
         """Return the type of an array whose length the buffer determines; `stride` is the bytes of an element."""
-        return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
+        return self.once(("runtime", element), lambda: self._array_with_stride("TypeRuntimeArray", stride, element))
 
-    def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
+    def _array_with_stride(self, op: str, stride: Int, *operands: Int) -> Id:
         """Declare an array type by the instruction `op`, with a stride in bytes, and return its id."""
         new_id = self.id()
         self.globals += encode(op, new_id, *operands)
@@ -224,7 +225,7 @@ class Module:
         """
 
         def make() -> Id:
-            """Declare the structure and its decorations."""
+            """Declare the structure of one `member`, and its decorations."""
             new_id = self.id()
             self.globals += encode("TypeStruct", new_id, member)
             self.decorate(new_id, "Block")
@@ -253,10 +254,10 @@ class Module:
         """
 
         def make() -> Id:
-            """Declare the constant array, and a private variable that starts with it."""
-            parts, new_id = elements(), self.id()
-            self.globals += encode("ConstantComposite", type_, new_id, *parts)
-            return self.variable("Private", type_, new_id)
+            """Declare the array of the constants `elements()`, and a private variable that starts with it."""
+            constants, array = elements(), self.id()
+            self.globals += encode("ConstantComposite", type_, array, *constants)
+            return self.variable("Private", type_, array)
 
         return self.once(key, make)
 
@@ -293,6 +294,7 @@ class Module:
         strings: list[Int] = []
         for name, string in self._files.items():
             strings += encode("String", string, *text_words(name))
+        # The order of sections that the specification demands.
         sections = (self.entries, self.modes, strings, self.names, self.decorations, self.globals, self.functions)
         return [*head, *chain.from_iterable(sections)]
 

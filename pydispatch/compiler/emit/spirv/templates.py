@@ -62,14 +62,15 @@ class Template:
         operands; the label of the block that the copy begins in; new ids for the function's own. The ids are those of
         the module that is copied into. For each word of the function, its position in such a table is recorded here.
         """
-        # The function in a module of its own.
-        kernels = Kernels(ModuleOp([]), rows, constants=())
+        # The function in a module of its own: `code` are its instructions.
+        kernels = Kernels(ModuleOp([]), rows, constant_keys=())
         kernels.memref_globals = tables
         f = FunctionEmitter(kernels, Kernel(function, size=(1, 1, 1), ops=ops_by_name(function)))
         f.index_width = index_width
-        operands = [f.m.id() for _ in function.body.blocks[0].args]
-        f.values.update(zip(function.body.blocks[0].args, operands, strict=True))
-        first_label, results = f.code.label, list[Id]()
+        module, code, arguments = f.m, f.code, function.body.blocks[0].args
+        operands = [module.id() for _ in arguments]
+        f.values.update(zip(arguments, operands, strict=True))
+        first_label, results = code.label, list[Id]()
 
         def leave(end: Operation) -> None:
             """Record the registers that the function returns."""
@@ -79,10 +80,10 @@ class Template:
         self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
         # The contents of the table. A word that is neither literal, operand nor first label is an id: either `outer`
         # records it as declared outside functions, or it is the function's own.
-        outer = _Declarations(f.m)
+        outer = _Declarations(module)
         literals: dict[int, int] = {}  # literal -> its position in the table
         own_ids: dict[int, int] = {}  # id that the function allocates -> its position among these ids
-        for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
+        for word, is_literal in _words([*code.lines, *module.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
             elif word not in operands and word != first_label:
@@ -95,11 +96,12 @@ class Template:
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
         # What `copy` builds its table from.
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
-        # The position in the table of each word of the function.
-        self._lines = _table_getter(f.code.lines, literals, index_of_id)
-        self._decorations = _table_getter(f.m.decorations, literals, index_of_id)
+        # Functions that look up the words of a copy in its table.
+        self._lines = _table_getter(code.lines, literals, index_of_id)
+        self._decorations = _table_getter(module.decorations, literals, index_of_id)
+        # Positions in the table.
         self._results = [index_of_id[result] for result in results]
-        self._last_label = index_of_id[f.code.label]  # the block that is open at the end
+        self._last_label = index_of_id[code.label]  # of the block that is open at the end
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Append the function's body to an entry point, and return the ids of its results.
@@ -108,11 +110,11 @@ class Template:
 
         operands: ids of the values of the function's parameters.
         """
-        # Ids of the declarations outside functions, such as types and constants, which the module may have already.
-        # `make` declares one from the ids of its parts: `parts` are the positions of earlier declarations.
+        # Declare the types, constants and tables that the function refers to, unless the module has them already, and
+        # collect their ids. `make` declares one from the ids of the earlier declarations at `positions`.
         module, outer = emitter.m, list[Id]()
-        for make, parts in self._outer:
-            outer.append(make(module, [outer[part] for part in parts]))
+        for make, positions in self._outer:
+            outer.append(make(module, [outer[position] for position in positions]))
         own_ids = range(module.bound, module.bound + self._own_count)
         # The order of __init__: literals, declarations outside, operands, the label of the first block, own ids.
         table = [*self._literals, *outer, *operands, emitter.code.label, *own_ids]
@@ -141,7 +143,8 @@ def _table_getter(
 ) -> Callable[[Sequence[int]], tuple[int, ...]]:
     """Return a function that computes the words of a copy of the template from the table that `Template.copy` builds.
 
-    The table has the literals of the template and the ids that the copy uses. Two more words follow those of the copy.
+    The table has the literals of the template and the ids that the copy uses. The function returns the words of the
+    copy and two more words, which the caller drops.
 
     Args:
         words: The words of the template.
@@ -149,7 +152,8 @@ def _table_getter(
         index_of_id: Id -> its position in the table.
     """
     positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
-    return itemgetter(*positions, 0, 0)  # of two more positions: an itemgetter of one item returns no tuple
+    # An itemgetter of no item is an error, and that of one item returns no tuple: two more positions prevent both.
+    return itemgetter(*positions, 0, 0)
 
 
 def _opcode(words: Sequence[int]) -> int:
@@ -183,22 +187,24 @@ class _Declarations:
         # or "glsl" for the instruction set GLSL.std.450
         self._keys = module.keys()
         self._globals: dict[int, list[int]] = {}  # id -> words of the instruction that declares it
-        at = 0  # position of an instruction, whose first word has its length in the high half
-        while at < len(module.globals):
-            words = module.globals[at : at + (module.globals[at] >> 16)]
+        start = 0  # of an instruction
+        while start < len(module.globals):
+            length = module.globals[start] >> 16  # the first word has it in its high half
+            words = module.globals[start : start + length]
             self._globals[_declared_id(words)] = words
-            at += len(words)
+            start += length
         # Recorded so far: ids, and for each the function that declares it in another module, with the positions in
         # `ids` of the declarations that it refers to.
         self.ids: list[int] = []
         self.declarations: list[tuple[Make, list[int]]] = []
 
     def record(self, id: int) -> bool:
-        """Record an id if it is that of a declaration outside functions, after the declarations that it needs.
+        """Record the declaration of an id, after the declarations that it needs, if it is outside functions.
 
-        Return whether it is: a type, constant or constant table of the module, or the import of GLSL's functions
-        ("glsl"). The constant 2.0 is recorded as the call `m.constant(parts[0], 0x40000000)`, where m is
-        the module that is copied into, and parts[0] is the id there of its type, float, which is recorded first.
+        Return whether the declaration is outside functions: it is a type, a constant or constant table of the module,
+        or the import of GLSL's functions ("glsl"). The constant 2.0 is recorded as the call
+        `m.constant(parts[0], 0x40000000)`, where m is the module that is copied into, and parts[0] is the id there of
+        its type, float, which is recorded first.
         """
         if id in self.ids:
             return True
@@ -209,6 +215,7 @@ class _Declarations:
             return False
         key: Any = self._keys.get(id, ("", ()))  # of a type, (name of the instruction, operands), see `Module.type`
         code = _opcode(words)
+        # Each declaration is recorded with a function that declares it in the module `m` from the ids of its `parts`.
         # Words after the first. Constant: type, id, value. TypeInt and TypeFloat: id, width.
         if code == OP["Variable"]:  # outside functions, the variables of a definition are its constant tables
             return self._record_table(id, key, words)
@@ -253,9 +260,10 @@ class _Declarations:
         return self._add(id, table, [array, element])
 
     def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
-        """Record that `make` declares an id, after the declarations of `parts`, the ids that it refers to.
+        """Record that `make` declares `id` in another module, and first the declarations of the ids `parts`.
 
-        Return True, the result of `record`: the id is declared outside functions.
+        `make` gets the ids that `parts` have in the other module. Return True, the result of `record`: the id is
+        declared outside functions.
         """
         for part in parts:
             self.record(part)

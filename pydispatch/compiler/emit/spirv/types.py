@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.emit.shaders.values import NATIVE, MemRef, is_native_float, register_width
+from pydispatch.compiler.emit.shaders.values import NATIVE, MemRef, is_f32_or_f64, register_width
 from pydispatch.compiler.emit.spirv.module import Id, Module
 from pydispatch.compiler.kernel_ir.types import storage_bits
 from pydispatch.errors import CompileError
@@ -59,4 +59,4 @@ def unit_of(element: Attribute) -> Unit:
     bits = max(8, storage_bits(element))
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")
-    return Unit(bits, is_native_float(element))
+    return Unit(bits, is_f32_or_f64(element))

@@ -29,7 +29,12 @@ _CALLS = ("func.call", "util.call")
 
 @dataclass(frozen=True)
 class Buffer:
-    """Declared element type of a buffer: f32, i32, u32, vec2u (64 bits) or f16, and whether it is atomic."""
+    """Element type that a buffer is declared with.
+
+    Attributes:
+        word: f32, i32, u32, vec2u (64 bits) or f16.
+        is_atomic: Whether elements are `atomic<word>`.
+    """
 
     word: str
     is_atomic: bool = False
@@ -57,7 +62,7 @@ class _Uses:
     is_unsigned: bool = False
 
 
-def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
+def buffer_declarations(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
     """Return how to declare each buffer that a function accesses: its element type.
 
     A function that loads f32 of binding 0 and stores i8 to binding 1, four of which share a word, has the plan
@@ -71,11 +76,11 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
         Key of a buffer, as `base_of` returns it, -> its declaration. Bindings have the key ("binding", ordinal).
         Allocations with atomic operations have their operation as the key; other allocations are left out.
     """
-    # Loads, stores and atomic updates: for each buffer its element types, whether a store writes a part of a word, and
-    # whether it has atomic updates.
+    # Loads, stores, copies and atomic updates: for each buffer its element types, whether a store writes a part of a
+    # word, and whether it has atomic updates.
     uses: dict[object, _Uses] = {}
     for name, operand_index in _ACCESSES:
-        is_store = operand_index == 1  # loads have the memref as operand 0
+        is_store = operand_index == 1  # operand 1 of these operations is written, operand 0 is read
         for op in ops.get(name, ()):
             memref = op.operands[operand_index]
             element = checked_memref(memref.type).element_type
@@ -93,7 +98,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
             if isinstance(operand.type, MemRefType):
                 for key in base_of(operand):
                     uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
-    # Bindings, whose keys are tuples, need a declaration in any case; allocations have one by their element type.
+    # All bindings, whose keys are tuples. An allocation without atomic updates is declared by its element type alone.
     return {key: _declared(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
 
 
@@ -115,13 +120,15 @@ def _declared(use: _Uses, has_f16: bool) -> Buffer:
     If elements that share a word are stored (`writes_parts`), the words are atomic, since other invocations may store
     the other elements of a word at the same time.
     """
-    if has_f16 and not use.atomic and all(type(element) is Float16Type for element in use.elements):
+    is_f16_only = all(type(element) is Float16Type for element in use.elements)
+    if has_f16 and is_f16_only and not use.atomic:  # WGSL has no atomic f16
         return Buffer("f16")
     words = {_word(element) for element in use.elements}
     word = words.pop() if len(words) == 1 else "u32"
     if use.atomic or use.writes_parts:
-        word = "i32" if word == "i32" and not use.is_unsigned else "u32"
-        return Buffer(word, is_atomic=True)
+        # WGSL has atomic i32 and u32 only. The type decides whether an atomic maximum compares signed numbers.
+        is_signed = word == "i32" and not use.is_unsigned
+        return Buffer("i32" if is_signed else "u32", is_atomic=True)
     return Buffer(word)
 
 

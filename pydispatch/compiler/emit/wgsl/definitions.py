@@ -20,14 +20,14 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
 @dataclass(frozen=True)
-class Written:
-    """A definition (an operation computed by other operations) that was emitted as a WGSL function.
+class EmittedDefinition:
+    """WGSL function of a definition: it computes an operation that WGSL lacks, such as exp, by other operations.
 
     Attributes:
         name: Name of the function.
         module: The function, and all functions and declarations that it uses.
-        fields: Fields of its result, if it has several results; else ().
-        iterations: Loop iterations of a call, at most; None if unknown.
+        fields: If it has several results, the fields of the structure that it returns; else ().
+        iterations: Upper bound of the loop iterations of one call; None if unknown.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Written:
 
 _Key = tuple[FuncOp, int, bool]
 """Key of an emitted function: (definition, bits of an index, whether WGSL's f16 is used). Its text depends on these."""
-_written: dict[_Key, Written] = {}
+_written: dict[_Key, EmittedDefinition] = {}
 """Functions that were emitted for any module, which are the same in all."""
 
 
@@ -87,7 +87,9 @@ def _emitter_of_definition(
     return inner
 
 
-def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
+def _write(
+    outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str
+) -> EmittedDefinition:
     """Write the WGSL function that computes an operation by its definition, in a module that has nothing else.
 
     Several results are returned as a structure `NAME_results` with fields r0, r1, ...: the text for an operation with
@@ -135,7 +137,7 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
     parameters = ", ".join(f"a{position}: {inner.type(typed.type)}" for position, typed in enumerate(arguments))
     lines = [f"fn {name}({parameters}) -> {result_type} {{", *inner.entry, *inner.lines, f"  return {value};", "}"]
     module.functions[name] = "\n".join(lines)
-    return Written(name, module, fields, iterations=inner.iterations.total)
+    return EmittedDefinition(name, module, fields, iterations=inner.iterations.total)
 
 
 def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:

@@ -98,7 +98,7 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     emitter.synchronizes_buffers = bool(integers(kernel.function, COHERENT_BINDINGS))
     # How to declare bindings, whose keys are ("binding", ordinal), and the allocations that atomic operations access,
     # whose keys are their operations.
-    planned = buffers.plan(kernel.ops, emitter.has_f16)
+    planned = buffers.buffer_declarations(kernel.ops, emitter.has_f16)
     emitter.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
     emitter.buffers = {
         key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"

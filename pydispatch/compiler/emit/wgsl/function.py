@@ -195,7 +195,10 @@ class FunctionEmitter(StatementEmitter):
         is_unsigned: bool = False,
         most_iterations: int | None = None,
     ) -> list[Name]:
-        """Emit a counted loop, unrolled if it has many iterations (`Iterations`), and return its final values.
+        """Emit a counted loop, and return the carried values after it.
+
+        It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
+        iterations, which `self.iterations` counts.
 
         Args:
             bounds: First counter, end (exclusive), and step.
@@ -212,7 +215,7 @@ class FunctionEmitter(StatementEmitter):
             copies = self.iterations.unroll_factor(bounds, bool(carried), most_iterations)
             if copies > 1:
                 return self._unrolled_loop(bounds, carried, body, copies, most_iterations)
-        with self.iterations.inside(most_iterations):
+        with self.iterations.loop_body(most_iterations):  # code in it is counted as run that often
             return self._loop(bounds, carried, body, width, is_unsigned)
 
     def _unrolled_loop(
@@ -244,30 +247,32 @@ class FunctionEmitter(StatementEmitter):
         """
         lower, upper, step = bounds
         assert isinstance(step, int)
-        last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
+        # End (exclusive) of the unrolled loop: from counters below it, at least `copies` iterations are left.
+        unrolled_end: Index
         if type(upper) is int:
-            last = upper - (copies - 1) * step
+            unrolled_end = upper - (copies - 1) * step
         else:  # `unroll_factor` ensures that `lower` is known and not negative, so that this difference cannot wrap
-            last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", stem="at")
+            unrolled_end = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", stem="at")
 
         def unrolled_body(counter: Name, values: list[Name]) -> list[Name]:
             """Emit `copies` iterations, and return the carried values and the next counter.
 
-            That counter is carried so that the loop over the remaining iterations begins at it.
+            The last of `values` is the counter: it is carried so that the loop over the remaining iterations begins
+            with it.
             """
-            values = values[:-1]  # without the counter, which is a parameter, too
+            values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)
                 counter = self.let(f"{counter} + {step}", stem="at")
             return [*values, counter]
 
-        with self.iterations.inside(None if most_iterations is None else most_iterations // copies):
-            start = ("i32", lower if isinstance(lower, Name) else integer(lower))
-            unrolled = (lower, last, copies * step)
-            final = self._loop(unrolled, [*carried, start], unrolled_body, width=32, unsigned=False)
-        *values, reached = final
+        # `iterations` counts the iterations of both loops: `most_iterations` / `copies`, and up to `copies` - 1.
+        with self.iterations.loop_body(None if most_iterations is None else most_iterations // copies):
+            with_counter = [*carried, ("i32", lower if isinstance(lower, Name) else integer(lower))]
+            unrolled = (lower, unrolled_end, copies * step)
+            *values, reached = self._loop(unrolled, with_counter, unrolled_body, width=32, unsigned=False)
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
-        with self.iterations.inside(copies - 1):  # at most so many iterations are left
+        with self.iterations.loop_body(copies - 1):
             return self._loop((reached, upper, step), remaining, body, width=32, unsigned=False)
 
     def _loop(

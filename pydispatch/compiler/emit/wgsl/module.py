@@ -21,8 +21,8 @@ class Module:
         declarations: Name of a variable, constant, structure or import -> its text.
         functions: Name of a function -> its text, in the order of first use, callees first.
         entries: Texts of the entry points.
-        imports: (symbol, types, result, buffers) of an external function, see `_declared` in ops/calls.py -> the name
-            that it is called by.
+        imports: (symbol, types of the parameters, type of the result, buffers that are passed) of an external function
+            -> the name that it is called by.
     """
 
     declarations: dict[str, str] = field(default_factory=dict)
@@ -39,9 +39,9 @@ class Module:
         if name not in self.functions:
             if name not in library_functions():  # the only functions that the library lacks are on f64
                 raise CompileError(f"f64 cannot be computed with on this target ({name})", note="compute in f32")
-            text, called = library_functions()[name]
-            for other in called:
-                self.library(other)
+            text, callees = library_functions()[name]
+            for callee in callees:
+                self.library(callee)
             self.functions[name] = text
         return name
 
@@ -68,4 +68,5 @@ class Module:
         """Return the text of the module."""
         body = ["\n".join(self.declarations.values()), *self.functions.values(), *self.entries]
         text = "\n\n".join(part for part in body if part) + "\n"
-        return f"enable f16;\n\n{text}" if _F16.search(text) else text
+        uses_f16 = _F16.search(text) is not None
+        return f"enable f16;\n\n{text}" if uses_f16 else text

@@ -25,7 +25,7 @@ class StatementEmitter(ShaderFunction[Name]):
     Attributes:
         module: The WGSL module that the function belongs to.
         definitions: The functions and constant tables of the kernel IR.
-        constants: The key (name) of each 32-bit word of the executable constants, in order.
+        constant_keys: The key (name) of each 32-bit word of the executable constants, in order.
         entry: Statements at the beginning of the function, where they dominate all others.
         lines: The other statements. Both lists have indented lines of WGSL.
         parameters: Built-in parameter that the function takes → its declaration.
@@ -52,7 +52,7 @@ class StatementEmitter(ShaderFunction[Name]):
         """
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions
-        self.constants = tuple(constants)
+        self.constant_keys = tuple(constants)
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.parameters: dict[str, str] = {}

@@ -9,6 +9,7 @@ import numpy as np
 
 from pydispatch.compiler.emit.shaders.values import signed
 
+# Keywords of WGSL, and words that its specification reserves.
 _RESERVED = """
 alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let
 loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm
@@ -93,7 +94,7 @@ def finite_f32(bits: int) -> Literal | None:
 
 def as_unsigned(value: object) -> str:
     """Return a WGSL expression that converts `value`, an expression of type i32 or bool, to u32."""
-    # An integer literal is "7", "(-7)" or "i32(-2147483648)"; "true" and "false" are literals, too.
-    if type(value) is Literal and value[0] not in "tf":
-        return unsigned(int(value.removeprefix("i32").strip("()")))
+    is_integer_literal = type(value) is Literal and value not in ("true", "false")
+    if is_integer_literal:  # "7", "(-7)" or "i32(-2147483648)"
+        return unsigned(int(str(value).removeprefix("i32").strip("()")))
     return f"u32({value})"

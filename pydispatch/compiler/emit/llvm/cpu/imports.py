@@ -109,7 +109,10 @@ class ImportCalls:
     """
 
     def __init__(self, functions: Mapping[str, FuncOp], exports: Sequence[str], load: LoadField) -> None:
-        """Collect the imports that `exports`, names of functions in `functions`, reach."""
+        """Collect the imports that `exports`, names of functions in `functions`, reach.
+
+        `load` emits the load of a field of a structure that does not change while a workgroup runs.
+        """
         self.table = imports_of(functions, exports)
         self.signatures = signatures_of(functions, exports)
         self._load = load
@@ -137,7 +140,8 @@ class ImportCalls:
         layout = self._layout(emitter, callee)
         params = "null"
         if layout.size:
-            align = max(layout.align, 16)  # one slot serves all calls with structures of this size
+            # All calls with structures of this size share the memory, also those whose members need less alignment.
+            align = max(layout.align, 16)
             params = emitter.once(
                 ("params", layout.size, align), lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align)
             )  # fmt: skip
@@ -174,9 +178,13 @@ class ImportCalls:
         return next(i for i, entry in enumerate(self.table) if entry.symbol == symbol)
 
     def _entry(self, emitter: FunctionEmitter, table: int, ordinal: int) -> str:
-        """Emit the load of entry `ordinal` of a table; `table` is the offset of its pointer in the environment."""
-        entries = self._load(emitter, "%env", table, "ptr", _POINTER_BYTES)
-        return self._load(emitter, entries, _POINTER_BYTES * ordinal, "ptr", _POINTER_BYTES)
+        """Emit the load of pointer `ordinal` of a table of pointers.
+
+        `table` is the offset in bytes of the table's address in the environment, the structure of the runtime that
+        kernels are passed (`%env`).
+        """
+        pointers = self._load(emitter, "%env", table, "ptr", _POINTER_BYTES)
+        return self._load(emitter, pointers, _POINTER_BYTES * ordinal, "ptr", _POINTER_BYTES)
 
     def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> ParamsLayout:
         """Return the layout of the structure that an import's arguments and results are passed in."""

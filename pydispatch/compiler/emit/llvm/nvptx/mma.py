@@ -55,11 +55,9 @@ def _offset(emitter: FunctionEmitter, memref: MemRef, row: Index, column: Index)
 
 def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index) -> str:
     """Emit a pointer to the element at `offset` from `base`, in elements."""
-    return (
-        base
-        if offset == 0
-        else emitter.body.let(f"getelementptr inbounds {memory_type_of(memref.element)}, ptr {base}, i64 {offset}")
-    )
+    if offset == 0:
+        return base
+    return emitter.body.let(f"getelementptr inbounds {memory_type_of(memref.element)}, ptr {base}, i64 {offset}")
 
 
 def _load_sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
@@ -101,7 +99,7 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     layout = lane_layout("fma", rows, columns, run)
-    # The first row and column of C that the lane has.
+    # The first row and column of C that the lane has: (lane // 8) * row_step and (lane % 8) * column_step.
     row = body.times(body.shift_right(lane, 3), layout.row_step)
     column = body.times(body.low_bits(lane, 7), layout.column_step)
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
@@ -234,10 +232,10 @@ def _lane_address(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
     else columns.
     """
     body = emitter.body
-    right_half = body.times(body.shift_right(lane, 4), 8)  # of lanes 16 to 31: the last two matrices
-    if memref.strides[1] == 1:
-        row, column = body.low_bits(lane, 15), right_half
-    else:
+    right_half = body.times(body.shift_right(lane, 4), 8)  # lane // 16 * 8: 8 for lanes 16 to 31, the last two matrices
+    if memref.strides[1] == 1:  # rows are contiguous
+        row, column = body.low_bits(lane, 15), right_half  # (lane % 16, lane // 16 * 8)
+    else:  # (lane // 8 % 2 * 8, lane % 8 + lane // 16 * 8)
         lower_half = body.times(body.low_bits(body.shift_right(lane, 3), 1), 8)
         row, column = lower_half, body.plus(body.low_bits(lane, 7), right_half)
     address = _pointer(emitter, memref, memref.aligned, _offset(emitter, memref, row, column))

@@ -60,12 +60,13 @@ def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
 def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -> list[str]:
     """Emit a shuffle of each 32-bit word, with the mode, offset and participating lanes of `op`; return the results."""
     mode, lanes = _MODES[integer(op, "mode")], integer(op, "lanes")
-    participants = (1 << lanes) - 1
+    participants = (1 << lanes) - 1  # one bit for each lane that takes part: lanes 0 to `lanes` - 1
     signed_mask = participants - (1 << 32) if participants >> 31 else participants  # as LLVM prints an i32
-    lane = emitter.get(op.operands[1]) if len(op.operands) > 1 else str(integer(op, "offset"))
+    # The lane to read, or its distance from the reading lane: an operand, or an attribute if it is constant.
+    source = emitter.get(op.operands[1]) if len(op.operands) > 1 else str(integer(op, "offset"))
     # A read of a lane that does not take part is undefined; beyond the last lane, an invocation reads its own value.
     last_lane = str(lanes - 1)
-    arguments = (("i32", lane), ("i32", last_lane))
+    arguments = (("i32", source), ("i32", last_lane))
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"
     return [emitter.intrinsic(name, "i32", ("i32", str(signed_mask)), ("i32", word), *arguments) for word in words]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.loops import Loop, unroll_disabled
 from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
@@ -71,13 +72,15 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
     return pointer
 
 
-def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool | None = False) -> str:
+def load(
+    emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, role: ProductRole = ProductRole.FACTOR
+) -> str:
     """Emit a load of the LLVM type `type_` from a memref at `indices`, and return its name.
 
-    `block` is whether the memref holds the sums of the register block of the current product, which none of its factors
-    overlaps, instead of a factor. None for an operation that is no product.
+    role: what the memref is in the current matrix product, whose sums no factor overlaps; UNRELATED for an operation
+    that is no product.
     """
-    access = emitter.access_metadata(memref, block=block)
+    access = emitter.access_metadata(memref, role=role)
     return emitter.body.let(
         f"load {type_}, ptr {address(emitter, memref, *indices)}, align {alignment(memref.element)}{access}"
     )
@@ -110,7 +113,11 @@ def initial(
     """
     if starts_at_zero:
         return ["zeroinitializer"] * (rows * len(pieces))
-    return [load(emitter, memref, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
+    return [
+        load(emitter, memref, piece.type, row, piece.first, role=ProductRole.SUMS)
+        for row in range(rows)
+        for piece in pieces
+    ]
 
 
 def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
@@ -119,7 +126,7 @@ def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[
     for row in range(rows):
         for piece in pieces:
             pointer = address(emitter, memref, row, piece.first)
-            access = emitter.access_metadata(memref, block=True)
+            access = emitter.access_metadata(memref, role=ProductRole.SUMS)
             emitter.body.emit(
                 f"store {piece.type} {next(remaining)}, ptr {pointer}, align {alignment(memref.element)}{access}"
             )

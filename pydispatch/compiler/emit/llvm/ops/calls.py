@@ -132,14 +132,14 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
         emitter.body.emit(call)
         return []
     value = emitter.body.let(call)
-    # f16 and bf16 have a float type in LLVM IR; smaller floats are integers there.
-    if _as_bits(emitter, outputs[0]) and scalar(outputs[0])[0] != "i":
+    is_integer_type = scalar(outputs[0]).startswith("i")  # also of floats of 8 bits or less
+    if _as_bits(emitter, outputs[0]) and not is_integer_type:
         value = emitter.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
     return [value]
 
 
-class _Argument(NamedTuple):
-    """Argument of a C call in LLVM IR.
+class _ExtendedArgument(NamedTuple):
+    """Argument of a C call in LLVM IR, with the attribute that extends a small integer.
 
     Attributes:
         type: LLVM type.
@@ -152,22 +152,28 @@ class _Argument(NamedTuple):
     operand: str
 
 
-def _linked_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[_Argument]:
+def _linked_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[_ExtendedArgument]:
     """Return the arguments of a C call of `callee`: one for each scalar operand, several for a memref.
 
     On targets where C functions take f16 and bf16 as integers (`_as_bits`), their bits are passed, zero-extended.
     """
     arg_attrs = attribute(callee, "arg_attrs")
-    arguments: list[_Argument] = []
-    # Operand number of each scalar, for its attributes; the parts of a memref have none.
-    scalar_indices = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
-    for type_, operand, source in c_arguments(emitter, callee, operands):  # source: type in kernel IR of a scalar
-        attrs = _nth(arg_attrs, next(scalar_indices)) if source is not None else None
-        if source is not None and _as_bits(emitter, source):  # f16 and bf16; smaller floats are integers already
-            bits = operand if type_[0] == "i" else emitter.body.let(f"bitcast {type_} {operand} to i16")
-            arguments.append(_Argument(f"i{bit_width(source)}", "zeroext ", bits))
+    arguments: list[_ExtendedArgument] = []
+    # The attributes of each scalar operand, in order.
+    attributes_of_scalars = iter(
+        [_nth(arg_attrs, index) for index, value in enumerate(operands) if not isinstance(value, MemRef)]
+    )
+    for type_, operand, scalar_type in c_arguments(emitter, callee, operands):
+        if scalar_type is None:  # a part of a memref, or a field of the environment
+            arguments.append(_ExtendedArgument(type_, "", operand))
+            continue
+        attributes = next(attributes_of_scalars)
+        if _as_bits(emitter, scalar_type):
+            is_integer_type = type_.startswith("i")  # of floats of 8 bits or less; f16 and bf16 are floats in LLVM IR
+            bits = operand if is_integer_type else emitter.body.let(f"bitcast {type_} {operand} to i16")
+            arguments.append(_ExtendedArgument(f"i{bit_width(scalar_type)}", "zeroext ", bits))
         else:
-            arguments.append(_Argument(type_, extension(emitter, source, attrs), operand))
+            arguments.append(_ExtendedArgument(type_, extension(emitter, scalar_type, attributes), operand))
     return arguments
 
 
@@ -186,7 +192,7 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
     arguments = list(emitter.platform.parameters)
     for operand in op.operands:
         types = components(operand.type)
-        arguments += [f"{type_} {part}" for type_, part in zip(types, emitter.flat([operand]), strict=True)]
+        arguments += [f"{type_} {part}" for type_, part in zip(types, emitter.llvm_operands([operand]), strict=True)]
     # The LLVM type of each returned value, a status first, and that of all together: a structure if there are several.
     parts, type_ = emitter.result_parts(name), emitter.result_type(name)
     call = f"call {type_} @{helper_symbol(name)}({', '.join(arguments)})"
@@ -206,6 +212,7 @@ def stop_on_failure(emitter: FunctionEmitter, status: str) -> None:
     """Emit a return from the function with `status`, an i32, unless it is zero."""
     failed, fine = emitter.body.new_label("failed"), emitter.body.new_label("fine")
     bad = emitter.body.let(f"icmp ne i32 {status}, 0")
+    # The metadata states that a failure is unlikely: 1 in 2^20.
     weights = emitter.once("unlikely", lambda: str(emitter.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))
     emitter.body.cond_br(bad, failed, fine, f", !prof !{weights}")
     emitter.body.start(failed)

@@ -13,6 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     LINE_BYTES,
@@ -69,6 +70,9 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     starts_at_zero = attribute(op, "accumulate") is None
+    has_contiguous_rows = b.strides[-1] == 1
+    is_scattered_column = b.sizes[-1] == 1 and b.strides[-2] != 1  # B is one column of elements that are not adjacent
+    has_contiguous_k = len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1  # rows of A and columns of B
     emitter.begin_product()  # an alias scope: accesses of C do not overlap those of A and B
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
@@ -80,13 +84,12 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
             # The slices of A and B with the last groups of K, which do not fill a register.
             multiply_groups(emitter, *remainder, c, starts_at_zero=False, unsigned=unsigned)
-    # Rows of B are contiguous, or B is one column whose elements are not adjacent: its vectors have one lane.
-    elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
+    elif has_contiguous_rows or is_scattered_column:  # vectors of one lane for a column
         distance = attribute(op, "prefetch")
         prefetch_bytes = distance.value.data if isinstance(distance, IntegerAttr) else 0
         level = 1 if attribute(op, "into_l2") is None else 2
         _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes, level)
-    elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:  # rows of A and columns of B
+    elif has_contiguous_k:
         _along_k(emitter, a, b, c, starts_at_zero)
     else:
         raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
@@ -105,9 +108,8 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
     lines. The same bytes with scales per column, 4 constants, took 645 or 1,120 us on Zen 4, by process; with this
     clobbering, always 608.
 
-    With few constants, sums had better stay in registers for the code after the product: a convolution of 8x14x14x32
-    with bias and relu takes 420 us with clobbering, which passes sums through memory, but 225 us without it, or 310
-    next to buffers that alias the block's memory.
+    With few constants, sums had better stay in registers for the code after the product: clobbering passes them through
+    memory. A convolution of 8x14x14x32 with bias and relu takes 420 us with clobbering, and 225 us without it.
     """
 
     def clobbered_registers() -> str:
@@ -121,22 +123,26 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
 
 def _vector_registers(emitter: FunctionEmitter) -> str:
     """Return the vector registers of the target as the clobber list of inline assembly, such as `~{v0},~{v1},...`."""
-    arch, has = emitter.platform.arch, emitter.platform.features
-    count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
-    prefix = "xmm" if arch == "x86_64" else "v"
+    arch, features = emitter.platform.arch, emitter.platform.features
+    counts = {
+        "x86_64": 32 if "avx512f" in features else 16,
+        "aarch64": 32,
+        "riscv64": 32 if "v" in features else 0,
+    }
+    count, prefix = counts.get(arch, 0), "xmm" if arch == "x86_64" else "v"
     return ",".join(f"~{{{prefix}{register}}}" for register in range(count))
 
 
 def _scalar_constant_count(emitter: FunctionEmitter) -> int:
     """Estimate how many scalar constants the code has from the first product on; each function of `math` counts as 8.
 
-    LLVM loads constants that later code uses before a product, but those of code before it, such as a loop that
-    converts an operand, are in no register any more. Zeros do not count: an instruction without a load clears a
+    LLVM loads the constants of later code before a product. The constants of code before the product, such as a loop
+    that converts an operand, are in no register any more. Zeros do not count: an instruction without a load clears a
     register where one is needed.
     """
-    nested = [list(walk(op)) for op in emitter.function.body.ops]  # for each top-level operation, all that it contains
-    first = next(i for i, ops in enumerate(nested) if any(isinstance(op, ContractOp) for op in ops))
-    ops = [op for later in nested[first:] for op in later]
+    top_level = [list(walk(op)) for op in emitter.function.body.ops]  # each with all operations in it
+    with_product = next(i for i, ops in enumerate(top_level) if any(isinstance(op, ContractOp) for op in ops))
+    ops = [op for nested in top_level[with_product:] for op in nested]
     constants = {
         operand.owner.value
         for op in ops
@@ -203,14 +209,18 @@ def _along_columns(
     element = scalar(lhs.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the addition of the products of step `k` to the sums `values`, row by row, and return the new sums."""
+        """Emit the addition of the products of step `k` to the sums `values`, row by row, and return the new sums.
+
+        The step multiplies column `k` of A (`lhs`) by row `k` of B (`rhs`), which is cut into vectors (`pieces`).
+        """
         vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
-        if prefetch_bytes:
+        if prefetch_bytes:  # all cache lines of the row that is so many bytes after row `k` of B
             for offset in range(0, columns * bit_width(rhs.element) // 8, LINE_BYTES):
                 prefetch(emitter, address(emitter, rhs, *k, 0), prefetch_bytes + offset, prefetch_level)
         sums: list[str] = []
         for row in range(rows):
             factor = load(emitter, lhs, element, row, *k)
+            # Number of lanes -> vector of so many copies of the factor: the last piece of a row may have fewer lanes.
             broadcast = {lanes: splat(emitter, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
             for index, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + index]
@@ -248,7 +258,7 @@ class _ProductAlongK:
         return self.rows * self.columns
 
     def multiply(self, k: Index, unit: Piece, values: list[str]) -> list[str]:
-        """Emit the products of all rows and columns for the `unit.lanes` steps from step `k` on.
+        """Emit the products of all rows and columns for the steps k, k + 1, ..., k + unit.lanes - 1, one in each lane.
 
         They are added to the vectors `values` of partial sums, [row][column].
         """
@@ -260,9 +270,10 @@ class _ProductAlongK:
         ]
 
     def multiply_block(self, block: Index, values: list[str]) -> list[str]:
-        """Emit the products of block `block` of steps of K: `parts` vectors, each with its own sums.
+        """Emit the products of the block of steps of K with the number `block`.
 
-        `values` are the sums [part][row][column].
+        A block has `parts` vectors of steps, each with sums of its own: `values` are [part][row][column]. With 2 parts
+        of 8 lanes, block 3 has the steps 48 to 55 and 56 to 63.
         """
         body, lanes = self.emitter.body, self.vector.lanes
         sums_of_step: list[str] = []
@@ -352,7 +363,8 @@ def _store_totals(emitter: FunctionEmitter, accumulator: MemRef, totals: list[st
     element = scalar(accumulator.element)
     for index, total in enumerate(totals):
         pointer = address(emitter, accumulator, index // columns, index % columns)
-        attributes = f"align {alignment(accumulator.element)}{emitter.access_metadata(accumulator, block=True)}"
+        access = emitter.access_metadata(accumulator, role=ProductRole.SUMS)
+        attributes = f"align {alignment(accumulator.element)}{access}"
         if not starts_at_zero:
             old_total = emitter.body.let(f"load {element}, ptr {pointer}, {attributes}")
             total = _sum(emitter, element, old_total, total, accumulator.element)
@@ -405,7 +417,8 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     while width > 1:
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [(vectors[0],)]
         vectors = [_add_halves(emitter, pair, lanes, width, piece.element) for pair in pairs]
-        lanes, width = len(vectors[0].owners) * width // 2, width // 2
+        width //= 2
+        lanes = len(vectors[0].owners) * width  # half as many as before if a vector had no partner
     total, type_ = vectors[0], f"<{lanes} x {scalar(piece.element)}>"
     lane_of_value = (total.owners.index(index) for index in range(len(values)))
     return [emitter.body.let(f"extractelement {type_} {total.value}, i64 {lane}") for lane in lane_of_value]
@@ -427,11 +440,12 @@ def _add_halves(
         width: Adjacent lanes of an owner in an operand, even; it has half as many in the result.
         element: Type of a lane.
     """
-    # The result takes lanes from both vectors block by block, because shuffles within 16 bytes are inexpensive.
+    # The result takes lanes from the operands in turn, block by block. A block is 16 bytes where an owner fits into
+    # them, because shuffles within 16 bytes are inexpensive, else the whole operand.
     half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
     block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
     # For each lane of the result: the lane of the lower half that it adds. The lanes of the second operand are numbered
-    # after those of the first.
+    # after those of the first. Example: 0 1 4 5 for the operands x and y above.
     low_lanes, owners = list[int](), list[int]()
     for start in range(0, lanes, block):
         for index, operand in enumerate(operands):

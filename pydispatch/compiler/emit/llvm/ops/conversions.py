@@ -16,11 +16,10 @@ def _cast(instruction: str) -> Lowering:
     """Return the lowering of a conversion to the LLVM instruction of this name."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the conversion instruction."""
+        """Emit the conversion `instruction`, such as "sext"."""
         source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-        emitter.define(
-            op.results[0], emitter.body.let(f"{instruction} {source} {emitter.get(op.operands[0])} to {target}")
-        )
+        operand = emitter.get(op.operands[0])
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
 
     return lower
 
@@ -32,7 +31,10 @@ def _index_cast(extension: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit an extension or truncation; a constant is converted here, and equal widths need no instruction."""
+        """Emit an `extension` ("sext" or "zext") or truncation.
+
+        A constant is converted while compiling, and equal widths need no instruction.
+        """
         source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
         from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
         operand = emitter.get(op.operands[0])
@@ -117,16 +119,16 @@ def _clamped(emitter: FunctionEmitter, instruction: str, type_: str, operand: st
 def _float_to_int(instruction: str) -> Lowering:
     """Return the lowering of a conversion to an integer, `instruction` "fptosi" or "fptoui", which saturates.
 
-    NaN becomes 0. Float types that the target lacks are converted from f32 (`natively`). The conversion is LLVM's
-    intrinsic, such as `llvm.fptosi.sat.i32.f32`. On x86, `_clamped` or `_saturated` replaces it for integers of up to
-    32 bits and of 64 bits: LLVM would convert the lanes of a vector one by one.
+    NaN becomes 0. A float of a type that the target lacks is converted to f32 first (`natively`).
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a conversion that saturates: to the greatest or lowest integer for a float out of range, to 0 for NaN.
+        """Emit the conversion `instruction` ("fptosi" or "fptoui") so that it saturates.
 
-        On x86, selects replace LLVM's intrinsic, which would convert the lanes of a vector one by one: `_saturated` if
-        the greatest integer is not exact as a float, `_clamped` for other integers of up to 32 bits.
+        A float out of range becomes the greatest or lowest integer, NaN becomes 0. LLVM has intrinsics for that, such
+        as `llvm.fptosi.sat.i32.f32`, but its code for x86 converts the lanes of a vector one by one. Selects replace
+        them there: `_saturated` if the greatest integer is not exact as a float, `_clamped` for other integers of up to
+        32 bits.
         """
         type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
         target = int_type(emitter, op.results[0].type)
@@ -155,9 +157,12 @@ def _int_to_float(instruction: str) -> Lowering:
     """Return the lowering of a conversion from an integer to a float, `instruction` "sitofp" or "uitofp"."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the instruction for a float type that the platform computes with, else expand the definition."""
+        """Emit `instruction`, "sitofp" or "uitofp", if the platform computes with the float type.
+
+        A conversion to another float, such as an f8, is expanded into other operations.
+        """
         source, target = int_type(emitter, op.operands[0].type), op.results[0].type
-        if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":
+        if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":  # NVPTX has no such conversion
             raise emitter.error(
                 f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most"
             )
@@ -171,10 +176,10 @@ def _int_to_float(instruction: str) -> Lowering:
 
 
 def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.extf` and `arith.truncf`: an instruction if the target has one, else the definition on bits."""
+    """Lower `arith.extf` and `arith.truncf` to an instruction if the target has one, else to operations on bits."""
     source, target, native_types = op.operands[0].type, op.results[0].type, native_floats(emitter.platform).conversions
     for type_ in (source, target):
-        float_type(emitter, type_)  # raises for another type
+        float_type(emitter, type_)  # raises if it is no float
     if type(source) in native_types and type(target) in native_types:
         instruction = "fpext" if bit_width(target) > bit_width(source) else "fptrunc"
         operand = emitter.get(op.operands[0])
@@ -186,10 +191,10 @@ def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.bitcast`."""
     source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-    operand = emitter.get(op.operands[0])
-    emitter.define(
-        op.results[0], operand if source == target else emitter.body.let(f"bitcast {source} {operand} to {target}")
-    )
+    value = emitter.get(op.operands[0])
+    if source != target:  # i8 and f8 are one type in LLVM
+        value = emitter.body.let(f"bitcast {source} {value} to {target}")
+    emitter.define(op.results[0], value)
 
 
 ROWS: dict[str, Lowering] = {

@@ -96,20 +96,21 @@ def multiply_groups(
     pieces = pieces_of(emitter, columns, accumulator.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the addition of the products of group `k` to the sums `values`, row by row, and return the new sums."""
+        """Emit the addition of the products of group `k` to the sums `values`, row by row, and return the new sums.
+
+        A group is `group_size` adjacent steps of K. Rows of A (`lhs`) have one in 32 bits; rows of B (`rhs`) are cut
+        into vectors of several groups (`pieces`).
+        """
         # In B, the elements of a group are adjacent, and so are the groups of neighbouring columns.
-        vectors = [
-            load(emitter, rhs, f"<{group_size * piece.lanes} x {element}>", *k, piece.first, 0) for piece in pieces
-        ]
+        types = [f"<{group_size * piece.lanes} x {element}>" for piece in pieces]
+        vectors = [load(emitter, rhs, type_, *k, piece.first, 0) for type_, piece in zip(types, pieces, strict=True)]
         sums: list[str] = []
         for row in range(rows):
             row_group = load(emitter, lhs, "i32", row, *k, 0)  # two elements of 16 bits, or four of 8
             for index, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + index]
                 broadcast = splat(emitter, row_group, "i32", piece.lanes)
-                left = emitter.body.let(
-                    f"bitcast <{piece.lanes} x i32> {broadcast} to <{group_size * piece.lanes} x {element}>"
-                )
+                left = emitter.body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to {types[index]}")
                 sums.append(group_products(emitter, piece, form, left, vectors[index], acc))
         return sums
 
@@ -174,9 +175,9 @@ def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors
         return emitter.intrinsic(VDPBF16PS[piece.lanes], piece.type, *operands)
     words = f"<{piece.lanes} x i32>"
     pairs = [emitter.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
-    for instruction, by in (("shl", 16), ("and", -65536)):  # the first, the second elements as f32
-        amount = ", ".join(f"i32 {by}" for _ in range(piece.lanes))
-        halves = [emitter.body.let(f"{instruction} {words} {pair}, <{amount}>") for pair in pairs]
+    for instruction, constant in (("shl", 16), ("and", -65536)):  # the first, the second elements as f32
+        constants = ", ".join(f"i32 {constant}" for _ in range(piece.lanes))
+        halves = [emitter.body.let(f"{instruction} {words} {pair}, <{constants}>") for pair in pairs]
         wide = [(piece.type, emitter.body.let(f"bitcast {words} {half} to {piece.type}")) for half in halves]
         acc = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *wide, (piece.type, acc))
     return acc
@@ -190,10 +191,17 @@ def _byte_product_intrinsic(emitter: FunctionEmitter, lanes: int, unsigned: Unsi
     features = emitter.platform.features
     is_mixed = unsigned.lhs != unsigned.rhs
     if emitter.platform.arch == "x86_64" and is_mixed and lanes in VPDPBUSD:
-        needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
-        return VPDPBUSD[lanes] if needs <= features or (lanes < 16 and "avxvnni" in features) else ""
+        # Vectors shorter than 512 bits need AVX512VL in addition, or AVX-VNNI alone.
+        if lanes == 16:
+            has_vpdpbusd = "avx512vnni" in features
+        else:
+            has_vpdpbusd = {"avx512vnni", "avx512vl"} <= features or "avxvnni" in features
+        return VPDPBUSD[lanes] if has_vpdpbusd else ""
     if emitter.platform.arch == "aarch64" and lanes == 4:
-        name, feature = ("usdot", "i8mm") if is_mixed else ("udot" if unsigned.lhs else "sdot", "dotprod")
+        if is_mixed:
+            name, feature = "usdot", "i8mm"
+        else:
+            name, feature = "udot" if unsigned.lhs else "sdot", "dotprod"
         return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in features else ""
     return ""
 
@@ -247,8 +255,11 @@ class _MatrixProduct:
         row_pairs, column_pairs, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
         old_sums = dict(zip(self.tiles, values, strict=True))
         for row, column in self.tiles_along_longer_side:
-            a = row_pairs[row] = row_pairs.get(row) or self._load_rows(k, row)
-            b = column_pairs[column] = column_pairs.get(column) or self._load_columns(k, column)
+            if row not in row_pairs:
+                row_pairs[row] = self._load_rows(k, row)
+            if column not in column_pairs:
+                column_pairs[column] = self._load_columns(k, column)
+            a, b = row_pairs[row], column_pairs[column]
             left, right = (b, a) if self.is_transposed else (a, b)  # usmmla takes its unsigned factor first
             operands = ((TILE_TYPE, old_sums[row, column]), (PAIR_TYPE, left), (PAIR_TYPE, right))
             new_sums[row, column] = self.emitter.intrinsic(self.intrinsic, TILE_TYPE, *operands)
@@ -307,7 +318,10 @@ def _multiply_matrices(
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
-    signs = "us" if unsigned.lhs != unsigned.rhs else "u" if unsigned.lhs else "s"
+    if unsigned.lhs != unsigned.rhs:
+        signs = "us"
+    else:
+        signs = "u" if unsigned.lhs else "s"
     intrinsic = f"llvm.aarch64.neon.{signs}mmla.v4i32.v16i8"
     # usmmla takes its unsigned factor first. If that is B, factors are exchanged, and tiles are ordered by column.
     is_transposed = unsigned.rhs and not unsigned.lhs
@@ -339,17 +353,17 @@ def _matrices_of(
     """
     tiles: list[str] = []
     # The vectors of each row.
-    by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
-    for index in range(0, len(by_row), 2):
-        first, second = by_row[index], by_row[min(index + 1, len(by_row) - 1)]
-        for x, y, piece in zip(first, second, pieces, strict=True):
+    by_row = [values[start : start + len(pieces)] for start in range(0, len(values), len(pieces))]
+    for row in range(0, len(by_row), 2):
+        next_row = min(row + 1, len(by_row) - 1)
+        for x, y, piece in zip(by_row[row], by_row[next_row], pieces, strict=True):
             for column in range(0, piece.lanes, 2):
-                last_lane = min(column + 1, piece.lanes - 1)
+                next_column = min(column + 1, piece.lanes - 1)
                 # The lanes of `y` are numbered after those of `x`.
-                lanes = [column, last_lane, piece.lanes + column, piece.lanes + last_lane]
-                tiles.append(
-                    shuffled(emitter, piece.type, x, y, [lanes[i] for i in TRANSPOSED] if is_transposed else lanes)
-                )
+                lanes = [column, next_column, piece.lanes + column, piece.lanes + next_column]
+                if is_transposed:
+                    lanes = [lanes[lane] for lane in TRANSPOSED]
+                tiles.append(shuffled(emitter, piece.type, x, y, lanes))
     return tiles
 
 

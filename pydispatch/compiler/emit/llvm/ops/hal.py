@@ -15,10 +15,12 @@ from pydispatch.ir.core.walk import walk
 
 
 def _offset_and_sizes(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
-    """Return (byte offset of a subspan in its binding, None for 0; its dynamic sizes in elements, in order)."""
-    sizes = integers(op, "operandSegmentSizes")
-    has_offset = bool(sizes and sizes[0])
-    return (op.operands[0] if has_offset else None), list(op.operands[1 if has_offset else 0 :])
+    """Return the byte offset of a subspan in its binding, None for 0, and its dynamic sizes, in elements."""
+    segment_sizes = integers(op, "operandSegmentSizes")  # numbers of operands: of offsets, 0 or 1, and of sizes
+    has_offset = bool(segment_sizes and segment_sizes[0])
+    if has_offset:
+        return op.operands[0], list(op.operands[1:])
+    return None, list(op.operands)
 
 
 def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
@@ -82,10 +84,12 @@ def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int 
 def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower the load of a dispatch constant, from the 32-bit words that it is passed in."""
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-    emitter.define(op.results[0], emitter.platform.constant(emitter, ordinal, type_, _words(emitter, op, ordinal)))
+    emitter.define(
+        op.results[0], emitter.platform.constant(emitter, ordinal, type_, _layout_word_count(emitter, op, ordinal))
+    )
 
 
-def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
+def _layout_word_count(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
     """Return how many 32-bit words, 1 or 2, the layout constant that `op` loads takes; it begins at word `ordinal`.
 
     An index in a hand-written kernel (the load names its layout) is one word. In a kernel that was lowered from
@@ -107,12 +111,15 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(op.results[0], emitter.platform.executable_constant(emitter, symbol(op, "key"), op.results[0].type))
 
 
-def _grid(what: str) -> Lowering:
-    """Return the lowering of a property of the grid of workgroups: `what` is "id", "count" or "size"."""
+def _grid(grid_property: str) -> Lowering:
+    """Return the lowering of a property of the grid of workgroups: "id", "count" or "size"."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Lower the operation to the platform's value for its dimension."""
-        emitter.define(op.results[0], emitter.platform.grid(emitter, what, integer(op, "dimension")))
+        """Define the result as `grid_property`, a workgroup's "id", the "count" of workgroups or their "size".
+
+        The platform emits it, for the dimension that the operation states.
+        """
+        emitter.define(op.results[0], emitter.platform.grid(emitter, grid_property, integer(op, "dimension")))
 
     return lower
 

@@ -176,7 +176,9 @@ def _iteration(
             if order is None:
                 emitter.region(region, lambda end: combined.append(emitter.get(end.operands[0])))
             else:
-                combined.append(order.emit_step(emitter))  # reads `left` and `right`
+                # The operands of `order.combine`, the region's only operation, are `left`, which is already an integer,
+                # and `right`, a float that emit_step() converts.
+                combined.append(order.emit_step(emitter))
 
     emitter.region(loop.body, leave)
     return combined

@@ -6,6 +6,7 @@ from typing import cast
 
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import address, load, pieces_of, shuffled, splat
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
@@ -31,14 +32,15 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
     (size,) = block.sizes
     assert isinstance(size, int)
     element, total = scalar(block.element), emitter.get(scan.initial)
+    # The identity element of the operation: 0 for sums. For integers it depends on the width (least and greatest
+    # numbers), so that `identity` is a function; the verifier of pyd.prefix_scan accepts integer operations only.
     identity_of_width = info_named(kind).identity
     assert callable(identity_of_width)
-    # The identity element of the operation: 0 for sums.
     neutral = int_constant(identity_of_width(bit_width(block.element)), block.element)
     for piece in pieces_of(emitter, size, block.element):
-        # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on. block=None: the
-        # load belongs to no matrix product.
-        vector, distance = load(emitter, block, piece.type, piece.first, block=None), 1
+        # The scan of a vector: each lane is combined with the lane 1 before it, then 2, 4 and so on.
+        vector = load(emitter, block, piece.type, piece.first, role=ProductRole.UNRELATED)
+        distance = 1
         while distance < piece.lanes:
             # Lane i of the operand is lane i - distance of the vector, or the identity element.
             lanes = [lane - distance if lane >= distance else piece.lanes + lane for lane in range(piece.lanes)]

@@ -20,14 +20,16 @@ from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers
 
 
 def result_phis(emitter: FunctionEmitter, results: list[SSAValue] | tuple[SSAValue, ...]) -> list[Phi]:
-    """Return phis for the results of an operation, in a block that begins later, where `place` inserts them.
+    """Return phis for the results of an operation: one for a scalar, several for a memref.
 
-    They have names already, so that edges can be added. A memref result has several.
+    They have names, so that edges can be added. `place_result_phis` inserts them in a block that begins later.
     """
     return [emitter.body.detached_phi(type_) for result in results for type_ in components(result.type)]
 
 
-def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[SSAValue, ...]) -> None:
+def place_result_phis(
+    emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[SSAValue, ...]
+) -> None:
     """Insert the phis that `result_phis` returned at the start of the current block, and define the results by them."""
     remaining = iter(phis)
     for result in results:
@@ -46,8 +48,8 @@ def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, R
     phis = result_phis(emitter, list(op.results))
 
     def leave(terminator: Operation) -> None:
-        """Emit the end of a region: add its values to the phis of the results, and branch to `after`."""
-        emitter.edge(phis, terminator.operands)
+        """Emit the end of a region: add its values to `phis`, those of the results, and branch to `after`."""
+        emitter.add_edge(phis, terminator.operands)
         emitter.body.br(after)
 
     for label, region in regions:
@@ -57,7 +59,7 @@ def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, R
         else:  # the region is absent, and there are no results
             emitter.body.br(after)
     emitter.body.start(after)
-    place(emitter, phis, list(op.results))
+    place_result_phis(emitter, phis, list(op.results))
 
 
 def _if(emitter: FunctionEmitter, op: Operation) -> None:
@@ -81,9 +83,9 @@ def _index_switch(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _execute_region(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower an operation whose only region runs once."""
-    inside, after = emitter.body.new_label("region"), emitter.body.new_label("endregion")
-    emitter.body.br(inside)
-    branches(emitter, op, [(inside, op.regions[0])], after)
+    label, after = emitter.body.new_label("region"), emitter.body.new_label("endregion")
+    emitter.body.br(label)
+    branches(emitter, op, [(label, op.regions[0])], after)
 
 
 def _for(emitter: FunctionEmitter, op: Operation) -> None:
@@ -96,10 +98,11 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     unsigned = attribute(op, "unsignedCmp") is not None
     bounds = (emitter.get(lower), emitter.get(upper), emitter.get(step))
     block = op.regions[0].blocks[0]
-    # The loop carries some float maxima and minima as integers of the same order (extremes.py). None for other values.
+    # The loop carries some float maxima and minima as integers of the same order: an Order converts between the two.
+    # None for other values.
     orders = [order_of(emitter, argument) for argument in block.args[1:]]
     # The LLVM values of each initial value: several for a memref.
-    starts = [emitter.flat([init]) if order is None else [order.integer_of(emitter, emitter.get(init))]
+    starts = [emitter.llvm_operands([init]) if order is None else [order.integer_of(emitter, emitter.get(init))]
               for init, order in zip(inits, orders, strict=True)]  # fmt: skip
     loop = Loop(emitter, bounds, scalar(lower.type), "ult" if unsigned else "slt")
     loop.begin()
@@ -107,7 +110,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     # Phis of the carried values.
     phis: list[Phi] = []
     for argument, order, start in zip(block.args[1:], orders, starts, strict=True):
-        argument_phis = emitter.join([argument]) if order is None else [emitter.body.phi(order.integer)]
+        argument_phis = emitter.phis_for([argument]) if order is None else [emitter.body.phi(order.integer)]
         if order is not None:
             emitter.define(argument, argument_phis[0].name)
         for phi, operand in zip(argument_phis, start, strict=True):
@@ -116,7 +119,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     results = [emitter.values[argument] for argument in block.args[1:]]  # phis, with the last values after the loop
     # The body, which passes the values of an iteration on to the next one.
     loop.enter()
-    emitter.region(op.regions[0], lambda terminator: emitter.edge(phis, terminator.operands))
+    emitter.region(op.regions[0], lambda terminator: emitter.add_edge(phis, terminator.operands))
     is_unrolled = attribute(op, UNROLLED) is not None
     loop.end(
         loop_metadata(
@@ -135,16 +138,19 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     """
     before, after = op.regions[0], op.regions[1]
     head, body, done = (emitter.body.new_label(hint) for hint in ("while", "do", "endwhile"))
-    initial, entry_label = emitter.flat(list(op.operands)), emitter.body.label
+    initial, entry_label = emitter.llvm_operands(list(op.operands)), emitter.body.label  # several for a memref
     emitter.body.br(head)
     emitter.body.start(head)
-    phis = emitter.join(before.blocks[0].args)
+    phis = emitter.phis_for(before.blocks[0].args)  # as many for each value as `initial` has
     for phi, operand in zip(phis, initial, strict=True):
         phi.incoming.append((operand, entry_label))
 
     def condition(terminator: Operation) -> None:
-        """Emit the end of the condition: define the arguments of the body and the results, and branch on it."""
-        # Both get the same values, without phis: the condition's block dominates the body and the block after the loop.
+        """Emit the end of the condition: a branch to the label `body`, or to `done` after the loop.
+
+        The arguments of the body and the results of the loop are the values that the terminator passes on.
+        """
+        # They need no phis: the condition's block dominates the body and the block after the loop.
         for argument, result, operand in zip(after.blocks[0].args, op.results, terminator.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])
             emitter.define(result, emitter.values[operand])
@@ -154,9 +160,10 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.body.start(body)
 
     def repeat(terminator: Operation) -> None:
-        """Pass the values of an iteration on, and jump to the condition."""
-        emitter.edge(phis, terminator.operands)
-        metadata = loop_metadata(emitter, op.results)
+        """Add the values of an iteration to `phis`, and jump to the condition (`head`)."""
+        emitter.add_edge(phis, terminator.operands)
+        # Whether LLVM may use scalable vectors depends on the types of the carried values, which the results have, too.
+        metadata = loop_metadata(emitter, carried=op.results)
         emitter.body.br(head, "" if metadata is None else f", !llvm.loop !{metadata}")
 
     emitter.region(after, repeat)

@@ -6,6 +6,7 @@ from typing import cast
 
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import address, load, shuffled
 from pydispatch.compiler.emit.llvm.types import memory_type_of
@@ -14,9 +15,10 @@ from pydispatch.ir.dialects.pyd.splice import SpliceOp
 
 
 def _splice(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.splice`, which stores elements `first`, `first` + 1, ... of `low` followed by `high` into `into`.
+    """Lower `pyd.splice`, which cuts one line from two adjacent ones: `into` = (`low` ++ `high`)[first : first + size].
 
-    All three are lines of one size. The code is two loads of whole lines, a shuffle and a store.
+    A line is a memref of one dimension; all three have the same size. Lines 0 1 2 3 and 4 5 6 7 with `first` 3 give
+    3 4 5 6. The code is two loads of whole lines, a shuffle and a store.
     """
     splice = cast(SpliceOp, op)
     low, high, into = map(emitter.memref, (splice.low, splice.high, splice.into))
@@ -25,7 +27,7 @@ def _splice(emitter: FunctionEmitter, op: Operation) -> None:
     (size,), first = into.sizes, splice.first.value.data
     assert isinstance(size, int)
     type_ = f"<{size} x {memory_type_of(into.element)}>"
-    low_vector, high_vector = (load(emitter, line, type_, 0, block=None) for line in (low, high))
+    low_vector, high_vector = (load(emitter, line, type_, 0, role=ProductRole.UNRELATED) for line in (low, high))
     vector = shuffled(emitter, type_, low_vector, high_vector, range(first, first + size))
     access = f"align {alignment(into.element)}{emitter.access_metadata(into)}"
     emitter.body.emit(f"store {type_} {vector}, ptr {address(emitter, into, 0)}, {access}")

@@ -23,7 +23,7 @@ SIDE = 16
 GROUP_BYTES = 4
 """Size in bytes of a group: the elements at adjacent indices of K whose products an instruction adds to one sum."""
 
-SUMS, OF_A, OF_B = 0, 4, 6
+FIRST_SUM, FIRST_A, FIRST_B = 0, 4, 6
 """Number of the first of the four registers for sums, of the two for A, and of the two for B."""
 
 FEATURES = {"i8": "amx-int8", "bf16": "amx-bf16"}
@@ -106,7 +106,7 @@ class _TileProduct:
     @property
     def registers_of_sums(self) -> dict[tuple[int, int], int]:
         """Tile of C, as (index along the rows, index along the columns) -> number of the register with its sums."""
-        return {(i, j): SUMS + 2 * i + j for i in self.row_tiles for j in self.column_tiles}
+        return {(i, j): FIRST_SUM + 2 * i + j for i in self.row_tiles for j in self.column_tiles}
 
     def load_sums(self, starts_at_zero: bool) -> None:
         """Emit the clearing of the registers of the sums (`starts_at_zero`), or the loads of C into them."""
@@ -139,8 +139,11 @@ class _TileProduct:
         is_innermost = len(indices) == len(self.group_counts) - 1
 
         def step(index: Index, values: list[str]) -> list[str]:
-            """Emit an iteration. There are no loop-carried `values`, because the sums are in matrix registers."""
-            if is_innermost:
+            """Emit an iteration with the counter `index` of this loop; `indices` are the counters of the outer loops.
+
+            There are no loop-carried `values`, because the sums are in matrix registers.
+            """
+            if is_innermost:  # a product of `self.steps` groups of K
                 self._multiply((*indices, self.emitter.body.times(index, self.steps)))
             else:
                 self.loop_over_k(iterations, (*indices, index))
@@ -156,14 +159,17 @@ class _TileProduct:
         )
 
     def _multiply(self, indices: tuple[Index, ...]) -> None:
-        """Emit the products of `self.steps` groups of K, from `indices` on, and their addition to the sums."""
+        """Emit the products of `self.steps` groups of K, from `indices` on, and their addition to the sums.
+
+        `lhs` is A [row, groups..., byte], `rhs` is B [groups..., column, byte].
+        """
         lhs, rhs = self.lhs, self.rhs
         for i in self.row_tiles:  # the rows of these registers are rows of A
-            _move_tile(self.emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
+            _move_tile(self.emitter, "tileloadd64", FIRST_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
         for j in self.column_tiles:  # the rows of these registers are groups of K
-            _move_tile(self.emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
+            _move_tile(self.emitter, "tileloadd64", FIRST_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
         for (i, j), register in self.registers_of_sums.items():
-            _call(self.emitter, self.instruction, register, OF_A + i, OF_B + j)
+            _call(self.emitter, self.instruction, register, FIRST_A + i, FIRST_B + j)
 
 
 def multiply_tiles(
@@ -221,17 +227,16 @@ def _slice_from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index
 
 
 def _move_tile(
-    emitter: FunctionEmitter, intrinsic: str, register: int, memref: MemRef, at: tuple[Index, ...], stride: Index
+    emitter: FunctionEmitter, intrinsic: str, register: int, memref: MemRef, corner: tuple[Index, ...], stride: Index
 ) -> None:
     """Emit the load (`intrinsic` "tileloadd64") or store ("tilestored64") of a tile register.
 
-    `at` are the indices of its first element in the memref. Its rows are `stride` elements apart in memory.
+    `corner` are the indices of its first element in the memref. Its rows are `stride` elements apart in memory.
     """
-    pointer, size = address(emitter, memref, *at), bit_width(memref.element) // 8
+    pointer, element_bytes = address(emitter, memref, *corner), bit_width(memref.element) // 8
+    stride_bytes = emitter.body.times(stride, element_bytes)
     emitter.module.declare(f"llvm.x86.{intrinsic}", f"declare void @llvm.x86.{intrinsic}(i8 immarg, ptr, i64)")
-    emitter.body.emit(
-        f"call void @llvm.x86.{intrinsic}(i8 {register}, ptr {pointer}, i64 {emitter.body.times(stride, size)})"
-    )
+    emitter.body.emit(f"call void @llvm.x86.{intrinsic}(i8 {register}, ptr {pointer}, i64 {stride_bytes})")
 
 
 def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
@@ -263,16 +268,20 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
     Byte 0 is the palette, 1. Bytes 16 to 47 are the bytes of a row of each of 16 registers, as u16; bytes 48 to 63 are
     the number of rows of each. Unused registers have 0 in both.
     """
-    # Rows, and columns, of the tiles of the block: the last ones may be smaller.
-    heights = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
-    widths = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
+    # The block is cut into up to 2x2 tiles. Tile (i, j) has its sums in register FIRST_SUM + 2 * i + j, its rows of A
+    # in FIRST_A + i and its columns of B in FIRST_B + j.
+    heights = [min(SIDE, rows - start) for start in range(0, rows, SIDE)]  # the last tile may be smaller
+    widths = [min(SIDE, columns - start) for start in range(0, columns, SIDE)]
     row_bytes, row_counts = [0] * 16, [0] * 16
     for i, rows_of_tile in enumerate(heights):
-        row_bytes[OF_A + i], row_counts[OF_A + i] = GROUP_BYTES * steps, rows_of_tile
+        row_bytes[FIRST_A + i], row_counts[FIRST_A + i] = GROUP_BYTES * steps, rows_of_tile
         for j, columns_of_tile in enumerate(widths):
-            row_bytes[SUMS + 2 * i + j], row_counts[SUMS + 2 * i + j] = GROUP_BYTES * columns_of_tile, rows_of_tile
+            row_bytes[FIRST_SUM + 2 * i + j], row_counts[FIRST_SUM + 2 * i + j] = (
+                GROUP_BYTES * columns_of_tile,
+                rows_of_tile,
+            )
     for j, columns_of_tile in enumerate(widths):
-        row_bytes[OF_B + j], row_counts[OF_B + j] = GROUP_BYTES * columns_of_tile, steps
+        row_bytes[FIRST_B + j], row_counts[FIRST_B + j] = GROUP_BYTES * columns_of_tile, steps
     return struct.pack("<BB14x16H16B", 1, 0, *row_bytes, *row_counts)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i8, i32
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.llvm.alias_scopes import ProductRole
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     Piece,
@@ -140,26 +141,30 @@ class _WeightBlock:
     def add_floats(self, k: Index, values: list[str]) -> list[str]:
         """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values`.
 
-        A word of four bytes is loaded for each column. From bit 0 on, it has weights of 4 bits for the steps 0, 4,
-        1, 5, 2, 6, 3 and 7, or weights of 8 bits for the steps 0, 1, 2 and 3.
+        `lhs` is [row][group][step in the group], `rhs` [group][column][byte]. A word of four bytes is loaded for each
+        column. Byte b has the weight of step b, or with weights of 4 bits, that of step b in its low half and that of
+        step 4 + b in its high half:
+
+            bit     0 4 8 12 16 20 24 28
+            step    0 4 1  5  2  6  3  7
 
         Args:
             k: Number of the group.
             values: The sums, [row][piece], as a flat list that is changed and returned.
         """
         # A vector has the word of a group for each column of its piece, a part of a row of C.
-        halves = 8 // self.bits
+        halves = 8 // self.bits  # weights in a byte
         loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
         for half in range(halves):
-            first = BYTES * half  # step in the group of the first weight of this half
             for byte in range(BYTES):
                 # One step of K: its weights of all columns, multiplied by the element of A of each row.
+                step, first_bit = BYTES * half + byte, 8 * byte + self.bits * half
                 widened = [
-                    _widened(self.emitter, piece, word, 8 * byte + self.bits * half, self.bits)
+                    _widened(self.emitter, piece, word, first_bit, self.bits)
                     for piece, word in zip(self.pieces, loaded, strict=True)
                 ]
                 for row in range(self.rows):
-                    factor = load(self.emitter, self.lhs, "float", row, k, first + byte)
+                    factor = load(self.emitter, self.lhs, "float", row, k, step)
                     for index, piece in enumerate(self.pieces):
                         broadcast = splat(self.emitter, factor, "float", piece.lanes)
                         position = row * len(self.pieces) + index
@@ -240,7 +245,8 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
     pieces, halves, body = pieces_of(emitter, columns, target.element), 8 // bits, emitter.body
     # For each piece of a row: vectors of the zero points, scales and offsets of its columns, loaded before the loop.
     vectors = [
-        [load(emitter, terms, piece.type, term, piece.first, block=None) for term in range(count)] for piece in pieces
+        [load(emitter, terms, piece.type, term, piece.first, role=ProductRole.UNRELATED) for term in range(count)]
+        for piece in pieces
     ]
 
     def step(group: Index, values: list[str]) -> list[str]:
@@ -249,7 +255,8 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
         Weights of 8 bits are whole bytes, in one pass.
         """
         for piece, (zero, scale, *offset) in zip(pieces, vectors, strict=True):
-            loaded = load(emitter, words, f"<{piece.lanes} x i32>", group, piece.first, 0, block=None)
+            type_ = f"<{piece.lanes} x i32>"
+            loaded = load(emitter, words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
             for half in range(halves):
                 for byte in range(BYTES):
                     value = _widened(emitter, piece, loaded, 8 * byte + bits * half, bits)
@@ -285,7 +292,7 @@ def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> 
         """
         for piece in pieces_of(emitter, columns, i32):
             type_ = f"<{BYTES * piece.lanes} x i8>"
-            loaded = load(emitter, words, type_, group, piece.first, 0, block=None)
+            loaded = load(emitter, words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
             for half in range(2):
                 row = emitter.body.plus(emitter.body.times(group, 2), half)
                 _store(emitter, target, type_, _half(emitter, piece, loaded, half), row, piece.first, 0)

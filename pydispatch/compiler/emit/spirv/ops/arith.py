@@ -29,8 +29,8 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
         if width == 32:
             return emitter.code.glsl(sign + ("Max" if extreme.is_larger else "Min"), emitter.m.int(32), lhs, rhs)
         compare = sign + ("GreaterThan" if extreme.is_larger else "LessThan")
-        is_first = emitter.code.let(compare, emitter.m.bool(), lhs, rhs)
-        return emitter.code.let("Select", emitter.m.int(64), is_first, lhs, rhs)
+        is_lhs = emitter.code.let(compare, emitter.m.bool(), lhs, rhs)
+        return emitter.code.let("Select", emitter.m.int(64), is_lhs, lhs, rhs)
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Id, rhs: Id) -> tuple[Id, Id]:
         """Emit the product of two 32-bit registers, and return its low and its high word."""

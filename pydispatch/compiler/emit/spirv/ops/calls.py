@@ -17,14 +17,13 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the query whether an external function is linked; a function with a body is always there."""
+    """Lower the query whether an external function is linked. It is true for a function with a body."""
     callee = callee_of(emitter, op)
-    emitter.define(
-        op.results[0],
-        emitter.m.truth(value=True)
-        if not is_declaration(callee)
-        else available(emitter, callee, import_symbol(callee)),
-    )
+    if is_declaration(callee):
+        is_linked = available(emitter, callee, import_symbol(callee))
+    else:
+        is_linked = emitter.m.truth(value=True)
+    emitter.define(op.results[0], is_linked)
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}

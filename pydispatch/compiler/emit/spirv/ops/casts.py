@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.casts import Casts
-from pydispatch.compiler.emit.shaders.values import double_bits, is_native_float, single_bits
+from pydispatch.compiler.emit.shaders.values import double_bits, is_f32_or_f64, single_bits
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
@@ -47,7 +47,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
 
         def constant(n: float) -> Id:
             """Return a float constant of the source's type."""
-            return module.number(double_bits(n), 64) if is_double else module.number(single_bits(n), 32)
+            return module.float_constant(double_bits(n), 64) if is_double else module.float_constant(single_bits(n), 32)
 
         type_ = module.int(width)
         # `least` and `most` + 1 are 0 or powers of two, which floats hold exactly; `most` itself may be rounded.
@@ -69,7 +69,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Id | None:
         """Emit the conversion between f32 and f64; return None for other types, whose bits must be converted."""
-        if not (is_native_float(value.type) and is_native_float(target)):
+        if not (is_f32_or_f64(value.type) and is_f32_or_f64(target)):
             return None
         return emitter.code.let("FConvert", emitter.type(target), emitter.get(value))
 

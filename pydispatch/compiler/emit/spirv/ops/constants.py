@@ -34,9 +34,9 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         storage = "StorageBuffer" if is_spilled else "PushConstant"
 
         def declare() -> Id:
-            """Declare the variable that holds all layout constants, and return its id.
+            """Declare the variable that holds all layout constants, an array of `count` words, and return its id.
 
-            It is a block of push constants, or a buffer if they are too many (`is_spilled`).
+            It is a block of push constants, or a buffer at `binding` if they are too many (`is_spilled`).
             """
             words = module.array(module.int(32), count, stride=4)
             variable = module.variable(storage, module.block("constants", words))
@@ -59,11 +59,11 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         module = emitter.m
 
         def declare() -> Id:
-            """Declare the specialization constant, 0 unless the pipeline sets it."""
+            """Declare the specialization constant with the SpecId `index`: 0 unless the pipeline sets it."""
             type_, result = module.int(32), module.id()
             module.globals += encode("SpecConstant", type_, result, 0)
             module.decorate(result, "SpecId", index)
-            module.name(result, emitter.constants[index])
+            module.name(result, emitter.constant_keys[index])
             return result
 
         return module.once(("specialized", index), declare)

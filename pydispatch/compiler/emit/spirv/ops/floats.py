@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.shaders.floats import Floats
-from pydispatch.compiler.emit.shaders.values import is_native_float
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
@@ -39,7 +39,7 @@ class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
         """Return whether drivers compute the operation `name` on a type correctly by an instruction of SPIR-V."""
-        return is_native_float(type_) and not (isinstance(type_, Float64Type) and name in WRONG_DOUBLES)
+        return is_f32_or_f64(type_) and not (isinstance(type_, Float64Type) and name in WRONG_DOUBLES)
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Id]) -> Id:
         """Emit the instruction of an operation on f32 or f64, and return its result.

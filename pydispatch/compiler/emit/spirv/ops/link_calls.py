@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.calls import check_buffer, check_call
 from pydispatch.compiler.emit.shaders.memory import element_index
-from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
+from pydispatch.compiler.emit.shaders.values import MemRef
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.memory import buffer_variable
@@ -65,10 +65,11 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
 def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
     """Return a truth value that says whether linking finds an external function.
 
-    Only optional imports may be missing: for one, it is the result of a function `?name` that the linker defines.
+    For an optional import, the truth value is the result of a function `?name` that the linker defines. All other
+    external functions are found, or linking fails.
 
     Args:
-        emitter: Emitter of the function that asks.
+        emitter: Emitter of the function that contains the query.
         callee: The declaration of the external function.
         name: Its symbol; a leading "?" marks an optional import.
     """
@@ -76,13 +77,12 @@ def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
     if not is_import(callee) or not is_optional(callee):
         return emitter.m.truth(value=True)
 
-    def ask() -> Id:
-        """Emit the call of `?name`, which the linker defines: it returns whether the external function was found."""
-        return emitter.code.let(
-            "FunctionCall", emitter.m.bool(), _declare(emitter, f"?{name}", emitter.m.bool(), types=())
-        )
+    def call_query() -> Id:
+        """Emit the call of `?name`, which the linker defines: it returns whether the function `name` was found."""
+        query = _declare(emitter, f"?{name}", emitter.m.bool(), types=())
+        return emitter.code.let("FunctionCall", emitter.m.bool(), query)
 
-    return emitter.at_entry(("available", name), ask)
+    return emitter.at_entry(("available", name), call_query)
 
 
 def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
@@ -129,7 +129,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
     module = emitter.m
 
     def declare() -> Id:
-        """Declare the function with an import linkage before all definitions, and return its id."""
+        """Declare the function `name` of parameters `types` with an import linkage, and return its id."""
         declared = module.id()
         type_ = module.type("TypeFunction", result, *types)
         words = encode("Function", result, declared, NO_CONTROL, type_)
@@ -147,12 +147,11 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
     """Return `result`, the id of a call whose result has the type `type_`, in the register of that type.
 
-    An index, whose registers may have 64 bits, and integers narrower than 32 bits are sign-extended.
+    An index, whose registers may have 64 bits, and types narrower than 32 bits are sign-extended.
     """
     if isinstance(type_, IndexType):
         return REGISTERS.resized(emitter, result, from_width=32, to_width=emitter.index_width)
-    width = emitter.width(type_)
-    if width != 32 or is_native_float(type_):
-        return result  # a bool, an integer or float of 64 bits, or an f32: functions return what registers hold
-    bits = bit_width(type_)
-    return REGISTERS.wrap(emitter, result, bits=bits, width=width) if bits < width else result
+    width, bits = emitter.width(type_), bit_width(type_)
+    # The others return what their registers hold: bools (1-bit registers), types of 32 and 64 bits.
+    is_narrow = width == 32 and bits < 32  # integers, and floats of up to 16 bits, whose registers hold their bits
+    return REGISTERS.sign_extended(emitter, result, bits=bits, width=width) if is_narrow else result

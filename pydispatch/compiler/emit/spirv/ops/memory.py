@@ -172,7 +172,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         if unit.bits != width:
             value = let("SConvert", module.int(width), value)
         bits = bit_width(element)
-        return self.wrap(emitter, value, bits=bits, width=width) if bits < unit.bits else value
+        return self.sign_extended(emitter, value, bits=bits, width=width) if bits < unit.bits else value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
         """Store a register as an element; see `load_element`."""

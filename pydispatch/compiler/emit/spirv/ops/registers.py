@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.types import float_bits
 from pydispatch.compiler.emit.shaders.registers import ARITHMETIC_RIGHT, LEFT, LOGICAL_RIGHT, Registers, Shift
-from pydispatch.compiler.emit.shaders.values import is_native_float, signed
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64, signed
 from pydispatch.compiler.emit.spirv.definitions import expand
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.compiler.emit.spirv.module import Id
@@ -39,7 +39,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         """Return the registers of values."""
         return [emitter.get(value) for value in values]
 
-    def wrap(self, emitter: FunctionEmitter, value: Id, *, bits: int, width: int) -> Id:
+    def sign_extended(self, emitter: FunctionEmitter, value: Id, *, bits: int, width: int) -> Id:
         """Sign-extend the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value
@@ -107,8 +107,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
     def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Id:
         """Return a float constant of a type, or the bits of one that SPIR-V has no type for, as an integer."""
         bits = float_bits(value, type_)
-        if is_native_float(type_):
-            return emitter.m.number(bits, bit_width(type_))
+        if is_f32_or_f64(type_):
+            return emitter.m.float_constant(bits, bit_width(type_))
         return emitter.m.integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
@@ -116,11 +116,11 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
 
         Only f32 and f64 have float registers. Scalars of other types are held as their bits: `value` is returned.
         """
-        return emitter.code.let("Bitcast", emitter.type(type_), value) if is_native_float(type_) else value
+        return emitter.code.let("Bitcast", emitter.type(type_), value) if is_f32_or_f64(type_) else value
 
     def to_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
         """Convert the register of a scalar to an integer register that holds the scalar's bits."""
-        if not is_native_float(type_):  # only f32 and f64 have float registers: this one holds the bits already
+        if not is_f32_or_f64(type_):  # only f32 and f64 have float registers: this one holds the bits already
             return value
         return emitter.code.let("Bitcast", emitter.m.int(bit_width(type_)), value)
 

@@ -11,7 +11,7 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while`; its attribute `MOST_ITERATIONS` bounds its iterations, which are unknown without it."""
-    with emitter.iterations.inside(integer(op, MOST_ITERATIONS, default=0) or None):
+    with emitter.iterations.loop_body(integer(op, MOST_ITERATIONS, default=0) or None):
         _repeat(emitter, op)
 
 

@@ -34,9 +34,9 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
             if extreme.is_signed:
                 return emitter.let(f"{name}({lhs}, {rhs})")
             return emitter.let(f"i32({name}({as_unsigned(lhs)}, {as_unsigned(rhs)}))")
-        is_below = emitter.let(emitter.less(lhs, rhs, 64, unsigned=not extreme.is_signed))
-        if_not_below, if_below = (lhs, rhs) if extreme.is_larger else (rhs, lhs)
-        return emitter.let(f"select({if_not_below}, {if_below}, {is_below})")
+        is_lhs_below = emitter.let(emitter.less(lhs, rhs, 64, unsigned=not extreme.is_signed))
+        if_false, if_true = (lhs, rhs) if extreme.is_larger else (rhs, lhs)
+        return emitter.let(f"select({if_false}, {if_true}, {is_lhs_below})")
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Name, rhs: Name) -> tuple[Name, Name]:
         """Return (low, high), the two words of the product of 32-bit registers, both as i32."""

@@ -57,7 +57,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     if isinstance(outputs[0], IndexType):
         returned = REGISTERS.resized(emitter, returned, from_width=32, to_width=emitter.index_width)
     elif result == "i32":  # a function may return anything in the bits above those of a narrower type
-        returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
+        returned = REGISTERS.sign_extended(emitter, returned, bits=bit_width(outputs[0]), width=32)
     emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
 
 

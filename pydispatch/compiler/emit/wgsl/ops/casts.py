@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.casts import Casts
-from pydispatch.compiler.emit.shaders.values import is_native_float
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
@@ -80,12 +80,14 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         if emitter.is_f16(source) and isinstance(target, Float32Type):
             return emitter.let(f"f32({emitter.get(value)})")
         if isinstance(source, Float32Type) and emitter.is_f16(target):
-            return emitter.call("pyd_f16_nearest", self.operands(emitter, [value])[0])
-        if not (is_native_float(source) and is_native_float(target)):
+            helper = "pyd_f16_nearest"
+        elif is_f32_or_f64(source) and is_f32_or_f64(target):  # the types differ
+            helper = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
+        else:
             return None
-        # Both are f32 or f64, and they differ.
-        name = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
-        return emitter.call(name, self.operands(emitter, [value])[0])
+        # `operands` names a literal by a variable: WGSL evaluates calls of literals, and may refuse them.
+        (operand,) = self.operands(emitter, [value])
+        return emitter.call(helper, operand)
 
     def bitcast(self, emitter: FunctionEmitter, op: Operation) -> None:
         """Lower `arith.bitcast`."""

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.shaders.floats import EXTREMES, Floats
-from pydispatch.compiler.emit.shaders.values import is_native_float
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64
 from pydispatch.compiler.emit.wgsl.function import HIDDEN_ZERO, FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
 from pydispatch.compiler.emit.wgsl.words import Name
@@ -55,7 +55,7 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
         """Return whether WGSL, or the library for f64, computes the operation `name` on a float type."""
-        if not is_native_float(type_):  # f16, or smaller
+        if not is_f32_or_f64(type_):  # f16, or smaller
             return name in HALF and emitter.is_f16(type_)
         if isinstance(type_, Float32Type):
             return True
@@ -65,7 +65,7 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Name]) -> Name:
         """Emit an operation: an expression for f32 and f16, a call of a function of the library for f64."""
         name, type_ = op_name(op), op.results[0].type
-        is_double = is_native_float(type_) and not isinstance(type_, Float32Type)
+        is_double = is_f32_or_f64(type_) and not isinstance(type_, Float32Type)
         if is_double:
             if name == "math.sqrt":  # of these functions the only one with loops
                 emitter.iterations.add(SQRT_ITERATIONS)

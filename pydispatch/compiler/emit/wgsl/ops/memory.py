@@ -109,7 +109,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
             value = self.from_bits(emitter, _let_integer(emitter, text, buffer.word), element)
         is_in_binding = memref.root.kind == "binding"  # other memory holds integers that are extended already
         if is_in_binding and not is_float(element) and bit_width(element) < element_bits(element):
-            return self.wrap(emitter, value, bits=bit_width(element), width=32)
+            return self.sign_extended(emitter, value, bits=bit_width(element), width=32)
         return value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Name) -> None:

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.types import float_bits
 from pydispatch.compiler.emit.shaders.registers import ARITHMETIC_RIGHT, LEFT, LOGICAL_RIGHT, Registers, Shift
-from pydispatch.compiler.emit.shaders.values import is_native_float, signed
+from pydispatch.compiler.emit.shaders.values import is_f32_or_f64, signed
 from pydispatch.compiler.emit.wgsl.definitions import expand
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, finite_f32, integer, two_words, unsigned
@@ -43,7 +43,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         """
         return emitter.operands(values)
 
-    def wrap(self, emitter: FunctionEmitter, value: Name, *, bits: int, width: int) -> Name:
+    def sign_extended(self, emitter: FunctionEmitter, value: Name, *, bits: int, width: int) -> Name:
         """Sign-extend the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value
@@ -129,7 +129,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
             return literal if literal is not None else _infinity_or_nan(emitter, bits)
         if emitter.is_f16(type_):
             return emitter.at_entry(("f16", bits), lambda: emitter.call("pyd_f16", integer(signed(bits, 16))))
-        return two_words(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
+        return two_words(bits) if is_f32_or_f64(type_) else integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
         """Convert an integer register, which holds the bits of a scalar, to the register of the scalar's type.

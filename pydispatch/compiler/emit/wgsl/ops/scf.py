@@ -52,7 +52,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
 
     # The loop.
     most_iterations = integer(op, MOST_ITERATIONS, default=0) or None  # None: not known
-    with emitter.iterations.inside(most_iterations):
+    with emitter.iterations.loop_body(most_iterations):
         emitter.do("loop {")
         with emitter.scope():
             emitter.region(before, condition)
