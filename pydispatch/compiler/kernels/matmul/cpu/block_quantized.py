@@ -77,7 +77,7 @@ def lower_block_quantized(
     groups = [ceil_quotient(match.panels, sizes.panels), ceil_quotient(total_rows, sizes.rows)]
     panel_group, row_group = frame.build.split(frame.build.assume_below(frame.workgroup(), prod(groups)), groups)
     # The rows of A are copied as f32, or converted to integers of `byte_digits` signed bytes, the digits; 0 for f32.
-    conversion = RowConversion(
+    rows_of_a = RowConversion(
         elements=frame.elements,
         match=match,
         rows=sizes.padded_rows,
@@ -96,7 +96,7 @@ def lower_block_quantized(
     # `UnpackedProducts` unpacks weights to f32 in memory; the other class unpacks them in registers, or to bytes in
     # memory.
     workgroup = UnpackedProducts if sizes.unpacks and not sizes.byte_digits else _BlockProducts
-    workgroup(frame=frame, match=match, sizes=sizes, outputs=outputs, conversion=conversion, totals=totals).emit(
+    workgroup(frame=frame, match=match, sizes=sizes, outputs=outputs, rows_of_a=rows_of_a, totals=totals).emit(
         frame.build, panel_group
     )
     return frame.finish(workgroups=lambda elements, build: prod(groups))
@@ -187,7 +187,7 @@ class _BlockProducts(PanelWorkgroup):
 
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
         """Emit the copy of this workgroup's rows of A to workgroup memory, from block `first_block` of K on."""
-        self.conversion.emit(build, first_block)
+        self.rows_of_a.emit(build, first_block)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
         """Emit the products of all rows with a chunk of a panel, which are added to the totals, block by block of K.
@@ -261,14 +261,14 @@ class _BlockProducts(PanelWorkgroup):
         4 rows of 3 digits, 32 columns, and blocks of 32 steps of 4-bit weights, `a` is 12x4x8xi8, `b` is 4x32x8xi4, and
         `c` is 12x32xi32.
         """
-        match, sizes, rows = self.match, self.sizes, self.conversion.buffers
+        match, sizes, rows = self.match, self.sizes, self.rows_of_a.buffers
         digits, width = max(1, sizes.byte_digits), sizes.columns  # A of f32 has no digits: one row of `a` for each
         is_unpacked = sizes.unpacks and match.bits == 4
         # Steps of a group: 4 bytes, also of weights that were unpacked to bytes, or 8 weights of 4 bits.
         group = WORD_BYTES if is_unpacked else WORD_BYTES * 8 // match.bits
         groups = match.steps_per_block // group
         # A in memory: [row][digit][step of K]; `steps` is the distance of the digits, or of rows of f32.
-        elements, steps = rows.copy, self.conversion.steps
+        elements, steps = rows.copy, self.rows_of_a.steps
         if rows.digits is not None:
             elements, steps = rows.digits.bytes, digit_stride(steps)
         offset = build.plus(
@@ -318,7 +318,7 @@ class _BlockProducts(PanelWorkgroup):
         (zero * sum of `low`, zero * sum of `high`) for a constant zero point of the weights; an empty tuple without
         one, or if A is f32.
         """
-        rows = self.conversion.buffers
+        rows = self.rows_of_a.buffers
         row_of_a = build.plus(position.row, row)
         index = build.plus(position.block_of_chunk, build.times(row_of_a, self.sizes.blocks))
         unit = None if rows.digits is None else load(build, rows.digits.units, index)

@@ -217,7 +217,7 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
         columns=columns,
         panels=_panels(match, level, rows, ceil_quotient(total_rows, rows)),
         # The weights of a chunk, for the columns of a register block, stay in the first-level cache.
-        blocks=_blocks(match, most_steps=level.converted_bytes // (columns * F32_BYTES)),
+        blocks=_blocks(match, most_steps=level.l1_chunk_bytes // (columns * F32_BYTES)),
         byte_digits=0,
         lanes=lanes,
         unpacks=True,

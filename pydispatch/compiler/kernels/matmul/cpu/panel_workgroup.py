@@ -36,15 +36,15 @@ class PanelWorkgroup(ABC):
         match: The product.
         sizes: Sizes of the blocks and chunks in which it is computed.
         outputs: The values that are computed from the sums and stored.
-        conversion: Emits the copy of this workgroup's rows of A into workgroup memory.
-        totals: Buffer of the sums over all of K that is done so far, [row][column] for each panel.
+        rows_of_a: The range of rows of A that this workgroup multiplies; it emits their copy into workgroup memory.
+        totals: Buffer of the sums over the steps of K that are done so far, [row][column] for each panel.
     """
 
     frame: Frame
     match: BlockQuantized
     sizes: BlockSizes
     outputs: Sequence[Output]
-    conversion: RowConversion
+    rows_of_a: RowConversion
     totals: SSAValue
 
     @abstractmethod
@@ -65,31 +65,46 @@ class PanelWorkgroup(ABC):
     def emit(self, build: Builder, panel_group: Index) -> None:
         """Emit the sums of the panels in the group with the index `panel_group`, and the results computed from them.
 
-        A panel is some adjacent columns of the weights, a chunk the steps of K for which rows of A are copied to
-        workgroup memory at a time. If K has several chunks, the loop over them is the outer one, so that a chunk of A
-        is copied once for all panels; each panel has a buffer for its sums. If K is a single chunk, each panel is
-        finished before the next one begins, and all panels use the same memory for their sums.
+        A panel is some adjacent columns of the weights. A chunk is the steps of K for which rows of A are copied to
+        workgroup memory at a time.
         """
         panels = self._panels_of_group(build, panel_group)
         if self._has_one_chunk:
-            self._convert_rows(build, 0)
+            self._emit_by_panel(build, panels)
+        else:
+            self._emit_by_chunk(build, panels)
 
-            def emit_panel(inner: Builder, panel: Index, total: Index) -> None:
-                """Emit the sums and results of a panel; `total` is the index of its first sum."""
-                self._clear(inner, total)
-                self._multiply(inner, panel, 0, total)
-                self._finish(inner, panel, total)
+    def _emit_by_panel(self, build: Builder, panels: tuple[Index, Index]) -> None:
+        """Emit the sums and results of one panel after the other, where all of K is a single chunk.
 
-            self._for_each_panel(build, panels, emit_panel)
-            return
+        `panels` is the first panel and the exclusive end. All panels use the same memory for their sums.
+        """
+        self._convert_rows(build, 0)
 
-        def emit_chunk(inner: Builder, block: Index) -> None:
-            """Emit the products of the chunk from `block` on."""
+        def emit_panel(inner: Builder, panel: Index, first_total: Index) -> None:
+            """Emit the sums and results of a panel; `first_total` is the index of its first sum in the totals."""
+            self._clear(inner, first_total)
+            self._multiply(inner, panel, 0, first_total)
+            self._finish(inner, panel, first_total)
+
+        self._for_each_panel(build, panels, emit_panel)
+
+    def _emit_by_chunk(self, build: Builder, panels: tuple[Index, Index]) -> None:
+        """Emit the sums of one chunk of K after the other, which are added up for all panels, and then the results.
+
+        `panels` is the first panel and the exclusive end. Each panel has memory of its own for its sums. A chunk of the
+        rows of A is copied once for all panels.
+        """
+
+        def emit_chunk(inner: Builder, first_block: Index) -> None:
+            """Emit the products of all `panels` with the chunk of K whose first block is `first_block`."""
             pinned = inner.without_load_motion()  # each chunk overwrites the copy of the rows of A
-            self._convert_rows(pinned, block)
-            self._for_each_panel(pinned, panels, lambda b, panel, total: self._multiply(b, panel, block, total))
+            self._convert_rows(pinned, first_block)
+            self._for_each_panel(
+                pinned, panels, lambda b, panel, first_total: self._multiply(b, panel, first_block, first_total)
+            )
 
-        self._for_each_panel(build, panels, lambda b, _, total: self._clear(b, total))
+        self._for_each_panel(build, panels, lambda b, _panel, first_total: self._clear(b, first_total))
         emit_loop(build, self.match.blocks, self.sizes.blocks, emit_chunk)
         self._for_each_panel(build, panels, self._finish)
 
@@ -102,7 +117,8 @@ class PanelWorkgroup(ABC):
         """Return the first panel of a group, and the exclusive end of its panels; the last group may have fewer."""
         first = build.times(panel_group, self.sizes.panels)
         end = build.plus(first, self.sizes.panels)
-        return first, end if self.match.panels % self.sizes.panels == 0 else build.least(end, self.match.panels)
+        are_groups_full = self.match.panels % self.sizes.panels == 0
+        return first, end if are_groups_full else build.least(end, self.match.panels)
 
     def _for_each_panel(
         self, build: Builder, panels: tuple[Index, Index], body: Callable[[Builder, Index, Index], None]
@@ -110,24 +126,25 @@ class PanelWorkgroup(ABC):
         """Emit a loop over panels, from the first one of `panels` up to its exclusive end.
 
         A panel is some adjacent columns of the weights. The totals are the sums over K of the workgroup's rows and the
-        columns of its panels, in memory. `body` emits the code for a panel, from a builder, the panel, and the index of
-        its first sum in the totals.
+        columns of its panels, in memory. `body` emits the code for a panel. Its arguments are a builder, the panel, and
+        the index of the panel's first sum in the totals.
         """
         first, end = panels
 
         def iteration(inner: Builder, panel: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit `body` for one panel."""
-            # If K is one chunk, all panels use the same memory for their totals.
-            panel_of_workgroup = 0 if self._has_one_chunk else inner.minus(panel, first)
-            first_total = inner.times(panel_of_workgroup, self.sizes.padded_rows * self.match.width)
+            """Emit the `body` of the enclosing loop for one panel, counted from the first panel of all workgroups."""
+            # If K is one chunk, all panels use the same memory for their totals; else each has its own, in order.
+            buffer_of_panel = 0 if self._has_one_chunk else inner.minus(panel, first)
+            totals_of_panel = self.sizes.padded_rows * self.match.width
+            first_total = inner.times(buffer_of_panel, totals_of_panel)
             # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.
             body(inner.without_load_motion(), panel, first_total)
             return []
 
-        build.loop(first, end, [], iteration, index_below=self.match.panels)
+        build.loop(first, end, carried=[], body=iteration, index_below=self.match.panels)
 
     def _clear(self, build: Builder, first_total: Index) -> None:
-        """Emit the stores of 0 to the sums of a panel."""
+        """Emit the stores of 0 to the sums of a panel, whose first one is at `first_total` in the totals."""
         zero, store = f32_constant(build, 0.0), self.frame.elements.store
         count = self.sizes.padded_rows * self.match.width
         build.parallel(0, count, lambda b, i: store(b, zero, self.totals, [b.plus(first_total, i)]))
@@ -135,18 +152,24 @@ class PanelWorkgroup(ABC):
     def weights(self, build: Builder, panel: Index, block: Index, column: Index, columns: int) -> SSAValue:
         """Emit a view of the weights of some columns of a panel in one block of K, and return it.
 
-        The view is [group][column][step of the group]; a group is the steps whose weights share four bytes.
+        The view is [group][column][step of the group]; a group is the steps whose weights share four bytes. All weights
+        are the argument [panel][block][group][column of the panel][step of the group].
 
-        column, columns: first column in the panel, and number of columns.
+        Args:
+            build: Receives the code.
+            panel: The panel, some adjacent columns of the weights.
+            block: The block, adjacent steps of K that share a scale.
+            column: First column of the view in the panel.
+            columns: Number of columns of the view.
         """
         match = self.match
-        group = WORD_BYTES * 8 // match.bits  # steps of K whose weights share four bytes
+        group_steps = WORD_BYTES * 8 // match.bits
         buffer = self.frame.buffers[self.frame.tensors.index(match.argument)]
         block_of_weights = build.plus(build.times(panel, match.blocks), block)
-        start = build.plus(
-            build.times(block_of_weights, match.width * match.steps_per_block), build.times(column, group)
-        )
-        return view_as(build, buffer, start, [match.groups, columns, group], [match.width * group, group, 1])
+        weights_per_block = match.width * match.steps_per_block
+        start = build.plus(build.times(block_of_weights, weights_per_block), build.times(column, group_steps))
+        sizes, strides = [match.groups, columns, group_steps], [match.width * group_steps, group_steps, 1]
+        return view_as(build, buffer, start, sizes, strides)
 
     def _load_parameter(
         self, build: Builder, per_block: PerBlock, panel: Index, block: Index, column: Index
@@ -161,38 +184,51 @@ class PanelWorkgroup(ABC):
         return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
 
     def _finish(self, build: Builder, panel: Index, first_total: Index) -> None:
-        """Emit the results of the dispatch for a panel: the elements that depend on its sums, and their stores.
-
-        `define` makes a sum the element of the product from which elements of the results, such as relu(sum), are
-        computed. Results are indexed by dimensions of the product's result (`Output.dims`), such as [1, 0].
+        """Emit the results of the dispatch for a panel: loops over its rows and columns, which store the results.
 
         Args:
             build: Receives the code.
-            panel: The panel.
+            panel: The panel, some adjacent columns of the weights.
             first_total: Index of the panel's first sum in the totals, which are [row][column].
         """
-        match, contraction, elements = self.match, self.match.contraction, self.frame.elements
-        generic, conversion = contraction.generic, self.conversion
-
-        def element(build: Builder, i: Index, j: Index) -> None:
-            """Store the results at row `i` of the workgroup and column `j` of the panel."""
-            loops: list[Index] = [0] * len(generic.iterators)
-            # Indices of the contraction's loops. Those of reduced loops stay 0: the result does not depend on them.
-            loops[match.panel_loop], loops[match.column_loop] = panel, j
-            row_of_a = build.plus(i, conversion.first_row)
-            for dim, index in zip(
-                match.row_loops, build.split(row_of_a, [generic.extent(d) for d in match.row_loops]), strict=True
-            ):
-                loops[dim] = index
-            indices = evaluate(build, generic.output_maps[0], loops)
-            initial = elements.at(build, generic.outputs[0], indices)  # the value that the program adds the sum to
-            total = load(build, self.totals, build.plus(first_total, build.plus(build.times(i, match.width), j)))
-            elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
-            for output in self.outputs:
-                output_indices = [indices[d] for d in output.dims]
-                output.store(build, elements.at(build, output.value, output_indices), output_indices)
-
         rows: Index = self.sizes.rows
-        if conversion.end_row % self.sizes.rows:  # of all rows of A: the last workgroup has fewer
-            rows = build.least(rows, build.minus(conversion.end_row, conversion.first_row))
-        build.parallel(0, rows, lambda b, i: b.parallel(0, match.width, lambda inner, j: element(inner, i, j)))
+        total_rows = self.rows_of_a.end_row  # the number of rows of A
+        if total_rows % self.sizes.rows:  # the last workgroup has fewer rows
+            rows = build.least(rows, build.minus(total_rows, self.rows_of_a.first_row))
+
+        def finish_row(inner: Builder, row: Index) -> None:
+            """Emit the results of the panel in a row, which is counted from the first one of the workgroup."""
+            inner.parallel(
+                0, self.match.width, lambda b, column: self._finish_element(b, panel, first_total, row, column)
+            )
+
+        build.parallel(0, rows, finish_row)
+
+    def _finish_element(self, build: Builder, panel: Index, first_total: Index, row: Index, column: Index) -> None:
+        """Emit the results that are computed from one sum, such as relu(sum), and their stores.
+
+        Args:
+            build: Receives the code.
+            panel: The panel, some adjacent columns of the weights.
+            first_total: Index of the panel's first sum in the totals, which are [row][column].
+            row: The row of the sum, counted from the first one of the workgroup.
+            column: The column of the sum in the panel.
+        """
+        match, contraction, elements = self.match, self.match.contraction, self.frame.elements
+        generic = contraction.generic
+        # Indices of the contraction's loops. Those of reduced loops stay 0: the result does not depend on them.
+        loops: list[Index] = [0] * len(generic.iterators)
+        loops[match.panel_loop], loops[match.column_loop] = panel, column
+        row_of_a = build.plus(row, self.rows_of_a.first_row)
+        row_indices = build.split(row_of_a, [generic.extent(d) for d in match.row_loops])
+        for dim, index in zip(match.row_loops, row_indices, strict=True):
+            loops[dim] = index
+        indices = evaluate(build, generic.output_maps[0], loops)  # of the sum in the contraction's result
+        initial = elements.at(build, generic.outputs[0], indices)  # the value that the program adds the sum to
+        total = load(build, self.totals, build.plus(first_total, build.plus(build.times(row, match.width), column)))
+        # `at` of an output computes its element from this definition of the contraction's element.
+        elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
+        for output in self.outputs:
+            # `dims` are the contraction's dimensions in the order of the output's: [1, 0] for a transposed output.
+            output_indices = [indices[d] for d in output.dims]
+            output.store(build, elements.at(build, output.value, output_indices), output_indices)

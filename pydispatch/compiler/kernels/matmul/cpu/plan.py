@@ -57,12 +57,14 @@ class Plan:
         sums_in_registers: Whether one pass has all products of a block, so that its sums stay in registers.
         sizes: Sizes of the loop dimensions; None if dynamic.
         row_range: Row counts that the plan is for; None for all.
-        panels: The panels of adjacent columns that an argument has B in, and register blocks read; None for a B in
-            another layout.
-        b_in_half_precision: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
+        panels: The panels (blocks of adjacent columns) in which an argument stores B; None for a B in another layout.
+        b_in_half_precision: The f16 or bf16 tensor of B, which register blocks that read it in place widen; None for
+            another element type.
         prefetch_bytes: Bytes ahead of its reads of B that a register block prefetches; 0 for no prefetching.
-        pages: B as gathered pages, where register blocks read it in place; None elsewhere.
-        batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
+        pages: The pages (blocks of rows that a table of indices gathers) in which register blocks read B in place; None
+            if B is packed, or not gathered.
+        batched_dims: Outer dimensions that B does not have, if a workgroup computes tiles at several of their indices
+            with the same packed columns of B; else ().
     """
 
     contraction: Contraction
@@ -98,27 +100,37 @@ class Plan:
 
     @property
     def tail_columns(self) -> int:
-        """The number of columns of the last register block if it is partial, as B is in an argument's panels; else 0.
+        """The number of columns of the last register block if it is partial, else 0.
 
-        It must not cross panels. Without panels, the last block begins early enough to be whole.
+        Only if B is stored in panels of adjacent columns may it be partial: a block must not cross panels. Without
+        panels, the last block begins early enough to be whole.
+
+        Example:
+            70 columns in panels of 64, with blocks of nr = 32 columns: the last block has 6.
         """
         n = None if self.contraction.n is None else self.sizes[self.contraction.n]
-        if self.panels is None or n is None or n % self.panels.layout.width == 0:
+        if self.panels is None or n is None:
             return 0
-        return n % self.schedule.nr  # nr divides the width of a panel
+        are_panels_full = n % self.panels.layout.width == 0
+        return 0 if are_panels_full else n % self.schedule.nr  # nr divides the width of a panel
 
     def last_block_overlaps(self, dim: int, size: Index, block: int) -> bool:
-        """Return whether the last of the register blocks along a dimension begins early enough to be whole.
+        """Return whether the last register block along a dimension begins early enough to be whole.
 
-        It then computes some elements of the block before it again. It is so if the dimension, whose size is `size`, is
-        known to have at least `block` indices. But if an argument has B in panels, and the last panel is partial, the
-        last block is partial too.
+        A last block that begins early overlaps the block before it, and computes some elements again: for 10 rows in
+        blocks of 4, the last block has the rows 6 to 9.
+
+        Args:
+            dim: The dimension, a loop of the contraction.
+            size: Its size, which must be known to be at least `block`.
+            block: Size of a register block along it.
         """
         contraction = self.contraction
-        if dim == contraction.n and self.tail_columns:  # a block must not cross panels
+        if dim == contraction.n and self.tail_columns:  # blocks must not cross the panels of B: the last one is partial
             return False
         if isinstance(size, int):
             return size >= block
+        # Of dynamic sizes, only M has a known lower bound: the least row count that the plan is for.
         return dim == contraction.m and self.row_range is not None and self.row_range.least >= block
 
 
@@ -142,30 +154,35 @@ def variants(
     """
     if _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic)):
         # The height of this plan's register block decides which row counts it is for.
-        main = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
-        if main is not None:
-            height = main.schedule.mr
-            ranges: list[RowRange] = []  # for fewer rows than a register block has
+        plan_for_many_rows = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
+        if plan_for_many_rows is not None:
+            height = plan_for_many_rows.schedule.mr
+            skinny_ranges: list[RowRange] = []  # fewer rows than a register block has
             if height > 1:
-                ranges.append(RowRange(1, 1))
+                skinny_ranges.append(RowRange(1, 1))
             if height > 2:
-                ranges.append(RowRange(2, height - 1))
-            skinny_plans = [plan_of(contraction, elements, level, r) for r in ranges]
-            return [replace(main, row_range=RowRange(height, most=None)), *(p for p in skinny_plans if p is not None)]
+                skinny_ranges.append(RowRange(2, height - 1))
+            skinny_plans = [plan_of(contraction, elements, level, r) for r in skinny_ranges]
+            return [
+                replace(plan_for_many_rows, row_range=RowRange(height, most=None)),
+                *(plan for plan in skinny_plans if plan is not None),
+            ]
     plan = plan_of(contraction, elements, level, schedule=schedule)
     return [] if plan is None else [plan]
 
 
 def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) -> bool:
-    """Return whether a contraction may have a plan for each range of row counts (see `variants`).
+    """Return whether M is the only dynamic size, so that `variants` can make a plan for each range of row counts.
 
-    It may if M is the only dynamic size, no other size is 0, and the index of M is that of a single axis of A.
+    No other size may be 0, and A must have its rows along one axis, like A[m, k] and unlike A[2 * m, k].
     """
     a, m = contraction.a, contraction.m
     if m is None or isinstance(sizes[m], int):
         return False
-    are_identities = [a.coordinates[p].is_identity(m) for p in a.positions_of(m)]
-    return are_identities == [True] and all(isinstance(s, int) and s != 0 for d, s in enumerate(sizes) if d != m)
+    axes_of_m = [a.coordinates[p] for p in a.positions_of(m)]
+    is_row_axis = len(axes_of_m) == 1 and axes_of_m[0].is_identity(m)
+    other_sizes = [s for d, s in enumerate(sizes) if d != m]
+    return is_row_axis and all(isinstance(s, int) and s != 0 for s in other_sizes)
 
 
 def plan_of(
@@ -175,13 +192,13 @@ def plan_of(
     row_range: RowRange | None = None,
     schedule: Schedule | None = None,
 ) -> Plan | None:
-    """Return the plan of a contraction; None if its element types have no register block.
+    """Return the plan of a contraction; None if no register block supports its element types.
 
     Args:
         contraction: The contraction.
         elements: Tensors of its dispatch function.
         level: Vector registers, caches and instructions of the CPU.
-        row_range: Values of a dynamic M that the plan is for; None if there is one plan for all.
+        row_range: Values of a dynamic M, the number of rows, that the plan is for; None if one plan is for all values.
         schedule: Register block, tiles and packed operands; None for the default.
 
     Raises:
@@ -200,11 +217,13 @@ def plan_of(
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    # B as pages, blocks of rows that a table gathers: register blocks and chunks of K must not cross them.
-    pages = None if schedule.pack_b else access.pages  # blocks read a packed B from its copy
-    if pages is not None:
+    # Pages are blocks of rows of B that a table of indices gathers. A packed B is read from its copy, not from pages.
+    pages = None if schedule.pack_b else access.pages
+    if pages is not None:  # register blocks and chunks of K must not cross pages
         schedule = within_pages(contraction, schedule, pages)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
+    has_one_chunk = k is not None and schedule.kc >= k  # of all steps of K
+    shares_packed_b = schedule.batch > 1  # a workgroup computes several tiles with the same packed columns of B
     return Plan(
         contraction=contraction,
         problem=problem,
@@ -213,25 +232,26 @@ def plan_of(
         vectorizes_k=problem.vectorizes_k(schedule.pack_b),
         inner_reductions=inner,
         outer_reductions=outer,
-        sums_in_registers=not outer and k is not None and schedule.kc >= k,
+        sums_in_registers=has_one_chunk and not outer,
         sizes=sizes,
         row_range=row_range,
         panels=access.panels,
         b_in_half_precision=access.b_in_half_precision,
         prefetch_bytes=_prefetch_bytes(level, access, schedule),
         pages=pages,
-        batched_dims=tuple(dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),
+        batched_dims=tuple(dims_without_b(contraction, sizes)) if shares_packed_b else (),
     )
 
 
 def _prefetch_bytes(level: Level, access: OperandAccess, schedule: Schedule) -> int:
     """Return how many bytes ahead of its reads of B a register block prefetches; 0 for no prefetching."""
     problem = access.problem
-    if access.panels is not None and access.arithmetic.group == 1:
+    has_single_steps = access.arithmetic.group == 1  # an instruction multiplies one step of K, not a group of them
+    if access.panels is not None and has_single_steps:  # a block reads rows of a panel, which follow each other
         row_bytes = schedule.nr * (problem.b.element_bytes or problem.sum_bytes)
         return prefetch_distance(level, schedule.mr, row_bytes)
-    has_next_chunk = problem.k is not None and schedule.kc < problem.k  # of rows of B
-    if has_next_chunk and not schedule.pack_b:
+    has_next_chunk = problem.k is not None and schedule.kc < problem.k
+    if has_next_chunk and not schedule.pack_b:  # a block prefetches the rows of B of the next chunk of K
         return streaming_prefetch_distance(level, problem, schedule.kc)
     return 0
 
@@ -241,27 +261,29 @@ def _reductions(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the inner reductions, which packed operands span, and the outer ones, which are loops around the packing.
 
-    They are the reduced dimensions other than K, such as the rows and columns of a filter in a convolution. Outer are
-    the reductions of dynamic size, and as many others, outermost first, as make the packed operands fit the cache.
+    Both are reduced dimensions other than K, such as the rows and columns of a filter in a convolution. A reduction of
+    dynamic size is outer. Others, outermost first, become outer until the packed operands fit into the cache.
     """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]
-    # With a batch, the tiles were chosen so that packed columns of B with all steps of K fit the cache.
-    if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
-        # Tiles of B that are used once are packed for the first-level cache.
-        is_converted = schedule.pack_b and uses_b_once(problem, schedule)
-        half_of_packed = level.packed_bytes // 2  # A and B have equal shares
-        available_bytes = level.converted_bytes if is_converted else half_of_packed
-
-        def is_too_large() -> bool:
-            """Return whether the larger packed factor, with the current `inner` reductions, exceeds its cache share."""
-            extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner)
-            most_elements = max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
-            return problem.sum_bytes * most_elements > available_bytes
-
-        while inner and is_too_large():
-            outer.append(inner.pop(0))
+    # A workgroup with a batch of tiles has tiles for which the packed columns of B, with all steps of K, fit the cache.
+    is_batched = schedule.batch > 1
+    if is_batched or not (schedule.pack_a or schedule.pack_b):
+        return tuple(inner), tuple(outer)
+    # A packed chunk of B that is used once stays in the first-level cache. Otherwise A and B have equal shares.
+    is_b_for_one_use = schedule.pack_b and uses_b_once(problem, schedule)
+    available_bytes = level.l1_chunk_bytes if is_b_for_one_use else level.packed_bytes // 2
+    while inner and problem.sum_bytes * _larger_packed_size(contraction, schedule, sizes, inner) > available_bytes:
+        outer.append(inner.pop(0))
     return tuple(inner), tuple(outer)
+
+
+def _larger_packed_size(
+    contraction: Contraction, schedule: Schedule, sizes: Sizes, inner_reductions: Sequence[int]
+) -> int:
+    """Return the number of elements of the larger packed factor, A or B, if it spans the `inner_reductions`."""
+    extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner_reductions)
+    return max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
 
 
 def packed_extents(
@@ -269,10 +291,10 @@ def packed_extents(
 ) -> dict[int, int]:
     """Return loop dimension -> its extent inside a packed operand, which has a tile of M and N, and `kc` steps of K.
 
-    It has all indices of the reductions in `inner_reductions`, and one index of any other dimension.
+    The operand spans all indices of the reductions in `inner_reductions`, and one index of any other dimension.
     """
     extents = dict.fromkeys(range(len(sizes)), 1)
-    extents.update({d: max(1, sizes[d] or 1) for d in inner_reductions})
+    extents.update({d: sizes[d] or 1 for d in inner_reductions})
     extents[contraction.k] = kc
     for dim, tile in ((contraction.m, tiles.mt), (contraction.n, tiles.nt)):
         if dim is not None:

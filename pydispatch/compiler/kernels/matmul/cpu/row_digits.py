@@ -139,17 +139,20 @@ class _Group:
 
     def emit(self, build: Builder) -> None:
         """Emit the units, the digits and the sums of the blocks."""
-        whole = self.conversion
+        conversion = self.conversion
+        blocks_left = build.minus(conversion.rows * conversion.blocks, self.first_block)
         reduction = LaneReduction(
-            elements=whole.elements,
-            lanes=whole.lanes,
-            steps=whole.steps,
-            blocks=build.least(whole.lanes, build.minus(whole.rows * whole.blocks, self.first_block)),
-            partials=whole.partials,
+            elements=conversion.elements,
+            lanes=conversion.lanes,
+            steps=conversion.steps,
+            blocks=build.least(conversion.lanes, blocks_left),
+            partials=conversion.partials,
         )
+        # The unit of a block is derived from the maximum of its magnitudes, which are compared as integers.
         least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
         reduction.emit(build, [least], arith.MaxSIOp, self._magnitude, self._store_unit)
-        zeros = [i32_constant(build, 0)] * min(2, whole.digit_count)
+        # Sums of the lowest digits and, if there are several digits, of the integers that the higher digits form.
+        zeros = [i32_constant(build, 0)] * min(2, conversion.digit_count)
         reduction.emit(build, zeros, arith.AddiOp, self._convert, self._store_sums)
 
     def _element(self, build: Builder, block: Index, step: Index) -> SSAValue:
@@ -167,23 +170,28 @@ class _Group:
         return [build.add(arith.AndIOp(bits, i32_constant(build, ALL_BUT_SIGN)))]
 
     def _store_unit(self, build: Builder, block: Index, maximum: Sequence[SSAValue]) -> None:
-        """Store the unit of a block, and its reciprocal, which elements are multiplied by."""
-        whole = self.conversion
+        """Emit the stores of a block's unit, and of its reciprocal, which elements are multiplied by.
+
+        `maximum` has a single value: the bits of the largest magnitude of the block, as an integer.
+        """
+        conversion = self.conversion
         magnitude = build.add(arith.BitcastOp(maximum[0], f32))
-        greatest = f32_constant(build, GREATEST[whole.digit_count])
-        self._store(build, build.add(arith.DivfOp(magnitude, greatest)), whole.target.units, block)
-        whole.elements.store(build, build.add(arith.DivfOp(greatest, magnitude)), whole.reciprocals, [block])
+        greatest = f32_constant(build, GREATEST[conversion.digit_count])
+        self._store(build, build.add(arith.DivfOp(magnitude, greatest)), conversion.target.units, block)
+        conversion.elements.store(build, build.add(arith.DivfOp(greatest, magnitude)), conversion.reciprocals, [block])
 
     def _convert(self, build: Builder, block: Index, step: Index) -> list[SSAValue]:
-        """Store the digits of the element at a step of a block, and return what it adds to the sums of the block."""
-        whole = self.conversion
-        reciprocal = load(build, whole.reciprocals, block)
+        """Store the digits of the element at a step of a block of the group; return its terms of the block's sums."""
+        conversion = self.conversion
+        # `reciprocals` has only the blocks of this group. Rows have the blocks of all groups, [row][block of the row].
+        reciprocal = load(build, conversion.reciprocals, block)
         scaled = build.add(arith.MulfOp(self._element(build, block, step), reciprocal))
-        row, block_of_row = build.split(build.plus(self.first_block, block), [whole.rows, whole.blocks])
+        block_of_rows = build.plus(self.first_block, block)
+        row, block_of_row = build.split(block_of_rows, [conversion.rows, conversion.blocks])
         # Digits in memory: [row][digit][step of the row].
-        stride = digit_stride(whole.blocks * whole.steps)
-        step_of_row = build.plus(build.times(block_of_row, whole.steps), step)
-        offset = build.plus(build.times(row, whole.digit_count * stride), step_of_row)
+        stride = digit_stride(conversion.blocks * conversion.steps)
+        step_of_row = build.plus(build.times(block_of_row, conversion.steps), step)
+        offset = build.plus(build.times(row, conversion.digit_count * stride), step_of_row)
         return self._store_digits(build, self._rounded(build, scaled), offset, stride)
 
     def _store_sums(self, build: Builder, block: Index, sums: Sequence[SSAValue]) -> None:

@@ -49,17 +49,15 @@ class RowTiles:
     stride: int
 
     @staticmethod
-    def of(chain: Chain, first: Plan, second: Plan, level: Level) -> RowTiles:
-        """Return the division with most rows within `MAX_ROWS_BYTES` that leaves `MIN_WORKGROUPS` workgroups if
-        possible.
+    def of(chain: Chain, first_plan: Plan, second_plan: Plan, level: Level) -> RowTiles:
+        """Return the division with the most rows for each workgroup that the two limits allow.
 
-        The scores of a workgroup's rows are in its memory, at most `MAX_ROWS_BYTES` (128 KiB). A workgroup has at least
-        one register block of rows, even if that exceeds the limit.
+        The rows that a workgroup computes are in its memory, at most `MAX_ROWS_BYTES` (128 KiB). If possible, there are
+        `MIN_WORKGROUPS` workgroups. A workgroup has at least one register block of rows, even if that exceeds a limit.
 
         Args:
-            chain: The chain.
-            first: Plan of its first product.
-            second: Plan of its second product.
+            chain: The chain of two contractions.
+            first_plan, second_plan: Plans of its first and its second contraction.
             level: Vector registers, caches and instructions of the CPU.
 
         Example:
@@ -69,23 +67,24 @@ class RowTiles:
         """
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)
-        count, columns = 1 if axis is None else shape[axis], shape[-1]
+        row_count, columns = 1 if axis is None else shape[axis], shape[-1]
         outer = tuple(shape[d] for d in chain.outer)
-        size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4  # chains are f32 or f64
+        element_bytes = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4  # chains are f32 or f64
         # Rows whose length is a multiple of 256 bytes would compete for few sets of the cache: a vector pads them.
-        stride = columns + (level.vector // size if columns * size % 256 == 0 else 0)
+        padding = level.vector // element_bytes if columns * element_bytes % 256 == 0 else 0
+        stride = columns + padding
         # The most register blocks of rows that fit; fewer of them while there are too few workgroups.
-        block = min(max(first.schedule.mr, second.schedule.mr), count)
-        blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
-        while blocks > 1 and prod(outer) * ceil_quotient(count, blocks * block) < MIN_WORKGROUPS:
+        block = min(max(first_plan.schedule.mr, second_plan.schedule.mr), row_count)
+        blocks = max(1, MAX_ROWS_BYTES // (element_bytes * stride * block))
+        while blocks > 1 and prod(outer) * ceil_quotient(row_count, blocks * block) < MIN_WORKGROUPS:
             blocks -= 1
         return RowTiles(
             axis=axis,
-            row_count=count,
+            row_count=row_count,
             columns=columns,
             outer=outer,
             block=block,
-            rows=min(count, blocks * block),
+            rows=min(row_count, blocks * block),
             stride=stride,
         )
 
@@ -103,7 +102,7 @@ class WorkgroupRows:
         tiles: The division of all rows among workgroups.
         outer_dims: `Chain.outer`, the outer dimensions of `Chain.rows`: [0] for rows of shape [heads, queries, keys].
         outer: The workgroup's index in each of `outer_dims`.
-        span: The workgroup's indices in the dimension `tiles.axis`, which counts rows.
+        span: The range of indices of the workgroup's rows in the dimension `tiles.axis`.
     """
 
     tiles: RowTiles
@@ -112,18 +111,18 @@ class WorkgroupRows:
     span: Span
 
     def indices(self, build: Builder, row: Index, rank: int) -> list[Index]:
-        """Return the indices of a row in a tensor of `rank` dimensions, with 0 for its column if it has one.
+        """Return the indices of a row's first element in a tensor of the rows, or of the row in one without columns.
 
-        For [heads, queries, keys], they are [head, first query of the workgroup + `row`, 0].
+        For rows of shape [heads, queries, keys], they are [head, first query of the workgroup + `row`, 0].
 
         Args:
             build: Emits the arithmetic.
             row: The row, counted from the first row of the workgroup.
-            rank: Rank of `Chain.rows`, or one less for indices without the column.
+            rank: Rank of the tensor: that of `Chain.rows`, or one less for a tensor without columns.
         """
         indices: list[Index] = [0] * rank
         for dim, index in zip(self.outer_dims, self.outer, strict=True):
             indices[dim] = index
-        if self.tiles.axis is not None:
+        if self.tiles.axis is not None:  # there is more than a single row
             indices[self.tiles.axis] = build.plus(self.span.first, row)
         return indices

@@ -369,7 +369,7 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
     which is up to `CONVERTED_BLOCKS` blocks wide.
     """
     assert problem.n is not None
-    chunk_elements, k = level.converted_bytes // problem.sum_bytes, problem.k
+    chunk_elements, k = level.l1_chunk_bytes // problem.sum_bytes, problem.k
     if vectorizes_k:
         # `COMPUTED_COLUMNS` columns share each element of an A that is computed, once per tile.
         nt = tiles.nr if problem.a.is_readable_in_place else tiles.nr * ceil_quotient(COMPUTED_COLUMNS, tiles.nr)

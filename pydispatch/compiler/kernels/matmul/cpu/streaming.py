@@ -28,14 +28,14 @@ MIN_STREAMING_STEPS = 64
 """Steps of K below which there is nothing to stream."""
 
 WIDE_BLOCK_BYTES = 1024
-"""Width in bytes of a wide register block: its sums of a single row of A stay in registers over all of K, instead of
-passing through the cache for each chunk of a streamed B. It is used if half of the registers hold these sums, and rows
-of B are no further apart than the CPU prefetches.
+"""Width in bytes of a wide register block, which has the sums of a single row of A. They stay in registers over all of
+K, instead of passing through the cache for each chunk of a streamed B. A wide block is used if half of the registers
+hold its sums, and the CPU prefetches rows of B that are as far apart as those of the problem.
 
-Zen 5, us in wide blocks, and streamed in tiles of 2048 bytes: 1x512x512 6.7 and 9.6; 1x768x768 20 and 28; 1x2048x1000
-75 and 114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42. CPUs that prefetch only shorter strides stream better, us
-streamed, and in wide blocks: Zen 4 1x3072x768 124 and 163, 1x2048x1000 109 and 154, 1x4096x4096 2,610 and 5,170; an
-Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and 19,400.
+Times in us, in wide blocks / in chunks of K:
+    Zen 5: 1x512x512 6.7 / 9.6; 1x768x768 20 / 28; 1x2048x1000 75 / 114; 1x3072x768 87 / 127; 1x1024x1024 40 / 42.
+    Zen 4, which does not prefetch these strides: 1x3072x768 163 / 124; 1x2048x1000 154 / 109; 1x4096x4096 5,170 /
+    2,610. Nor does an Intel Xeon with 2 MiB of L2: 1x4096x4096 3,260 / 2,740; 1x4096x11008 19,400 / 9,400.
 """
 
 STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
@@ -59,46 +59,53 @@ more passes without streaming, and the later passes find it in the cache. See 16
 def streams_b(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed: read in place a few whole rows at a time, for all rows of A, instead of packed.
 
-    B must be row-major, with known sizes and at least `MIN_STREAMING_STEPS` rows. With one or two rows of A it is
-    always streamed. With more rows, up to about `MAX_STREAMING_ROWS`, it is streamed if K is the only reduction, no
-    elements of B are used at several outer indices, and one of two conditions holds:
+    B must be row-major, with known sizes and at least `MIN_STREAMING_STEPS` rows. With one or two rows of A, B is
+    always streamed. With more rows, up to about `MAX_STREAMING_ROWS`, B is streamed if K is the only reduction, each
+    element of B is used at a single index of the outer dimensions, and one of two conditions holds:
 
     - Rows of B are further apart than the CPU prefetches, and B exceeds half of the second-level cache, or twice this
       cache for more than `MAX_SINGLE_PASS_ROWS` rows of A.
     - Blocks multiply a B that was evicted from the second-level cache faster than memory delivers it
       (`_waits_for_memory`), and B exceeds the first-level cache.
     """
-    if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
+    is_row_major = not problem.is_b_transposed and not problem.panel_width
+    if not (problem.can_read_b_in_place and is_row_major):
         return False
     if not problem.m or not problem.n or (problem.k or 0) < MIN_STREAMING_STEPS:
         return False
     if problem.m <= 2:
         return True
-    # If a multiplication of vectors takes two cycles, the cache has time for the sums of twice as many rows. It does on
-    # Zen 4, whose units process 32 of the 64 bytes of a vector per cycle; on Zen 5 it takes one.
+    # Where a multiplication of vectors takes two cycles, the cache has time for the sums of twice as many rows: on
+    # Zen 4, whose units process 32 of the 64 bytes of a vector per cycle. On Zen 5 it takes one cycle.
     cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
     most_rows = MAX_STREAMING_ROWS * cycles_of_vector
-    is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
-    # Fewer rows read B in fewer passes, of which later ones find it in the cache if it fits.
+    is_used_once = problem.reductions == 1 and problem.b_uses == 1
+    if problem.m > most_rows or not is_used_once:
+        return False
+    # More rows of A read B in more passes without streaming. If B fits into the cache, later passes find it there.
     l2_bytes = level.model.l2.bytes_per_core
-    resident_bytes = l2_bytes // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * l2_bytes
-    is_far_apart = is_unprefetched and problem.b_bytes > resident_bytes
-    is_late = _waits_for_memory(level, problem) and problem.b_bytes > level.model.l1.bytes_per_core
-    return (is_far_apart or is_late) and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
+    cached_bytes = l2_bytes // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * l2_bytes
+    is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
+    if is_unprefetched and problem.b_bytes > cached_bytes:
+        return True
+    return _waits_for_memory(level, problem) and problem.b_bytes > level.model.l1.bytes_per_core
 
 
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
-    """Return whether blocks wait for a B that was evicted from the second-level cache.
+    """Return whether register blocks wait for a B that was evicted from the second-level cache.
 
-    They do if A has at most `MAX_SINGLE_PASS_ROWS` rows, and `prefetch_distance` is not 0: a block multiplies B faster
-    than the memory beyond this cache delivers it, and the CPU's own prefetchers do not keep up. Prefetching rows of the
-    next chunk then pays at any stride. On an Intel Xeon with 2 MiB of L2, 16x440x448 takes 199 us if B is read by the
-    columns of a block, and 82 if it is streamed, with another B in each call; with the same B 61 and 49. 8x248x256
-    takes 46 and 26, or 7.9 and 8.3 with the same B; 16x120x128 13.7 and 9.1, or 4.3 and 4.1.
+    They do if A has at most `MAX_SINGLE_PASS_ROWS` rows, and a block multiplies B faster than the memory beyond this
+    cache delivers it, and the CPU's own prefetchers do not keep up (`prefetch_distance` is not 0).
+
+    Times in us of an Intel Xeon with 2 MiB of L2, B read by the columns of a block / streamed:
+        Another B in each call: 16x440x448 199 / 82; 8x248x256 46 / 26; 16x120x128 13.7 / 9.1.
+        The same B in all calls: 16x440x448 61 / 49; 8x248x256 7.9 / 8.3; 16x120x128 4.3 / 4.1.
     """
     rows = problem.max_rows or problem.m or 0
-    row_bytes = level.block_vectors * level.vector
-    return rows <= MAX_SINGLE_PASS_ROWS and prefetch_distance(level, min(rows, level.block_rows), row_bytes) > 0
+    if rows > MAX_SINGLE_PASS_ROWS:
+        return False
+    mr, row_bytes = min(rows, level.block_rows), level.block_vectors * level.vector  # of the usual register block
+    return prefetch_distance(level, mr, row_bytes) > 0
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
@@ -110,44 +117,48 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     Args:
         level: Vector registers, caches and instructions of the CPU.
         problem: The contraction, for which `streams_b` is True.
-        tiles: The tiles of the schedule without streaming. Their block is used for one or two rows of A, unless a
-            single row has a wider one.
+        tiles: The tiles of the schedule without streaming. Two rows of A have its register block, and so has a single
+            row for which no wide block (`WIDE_BLOCK_BYTES`) is used.
     """
-    assert problem.m is not None and problem.n is not None and problem.k is not None
-    # A block that holds its sums over all of K: a single chunk, for which no sums pass through the cache.
-    if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
+    m, n, k = problem.m, problem.n, problem.k
+    assert m is not None and n is not None and k is not None
+    # A single row in wide blocks that hold their sums over all of K: one chunk, and no sums pass through the cache.
+    if m == 1 and _keeps_sums_of_wide_block(level, problem):
         columns = WIDE_BLOCK_BYTES // problem.sum_bytes
-        return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
+        return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=k)
     # Long chunks for more rows of A: sums in memory are then loaded and stored less often.
     has_long_chunks = _has_long_chunks(level, problem)
     mr, nr = tiles.mr, tiles.nr
-    if problem.m == 1 and _has_registers_of_wide_block(level) and problem.n * problem.sum_bytes <= WIDE_BLOCK_BYTES:
-        # Blocks of all columns do not overlap: three products of 1x700x200 take 19.0 us, in blocks of 128 columns 23.4
-        # (AMD EPYC Zen 4, one worker).
-        nr = problem.n
-    elif problem.m > 2:
-        mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
-    mt, nt = _streaming_tile(level, problem, problem.n, mr, nr)
-    choices = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
+    if m == 1 and _has_registers_of_wide_block(level) and n * problem.sum_bytes <= WIDE_BLOCK_BYTES:
+        # One block of all columns overlaps no other: three products of 1x700x200 take 19.0 us, in blocks of 128
+        # columns, of which the last ones overlap, 23.4 (AMD EPYC Zen 4, one worker).
+        nr = n
+    elif m > 2 and has_long_chunks:
+        mr, nr = _block_of_long_chunk(level, m, n, problem.sum_bytes)
+    elif m > 2:
+        mr, nr = _block_of_short_chunk(level, m, n, problem.sum_bytes)
+    mt, nt = _streaming_tile(level, problem, n, mr, nr)
+    lengths = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
     # A length that divides K, so that the last chunk is whole; else the preferred one.
-    steps = next((steps for steps in choices if problem.k % steps == 0), choices[0])
+    steps = next((steps for steps in lengths if k % steps == 0), lengths[0])
     return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
 
 
 def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) -> tuple[int, int]:
     """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr, for n columns of B.
 
-    The tile is first all rows of A, and at least as many columns as fill a page of virtual memory (4 KiB) with a row of
-    sums. While there are fewer than 8 workgroups, and the tile has more multiplications than `WORKGROUP_LIMITS` states,
-    it is halved: down to `TILE_ROWS` rows, and then to `TILE_COLUMNS` columns if A has more than `NARROW_TILE_ROWS`
-    rows.
+    The tile begins with all rows of A, and columns for about 8 workgroups, but at least as many as fill a page of
+    virtual memory (4 KiB) with a row of sums. While there are fewer than 8 workgroups, and the tile has more
+    multiplications than `WORKGROUP_LIMITS` states, its rows are halved, down to `TILE_ROWS`. Then its columns are, down
+    to `TILE_COLUMNS`, if A has more than `NARROW_TILE_ROWS` rows.
 
     Example:
         For 16 rows of f32, blocks of 8x32 and a B of 4096x4096, a page is 1,024 columns. Tiles of 16x1024 would be 4
         workgroups, so that they become 16x512. For 8 rows, tiles are 8x1024, since narrow tiles are slower.
     """
-    # A kernel for a range of row counts has tiles for the largest one.
-    rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m or 0
+    rows = problem.m or 0
+    if problem.is_skinny_variant and problem.max_rows is not None:
+        rows = problem.max_rows  # a kernel for a range of row counts has tiles for the largest one
     limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
     page_columns = level.model.page // problem.sum_bytes
     column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
@@ -156,30 +167,29 @@ def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) ->
     columns = ceil_quotient(n, ceil_quotient(n, most_columns))  # tiles are about equally wide
     mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
-    while (
-        problem.outer * ceil_quotient(rows, mt) * ceil_quotient(n, nt) < limit.workgroups
-        and mt * nt * (problem.k or 0) > limit.multiplications
-    ):
+    while True:
+        has_enough_workgroups = problem.outer * ceil_quotient(rows, mt) * ceil_quotient(n, nt) >= limit.workgroups
+        is_small = mt * nt * (problem.k or 0) <= limit.multiplications
+        if has_enough_workgroups or is_small:
+            return mt, nt
         if mt > max(TILE_ROWS, mr):
             mt = mr * ceil_quotient(ceil_quotient(mt, 2), mr)
         elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
             nt = nr * ceil_quotient(ceil_quotient(nt, 2), nr)
         else:
-            break
-    return mt, nt
+            return mt, nt
 
 
 def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:
     """Return how many bytes ahead of its reads a register block prefetches a streamed B; 0 for no prefetching.
 
     A streamed B is read in place, a few whole rows at a time. The block reads a chunk of `steps` rows of B, and
-    prefetches the rows of the next chunk. There is no prefetching if B is not streamed, or if the CPU's own prefetchers
-    reach the next row at its stride in time. With one or two rows of A there is none, either, unless B comes from main
-    memory.
+    prefetches the rows of the next chunk. It does not if B is not streamed, or if the CPU's own prefetchers reach the
+    next row in time. With one or two rows of A, it does only if B comes from main memory.
 
-    AMD EPYC Zen 4, one worker, without and with: 1x4096x4096 3,026 and 2,566 us, 4x4096x4096 2,990 and 2,500,
-    8x4096x4096 4,423 and 3,257; in the third-level cache 1x768x3072 137 and 151, and attention of one query to 512 keys
-    with 12 heads of 64, whose rows are shared by the heads, 45 and 49.
+    Times in us of an AMD EPYC Zen 4 with one worker, without / with prefetching:
+        B in main memory: 1x4096x4096 3,026 / 2,566; 4x4096x4096 2,990 / 2,500; 8x4096x4096 4,423 / 3,257.
+        B in the third-level cache: 1x768x3072 137 / 151; attention of one query to 512 keys, 12 heads of 64, 45 / 49.
     """
     if not streams_b(level, problem):
         return 0
@@ -187,59 +197,79 @@ def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> i
     if is_prefetched and not _waits_for_memory(level, problem):
         return 0
     assert problem.m is not None
-    if problem.m <= 2 and not _exceeds_l3(level, problem):
+    if problem.m <= 2 and not _comes_from_memory(level, problem):
         return 0
     return steps * problem.b.row_stride_bytes
 
 
-def _exceeds_l3(level: Level, problem: Problem) -> bool:
-    """Return whether B comes from main memory: its elements take at least half of the third-level cache."""
-    return level.model.l3 is None or 2 * problem.b_elements_bytes >= level.model.l3.bytes
+def _comes_from_memory(level: Level, problem: Problem) -> bool:
+    """Return whether B is read from main memory, not from the third-level cache, which also has A, C and other data.
+
+    `level` is the CPU; its `model` describes the caches. B comes from memory if it takes half of the cache or more.
+    """
+    l3 = level.model.l3
+    return l3 is None or 2 * problem.b_elements_bytes >= l3.bytes
 
 
 def _has_long_chunks(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed in chunks of many rows, so that sums pass through the cache less often.
 
-    It is for more than `NARROW_TILE_ROWS` rows of A, and for more than half as many if B is not in main memory. With
-    fewer rows, most time is spent on reading B from there, which is fastest for a few whole rows of B at a time.
+    Chunks are long for more than `NARROW_TILE_ROWS` rows of A, or more than half as many if B is in a cache. For fewer
+    rows, reading B takes most of the time. Main memory delivers B fastest in short chunks, a few whole rows at a time.
     """
     rows = problem.max_rows or problem.m or 0
-    return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _exceeds_l3(level, problem))
+    return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _comes_from_memory(level, problem))
 
 
-def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chunks: bool) -> tuple[int, int]:
-    """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
+def _block_of_long_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[int, int]:
+    """Return the rows and columns of the register block that streams B in chunks of about 32 rows, for m rows of A.
 
-    B is streamed in chunks: a few whole rows of B, each a step of K, which all blocks of rows of A read before the next
-    chunk. Chunks are long (about 32 rows) for more rows of A, else short (about 8). A block is four vectors wide where
-    several blocks of three rows or more read a short chunk of B, else two. The last block may overlap the one before
-    it. For a short chunk, the height is chosen for which blocks have the fewest rows in common; for a long chunk, the
-    height with the fewest loads for a step of K.
+    The block is two vectors wide, or has all n columns if they are fewer. Its height is the one with the fewest loads
+    for a step of K. Sums have `sum_bytes` bytes.
 
     Example:
-        With 28 accumulators of 16 f32, a short chunk has blocks of 4x64 for 8 rows: blocks of 6x64 would compute 4 rows
-        twice, of 5x64 2. A long chunk has blocks of 5x32 for 10 rows: two blocks load 2 * (5 + 1) times.
+        10 rows of A are two blocks of 5, which load 2 * (5 + 1) times for a step of K. Two of 8 load 2 * (8 + 1) times.
     """
-    if has_long_chunks:
-        most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
-        # For each step of K, every block loads mr elements of A and a row of B. Only heights above most / 2 compete.
-        height = min(range(most, most // 2, -1), key=lambda mr: ceil_quotient(m, mr) * (mr + 1))
-        return height, min(n, 2 * level.vector // sum_bytes)
-    # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.
+
+    def loads(mr: int) -> int:
+        """Return the loads of all blocks for a step of K: each loads mr elements of A, and a row of B."""
+        return ceil_quotient(m, mr) * (mr + 1)
+
+    most_rows = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
+    heights = range(most_rows, most_rows // 2, -1)  # lower blocks leave too many accumulators unused
+    return min(heights, key=loads), min(n, 2 * level.vector // sum_bytes)
+
+
+def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[int, int]:
+    """Return the rows and columns of the register block that streams B in chunks of about 8 rows, for m rows of A.
+
+    The block is four vectors wide if blocks of that width have at least three rows, and m rows take several of them;
+    else two, or all n columns if they are fewer. Since the last block overlaps the one before it, the height is the one
+    for which all blocks compute the fewest rows. Sums have `sum_bytes` bytes.
+
+    Example:
+        With 28 accumulators of 16 f32, blocks of 64 columns have at most 6 rows. 8 rows of A are two blocks of 4; two
+        blocks of 6 rows would compute 4 rows twice.
+    """
+
+    def computed(mr: int) -> int:
+        """Return the number of rows that all blocks compute, which is at least m."""
+        return ceil_quotient(m, mr) * mr
+
+    # Vectors of columns -> rows whose sums fit into the accumulators, of which the loaded row of B takes some.
     most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
     vectors = 4 if needs_several_blocks and has_three_rows else 2
     greatest = max(1, min(m, most_rows[vectors]))
-    rows = range(greatest, greatest // 2, -1)
-    # The key is the number of rows that all blocks compute, those in common twice.
-    return min(rows, key=lambda mr: ceil_quotient(m, mr) * mr), min(n, vectors * level.vector // sum_bytes)
+    heights = range(greatest, greatest // 2, -1)  # lower blocks leave too many accumulators unused
+    return min(heights, key=computed), min(n, vectors * level.vector // sum_bytes)
 
 
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
     """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
 
-    They are if half of the registers hold a block, C has as many columns, and the CPU prefetches rows of B at their
-    stride.
+    They are used if half of the registers hold the sums of a block, C has as many columns, and the CPU prefetches rows
+    of B that are as far apart as those of the problem.
     """
     has_registers = _has_registers_of_wide_block(level)
     has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES

@@ -13,11 +13,12 @@ FEWEST_ROWS_OF_THREE_VECTORS = 8
 MOST_SKINNY_VECTORS = 8
 """Maximum width, in vectors, of a register block that has all rows of a skinny product."""
 
-MOST_COMPUTED = 1.08
-"""Acceptable number of computed rows or columns, as a multiple of the product's: the last block computes some again.
-Blocks have three vectors, with fewer rows, only where usual ones compute more columns, or where B is widened. They are
-lower than two thirds of the usual height only where the others compute more rows: 16 rows are two blocks of 8, not of
-9, which takes 0.89 of the time (Zen 4)."""
+MAX_COMPUTED_RATIO = 1.08
+"""Acceptable ratio of the rows, or columns, that register blocks compute to those of the product. The last block
+overlaps the one before it: 16 rows in two blocks of 9 are 18 computed rows, a ratio of 1.125.
+
+Where the usual block has a higher ratio, a block of other size is used if it computes less again. Two blocks of 8 rows
+take 0.89 of the time of two of 9 (Zen 4)."""
 
 MIN_PACKED_STEPS = 64
 """Minimum length of a chunk, a range of K that is packed at once: each chunk loads and stores all sums again."""
@@ -97,16 +98,17 @@ def choose_tiles(level: Level, request: TileRequest) -> Tiles:
     """Return the block sizes of a contraction: first its register block, then the tile, then the chunk of K."""
     mr, nr = _register_block(level, request)
     mt, nt = _largest_tile(level, request, mr, nr)
-    tiles = Tiles(mr, nr, mt, nt, kc=ASSUMED_CUT_STEPS if request.k is None else max(request.k, 1))
-    tiles = _cut_for_workgroups(tiles, request)
-    return replace(tiles, kc=_packed_steps(level, request.element_bytes * (tiles.mt + tiles.nt), request.k))
+    all_steps = ASSUMED_CUT_STEPS if request.k is None else max(request.k, 1)
+    tiles = _cut_for_workgroups(Tiles(mr, nr, mt, nt, kc=all_steps), request)
+    step_bytes = request.element_bytes * (tiles.mt + tiles.nt)  # a column of A's tile, and a row of B's
+    return replace(tiles, kc=_packed_steps(level, step_bytes, request.k))
 
 
 def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
     """Return the rows and the columns (mr, nr) of the register block.
 
-    Columns are whole vectors, or all `n` if there are fewer and none are padded. With matrix registers, there are at
-    most `MATRIX_ROWS` rows.
+    Columns are whole vectors, or all `n` columns if these are fewer and `pads_columns` is False. With matrix registers,
+    there are at most `MATRIX_ROWS` rows.
     """
     n = request.n
     lanes = level.vector // request.element_bytes
@@ -115,7 +117,8 @@ def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
     if n is not None and not request.pads_columns and n < nr:
         nr = max(1, n)
     if request.uses_matrices:
-        return max(1, min(request.m or MATRIX_ROWS, MATRIX_ROWS)), nr
+        rows = request.m or MATRIX_ROWS  # a dynamic number of rows may fill the registers
+        return max(1, min(rows, MATRIX_ROWS)), nr
     return block_rows(level, vectors, request.m, request.minimizes_passes), nr
 
 
@@ -131,19 +134,23 @@ def _vectors_of_block_row(level: Level, request: TileRequest, lanes: int) -> int
     """
     m, n = request.m, request.n
     vectors = level.block_vectors
-    # The sums of all rows, in a block of the usual width, fill at most half of the accumulators: it may be wider.
+    # Few rows: in a block of the usual width, their sums fill at most half of the accumulators, so it may be wider.
     is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
     if m is not None and is_skinny and not request.uses_matrices:
         register_rows = m + m % 2 if request.pairs_rows else m  # an odd last row takes the registers of two
         vectors = max(vectors, _skinny_vectors(level, max(1, register_rows)))
+    # Few columns, or columns that three vectors divide.
     if n is not None:
-        vectors = min(vectors, max(1, ceil_quotient(n, lanes)))  # no more than the columns fill
+        vectors = min(vectors, max(1, ceil_quotient(n, lanes)))
         if not is_skinny and not request.uses_matrices and _fits_three_vectors(level, n, lanes, vectors):
             vectors = 3
+    # Blocks that widen elements of B.
     if request.widens_b and not is_skinny:
         columns = widening_columns(level, request.element_bytes, m, n)
-        vectors = vectors if columns is None else columns // lanes
-    if request.panel_width is not None:  # blocks divide a panel: they must not cross its end
+        if columns is not None:
+            vectors = columns // lanes
+    # Blocks of a panel must not cross its end: their width divides the panel's.
+    if request.panel_width is not None:
         panel_vectors = request.panel_width // lanes
         vectors = max(v for v in range(1, vectors + 1) if panel_vectors % v == 0)
     return vectors
@@ -166,10 +173,10 @@ def _largest_tile(level: Level, request: TileRequest, mr: int, nr: int) -> tuple
 def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
     """Return `tiles`, cut until there are enough workgroups; unchanged if M or N is dynamic.
 
-    A tile is halved, along its longer side, while it has more multiplications than a limit states, and there are fewer
-    workgroups than the limit states. With `cuts_columns`, it is halved along its columns down to those of one block
-    before its rows are halved. The limits are applied in turn: later ones cut only larger tiles, for more workgroups.
-    For a packed B, the limits of multiplications are twice as high (`growth`).
+    While a tile has more multiplications, and there are fewer workgroups, than a limit states, the tile is halved along
+    its longer side. With `cuts_columns`, it is halved along its columns first, down to those of one register block. The
+    limits are applied in turn: later ones cut only larger tiles, for more workgroups. For a packed B, the limits of
+    multiplications are twice as high (`growth`).
 
     Example:
         A tile of all 112x128 sums with 1,024 steps, in register blocks of 14x32, is cut to 112x64, 56x64 and 56x32:
@@ -181,10 +188,14 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
     mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
     depth = tiles.kc * request.reductions  # multiplications for each sum
     for limit in PACKING_WORKGROUP_LIMITS if request.packs_a else WORKGROUP_LIMITS:
-        while mt * nt * depth > limit.multiplications * request.growth and (mt > mr or nt > nr):
-            if request.outer * ceil_quotient(m, mt) * ceil_quotient(n, nt) >= limit.workgroups:
+        while mt > mr or nt > nr:
+            workgroups = request.outer * ceil_quotient(m, mt) * ceil_quotient(n, nt)
+            is_small = mt * nt * depth <= limit.multiplications * request.growth
+            if is_small or workgroups >= limit.workgroups:
                 break
-            if nt > nr and (request.cuts_columns or nt >= mt or mt <= mr):
+            prefers_columns = request.cuts_columns or nt >= mt
+            has_one_block_of_rows = mt <= mr
+            if nt > nr and (prefers_columns or has_one_block_of_rows):
                 nt = nr * ceil_quotient(nt // nr, 2)
             else:
                 mt = mr * ceil_quotient(mt // mr, 2)
@@ -221,22 +232,24 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
         return ceil_quotient(m, rows) * (rows + 1)
 
     def computed(rows: int) -> int:
-        """Return the rows that all blocks compute: the last block computes some again."""
+        """Return the rows that all blocks compute, at least m: the last block overlaps the one before it."""
         return ceil_quotient(m, rows) * rows
 
-    # The fewest loads; but the fewest rows, also in lower blocks, if those would compute too many rows again.
-    fewest_rows = max(1, most_rows * 2 // 3)  # lower blocks leave too many accumulators unused
-    best = min(range(most_rows, fewest_rows - 1, -1), key=loads)
-    if computed(best) <= MOST_COMPUTED * m:
+    # The height with the fewest loads, from two thirds of the greatest: lower blocks leave many accumulators unused.
+    lowest = max(1, most_rows * 2 // 3)
+    best = min(range(most_rows, lowest - 1, -1), key=loads)
+    if computed(best) <= MAX_COMPUTED_RATIO * m:
         return best
-    return min([best, *range(fewest_rows - 1, most_rows // 2, -1)], key=computed)
+    # The best one computes many rows twice. A lower block, from half of the greatest height, may compute fewer.
+    lower_heights = range(lowest - 1, most_rows // 2, -1)
+    return min([best, *lower_heights], key=computed)
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
     """Return the width, in vectors, of the register block of a skinny product. The block has all m rows.
 
-    Beside the m * width vectors of sums, the block's column of A or its row of B is in registers, whichever is shorter,
-    and one vector of the other: 7x512x512 with a vector more took 1.8x the time.
+    Registers hold the m * width vectors of sums, and for a step of K the block's column of A or its row of B, whichever
+    is shorter, and one vector of the other. With a vector more than fits, 7x512x512 took 1.8 times as long.
     """
 
     def fits(vectors: int) -> bool:
@@ -251,31 +264,33 @@ def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
     """Return whether blocks of three vectors of `lanes` elements divide n columns, while blocks of `vectors` vectors
     compute many columns twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
 
-    Three vectors fill 144 columns; two of 16 lanes compute 160. 3136x24x144 takes 0.89x the time so, 512x512x144
-    0.83x, 3136x64x48 0.75x (AMD EPYC Zen 4, one worker).
+    Blocks of three vectors with 16 lanes divide 144 columns; those of two compute 160. With three, 3136x24x144 takes
+    0.89 of the time, 512x512x144 0.83, 3136x64x48 0.75 (AMD EPYC Zen 4, one worker).
     """
     computed_columns = ceil_quotient(n, vectors * lanes) * vectors * lanes
+    computes_many_twice = computed_columns > MAX_COMPUTED_RATIO * n
     has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
-    return has_registers and n % (3 * lanes) == 0 and computed_columns > MOST_COMPUTED * n
+    return has_registers and computes_many_twice and n % (3 * lanes) == 0
 
 
-def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> int | None:
+def widening_columns(level: Level, sum_bytes: int, m: int | None, n: int | None) -> int | None:
     """Return the columns, three vectors, of a register block that widens elements of B as it loads them; None if
     blocks of the usual width are faster.
 
-    Each conversion then serves at least eight rows, and each loaded element of A three vectors: f16 of 32x784x512
-    reaches 109 GFLOP/s in blocks of 8x48 and 98 in blocks of 11x32 (AMD EPYC Zen 4, one worker).
+    In a block of three vectors, each conversion serves at least eight rows, and each loaded element of A three vectors:
+    f16 of 32x784x512 reaches 109 GFLOP/s in blocks of 8x48 and 98 in blocks of 11x32 (AMD EPYC Zen 4, one worker).
 
     Args:
         level: Vector registers, caches and instructions of the CPU.
-        size: Bytes of an accumulator.
+        sum_bytes: Bytes of an accumulator.
         m, n: Rows and columns of the product; None if dynamic.
     """
     if m is None or n is None or m < FEWEST_ROWS_OF_THREE_VECTORS:
         return None
-    columns = 3 * level.vector // size
+    columns = 3 * level.vector // sum_bytes
+    computed_columns = ceil_quotient(n, columns) * columns  # the last block computes some of them again
     has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
-    return columns if has_registers and ceil_quotient(n, columns) * columns <= MOST_COMPUTED * n else None
+    return columns if has_registers and computed_columns <= MAX_COMPUTED_RATIO * n else None
 
 
 def _balanced_tile(size: int, block: int, tile: int) -> int:

@@ -60,11 +60,11 @@ class Level:
         return self.model.l2.bytes_per_core // 2
 
     @property
-    def converted_bytes(self) -> int:
-        """Size in bytes of a chunk of B that is converted before the only block of rows multiplies it.
+    def l1_chunk_bytes(self) -> int:
+        """Maximum size in bytes of a packed chunk of B that stays in the first-level cache until it is multiplied.
 
-        The chunk stays in the first-level cache, of which a third is left to A and the sums. On Zen 5 f32 times i8 of
-        1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second-level cache, and at 28 in such chunks.
+        A third of the cache is left to A and the sums. On Zen 5, 1x2048x2048 of f32 times i8 reads 28 GB/s of B in
+        such chunks, and 14 GB/s with all of K as one chunk, in the second-level cache.
         """
         return 2 * self.model.l1.bytes_per_core // 3
 
@@ -88,6 +88,7 @@ class Level:
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
 # Packing in chunks of K costs 4 % at 1024. Tiles of half or twice the size differ by 2 %: they depend on the level.
 LEVELS = {
+    # vector, registers, accumulators, block_rows, block_vectors, tile_rows, tile_row_bytes: fields of `Level`
     "avx512f": (64, 32, 28, 14, 2, 112, 1024),
     "avx2": (32, 16, 12, 6, 2, 96, 1024),
     "avx": (32, 16, 10, 5, 2, 96, 1024),
@@ -98,8 +99,8 @@ LEVELS = {
     "v": (16, 32, 24, 12, 2, 96, 512),
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
-"""Level, named after its vector feature or its architecture -> (vector, registers, accumulators, block_rows,
-block_vectors, tile_rows, tile_row_bytes), the fields of a `Level`. The first feature that a machine has counts."""
+"""Level, named after its vector feature or its architecture -> the first fields of a `Level` after `model`. A machine
+has the level of the first feature here that it has, else that of its architecture."""
 
 MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
 """Element type -> features that a CPU with matrix registers needs to multiply it. Bytes are only multiplied in groups
@@ -112,21 +113,23 @@ MATRIX_ROWS = 32
 def level_of(machine: Machine) -> Level:
     """Return the properties of a machine that tiles depend on: caches, instructions, and sizes for its vectors.
 
-    `LEVELS` has the sizes for each extension, best first, and for architectures. A Zen 4, whose features include avx2
-    and avx512f, has the sizes of "avx512f"; an x86-64 without AVX those of "x86_64".
+    The sizes are those of its best vector extension in `LEVELS`, else those of its architecture. A Zen 4, whose
+    features include avx2 and avx512f, has the sizes of "avx512f"; an x86-64 without AVX those of "x86_64".
     """
+    # `LEVELS` is ordered from the best extension to the architectures; `machine.has` are the CPU's features.
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
-    # Capabilities beside the sizes: whether vectors of f16 and bf16 are widened, dot products, and matrix registers.
+    # f16 and bf16 are widened by instructions of AArch64, and of x86-64 with f16c.
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
-    has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4
+    has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has
+    # An element type needs all of its features.
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
-    # vdpbf16ps must take vectors of the width of this level, 64 bytes.
+    # avx512bf16 has vdpbf16ps, which adds products of pairs of bf16. Vectors of 64 bytes are those of this level.
     pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
     return Level(
         machine.model,
         *LEVELS[name],  # the fields from `vector` to `tile_row_bytes`
         byte_products=_byte_products(machine),
-        byte_steps=8 if has_smmla else 4,
+        byte_steps=8 if has_smmla else 4,  # smmla multiplies 8 steps of K, the other dot products of bytes 4
         widens_half=widens_half,
         matrix_types=matrix_types,
         pairs_bf16=pairs_bf16,
@@ -139,8 +142,9 @@ def _byte_products(machine: Machine) -> str:
     "unsigned by signed" is vpdpbusd (x86), in vectors of the widest registers; "equal signs" are sdot and udot, and
     "all signs" smmla, ummla and usmmla (AArch64). "" stands for a machine without dot products of bytes.
     """
-    # AVX-VNNI has no vectors of 64 bytes, which contractions use with AVX-512.
-    if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
+    # AVX-VNNI has vpdpbusd for vectors of up to 32 bytes. It does not help where contractions use the 64 of AVX-512.
+    has_vectors_of_32_bytes = "avxvnni" in machine.has and "avx512f" not in machine.has
+    if "avx512vnni" in machine.has or has_vectors_of_32_bytes:
         return "unsigned by signed"
     if machine.arch == "aarch64" and "dotprod" in machine.has:
         return "all signs" if "i8mm" in machine.has else "equal signs"

@@ -42,12 +42,12 @@ class UnpackedProducts(PanelWorkgroup):
     @property
     def _row_stride(self) -> int:
         """Distance of rows in `_a`, in elements. If it were a power of two, all rows would share few cache sets."""
-        return self.conversion.steps + CACHE_LINE_BYTES // F32_BYTES
+        return self.rows_of_a.steps + CACHE_LINE_BYTES // F32_BYTES
 
     @cached_property
     def _b(self) -> SSAValue:
         """Buffer of the weights of a chunk, [step of K][column of a register block]."""
-        return self.frame.elements.fresh(f32, self.conversion.steps * self.sizes.columns)
+        return self.frame.elements.fresh(f32, self.rows_of_a.steps * self.sizes.columns)
 
     @cached_property
     def _parameters(self) -> SSAValue:
@@ -61,7 +61,7 @@ class UnpackedProducts(PanelWorkgroup):
 
     def _convert_rows(self, build: Builder, first_block: Index) -> None:
         """Emit the copy of this workgroup's rows of A to `_a`, from block `first_block` of K on."""
-        self.conversion.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
+        self.rows_of_a.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
         """Emit the products with a chunk of a panel, whose weights are unpacked once for all rows.
@@ -76,33 +76,47 @@ class UnpackedProducts(PanelWorkgroup):
             first_block: The first block of K of the chunk.
             first_total: Index of the panel's first sum in `totals`, whose rows have `match.width` columns.
         """
-        sizes, match = self.sizes, self.match
-        width, steps = sizes.columns, self.conversion.steps
+        sizes = self.sizes
 
-        def columns(build: Builder, column: Index) -> None:
-            """Emit the unpacking of the weights of a register block's columns, and the products of all its rows."""
-            pinned = build.without_load_motion()  # the weights in memory are overwritten for the next columns
-            emit_loop(pinned, sizes.blocks, 1, lambda inner, i: self._unpack(inner, panel, first_block, i, column))
+        def multiply_columns(inner: Builder, column: Index) -> None:
+            """Emit the products of all rows with a register block's columns of the chunk, from `column` of the panel.
 
-            def register_block(inner: Builder, row: Index) -> None:
-                """Emit the product of the rows from `row` on."""
-                a_offset = inner.times(row, self._row_stride)
-                a = view_as(inner, self._a, a_offset, [sizes.row_block, steps], [self._row_stride, 1])
-                b = view_as(inner, self._b, 0, [steps, width], [width, 1])
-                offset = inner.plus(first_total, inner.plus(inner.times(row, match.width), column))
-                c = view_as(inner, self.totals, offset, [sizes.row_block, width], [match.width, 1])
-                inner.add(ContractOp(operands=[a, b, c], properties={"accumulate": UnitAttr()}))
+            Their weights are first unpacked into `_b`, one block of K after the other.
+            """
+            pinned = inner.without_load_motion()  # the weights in `_b` are overwritten for the next columns
+            emit_loop(pinned, sizes.blocks, 1, lambda b, block: self._unpack(b, panel, first_block, block, column))
+            emit_loop(
+                pinned,
+                sizes.padded_rows,
+                sizes.row_block,
+                lambda b, row: self._multiply_block(b, first_total, row, column),
+            )
 
-            emit_loop(pinned, sizes.padded_rows, sizes.row_block, register_block)
+        emit_loop(build, self.match.width, sizes.columns, multiply_columns)
 
-        emit_loop(build, match.width, width, columns)
+    def _multiply_block(self, build: Builder, first_total: Index, row: Index, column: Index) -> None:
+        """Emit the product of a register block: rows of `_a` times the weights in `_b`, added to `totals`.
+
+        Args:
+            build: Receives the code.
+            first_total: Index of the panel's first sum in `totals`.
+            row: The block's first row of the workgroup.
+            column: Its first column of the panel.
+        """
+        steps, rows, columns = self.rows_of_a.steps, self.sizes.row_block, self.sizes.columns
+        columns_of_panel = self.match.width  # also the stride of rows of the totals
+        a = view_as(build, self._a, build.times(row, self._row_stride), [rows, steps], [self._row_stride, 1])
+        b = view_as(build, self._b, 0, [steps, columns], [columns, 1])
+        offset = build.plus(first_total, build.plus(build.times(row, columns_of_panel), column))
+        c = view_as(build, self.totals, offset, [rows, columns], [columns_of_panel, 1])
+        build.add(ContractOp(operands=[a, b, c], properties={"accumulate": UnitAttr()}))  # c += a b
 
     def _unpack(self, build: Builder, panel: Index, first_block: Index, block_of_chunk: Index, column: Index) -> None:
         """Emit the conversion of the weights of a block of K to f32, for the columns of a register block.
 
-        A weight u becomes (u - zero) * scale + offset, with a scale of 1 if there is none. The parameters, which each
-        column has for the block, are stored first, as the matrix [zero, scale and perhaps offset][column] that
-        `pyd.unpack` reads. A block is the adjacent steps of K whose weights in a column share the parameters.
+        A weight u becomes (u - zero) * scale + offset, with a scale of 1 if there is none. A block is the adjacent
+        steps of K whose weights in a column share these parameters. They are stored first, as the matrix [zero, scale
+        and perhaps offset][column] that `pyd.unpack` reads.
 
         Args:
             build: Receives the code.
@@ -112,21 +126,30 @@ class UnpackedProducts(PanelWorkgroup):
             column: The first column of the register block in the panel.
         """
         match, width, block = self.match, self.sizes.columns, build.plus(first_block, block_of_chunk)
-        parameters = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._parameter_count]
-
-        def parameters_of_column(inner: Builder, j: Index) -> None:
-            """Store the parameters of column `j` of the register block."""
-            for row, parameter in enumerate(parameters):  # a tensor of parameters, or one number for all columns
-                if isinstance(parameter, PerBlock):
-                    value = self._load_parameter(inner, parameter, panel, block, inner.plus(column, j))
-                else:
-                    assert parameter is not None
-                    value = f32_constant(inner, parameter)
-                self.frame.elements.store(inner, value, self._parameters, [inner.plus(j, row * width)])
-
-        build.parallel(0, width, parameters_of_column)
+        build.parallel(0, width, lambda inner, j: self._store_parameters(inner, panel, block, column, j))
         weights = self.weights(build, panel, block, column, width)
-        target_offset = build.times(block_of_chunk, match.steps_per_block * width)
-        target = view_as(build, self._b, target_offset, [match.steps_per_block, width], [width, 1])
-        parameters_view = view_as(build, self._parameters, 0, [self._parameter_count, width], [width, 1])
-        build.add(UnpackOp(operands=[weights, target, [parameters_view]]))
+        unpacked_offset = build.times(block_of_chunk, match.steps_per_block * width)
+        unpacked = view_as(build, self._b, unpacked_offset, [match.steps_per_block, width], [width, 1])
+        parameters = view_as(build, self._parameters, 0, [self._parameter_count, width], [width, 1])
+        build.add(UnpackOp(operands=[weights, unpacked, [parameters]]))
+
+    def _store_parameters(self, build: Builder, panel: Index, block: Index, first_column: Index, j: Index) -> None:
+        """Emit the stores of a column's zero point, scale and perhaps offset into column j of the matrix `_parameters`.
+
+        Args:
+            build: Receives the code.
+            panel: The panel of the weights.
+            block: The block of K that the parameters are for.
+            first_column: The first column of the register block in the panel.
+            j: The column, counted from `first_column`.
+        """
+        match = self.match
+        # Either a tensor of parameters (`PerBlock`), or one number for all columns and blocks.
+        parameters = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._parameter_count]
+        for row, parameter in enumerate(parameters):
+            if isinstance(parameter, PerBlock):
+                value = self._load_parameter(build, parameter, panel, block, build.plus(first_column, j))
+            else:
+                assert parameter is not None  # the count excludes an offset that is None
+                value = f32_constant(build, parameter)
+            self.frame.elements.store(build, value, self._parameters, [build.plus(j, row * self.sizes.columns)])
