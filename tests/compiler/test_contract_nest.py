@@ -91,9 +91,9 @@ def test_levels_make_new_regions(build: Builder) -> None:
     nest = nest_with(replace(SCHEDULE, kc=32, pack_b=True))
     m, k = nest.plan.contraction.m, nest.plan.contraction.k
     assert m is not None
-    whole = nest.whole({})
-    tile = nest.tile(build, whole, m, 1, 20, 4)
-    assert (whole.spans[m], tile.spans[m]) == (Span(0, 1), Span(20, 20))
+    untiled = nest.untiled_region({})
+    tile = nest.tile(build, untiled, m, 1, 20, 4)
+    assert (untiled.spans[m], tile.spans[m]) == (Span(0, 1), Span(20, 20))
     (loop,) = (node for node in nest.body if isinstance(node, Loop))
     steps = [nest.iteration(build, tile, loop, first).spans[k] for first in (0, 32, 64)]
     assert steps == [Span(0, 32), Span(32, 32), Span(64, 6)] and tile.spans[k] == Span(0, 1)
@@ -102,7 +102,7 @@ def test_levels_make_new_regions(build: Builder) -> None:
 def test_the_last_block_overlaps_its_neighbour(build: Builder) -> None:
     nest = nest_with(SCHEDULE)
     m = nest.plan.contraction.m
-    last = nest.tile(build, nest.whole({}), m, 2, 20, 4)
+    last = nest.tile(build, nest.untiled_region({}), m, 2, 20, 4)
     assert last.spans[m or 0] == Span(40, 10)
     blocks = [nest.block(build, last, number, 0) for number in range(3)]
     assert [block.row for block in blocks] == [0, 4, 6]
@@ -126,7 +126,7 @@ def test_nothing_is_mutable(cls: type[Any]) -> None:
 
 
 def test_a_region_is_a_value() -> None:
-    region = nest_with(SCHEDULE).whole({})
+    region = nest_with(SCHEDULE).untiled_region({})
     assert isinstance(region.spans, tuple) and not isinstance(region.batch, SSAValue)
     with pytest.raises(AttributeError):
         region.batch = 1  # type: ignore[misc]

@@ -219,29 +219,29 @@ def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
     return None
 
 
-def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, is_unsigned: bool) -> bool:
-    """Return whether the tensor of a factor stores the numbers that packing would store, so that a copy has its bytes.
+def is_stored_as_packed(factor: SSAValue, element: SSAValue, arithmetic: Arithmetic, is_unsigned: bool) -> bool:
+    """Return whether the elements of a factor's tensor are what packing would store, so that no packed copy is needed.
 
-    That is so if its elements have the type that factors are packed as, and the body of the contraction multiplies the
-    element itself, or only widens it before.
+    The elements must have the type of packed elements, and the body of the contraction must multiply the element itself
+    or its extension to a wider type.
 
     Example:
-        An i8 element that is packed as i8 and widened by `arith.extsi` is; one that a zero point is subtracted from is
-        not.
+        An i8 element that is packed as i8 and extended by `arith.extsi` is stored as packed. An element that a zero
+        point is subtracted from is not.
 
     Args:
-        value: The factor, in the body of the contraction.
-        element: The element of the factor's tensor, in the body.
+        factor: The factor of the product, in the body of the contraction.
+        element: The element of the factor's tensor, an argument of the body.
         arithmetic: Arithmetic of the contraction; elements are packed as `arithmetic.compute`.
         is_unsigned: Whether the packed integer is unsigned.
     """
     if element.type != arithmetic.compute:
         return False
     if not isinstance(element.type, IntegerType):
-        return unextended(value, element.type) is element
-    # An integer is extended to the type of the sums, with the sign that the packed one has.
+        return unextended(factor, element.type) is element
+    # Integers are extended to the type of the sums, with the sign of the packed integer.
     extension = arith.ExtUIOp if is_unsigned else arith.ExtSIOp
-    return isinstance(value, OpResult) and isinstance(value.op, extension) and value.op.operands[0] is element
+    return isinstance(factor, OpResult) and isinstance(factor.op, extension) and factor.op.operands[0] is element
 
 
 def _matrix_steps(contraction: Contraction, group: int) -> int:

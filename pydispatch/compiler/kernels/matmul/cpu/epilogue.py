@@ -23,7 +23,7 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Nest, Region
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.packing import MIN_TRANSPOSED_SIDE
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
-from pydispatch.compiler.kernels.matmul.cpu.products import Target
+from pydispatch.compiler.kernels.matmul.cpu.products import BlockSums
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
@@ -34,31 +34,35 @@ from pydispatch.compiler.kernels.ops.conditions import opposite
 def transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
     """Return the height of a register block that is transposed before it is stored; 0 for a block that is not.
 
-    A block of at least `MIN_TRANSPOSED_SIDE` rows, with vectors along N, is transposed if rows are the last, contiguous
-    dimension of all results. The height is `mr`, rounded up to whole squares, in which registers are transposed.
+    A block is transposed if M is the last, contiguous dimension of all outputs, but the vectors of sums are along N.
+    Registers transpose it in squares, so that its height is `mr`, rounded up to whole squares: 16 for 14 rows.
     """
     contraction, schedule = plan.contraction, plan.schedule
     if contraction.m is None:
         return 0
-    results, row = contraction.generic.output_maps[0].results, AffineDimExpr(contraction.m)
-    are_neighbours = all(output.dims and results[output.dims[-1]] == row for output in outputs)
-    side = min(SIDE, 1 << (schedule.mr - 1).bit_length())  # of the squares: `mr` rounded up to a power of two
-    has_whole_squares = schedule.mr >= MIN_TRANSPOSED_SIDE and schedule.nr % side == 0
-    if plan.vectorizes_k or not has_whole_squares or not are_neighbours:
+    result_coordinates = contraction.generic.output_maps[0].results  # of the contraction
+    m = AffineDimExpr(contraction.m)
+    is_m_contiguous = all(output.dims and result_coordinates[output.dims[-1]] == m for output in outputs)
+    has_vectors_along_n = not plan.vectorizes_k
+    if not is_m_contiguous or not has_vectors_along_n:
         return 0
-    return ceil_quotient(schedule.mr, side) * side
+    # The side of a square is `mr` rounded up to a power of two, at most `SIDE`: 8 for 6 rows.
+    side = min(SIDE, 1 << (schedule.mr - 1).bit_length())
+    is_too_low = schedule.mr < MIN_TRANSPOSED_SIDE  # to be faster than loads and stores of single elements
+    has_partial_squares = schedule.nr % side != 0
+    return 0 if is_too_low or has_partial_squares else ceil_quotient(schedule.mr, side) * side
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """Emitter of the outputs of register blocks.
+    """Emitter of the outputs of register blocks: values such as relu(sum + bias), computed from the sums of a block.
 
     Attributes:
         frame: The kernel that is emitted, with its tensors and buffers.
         nest: Its loop nest.
-        outputs: Values to compute from the sums.
-        transposed_height: Rows of a block that is transposed before its results are stored, with added rows that fill
-            up its last square; 0 if blocks are stored as they are.
+        outputs: The results of the dispatch, and how their elements are stored.
+        transposed_height: If the sums of a block are transposed before outputs are computed from them: the rows of a
+            block, rounded up to whole squares, in which registers transpose it. 0 if sums are not transposed.
     """
 
     frame: Frame
@@ -67,65 +71,70 @@ class Epilogue:
     transposed_height: int
 
     def emit(
-        self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
+        self, build: Builder, region: Region, block: Block, sums: BlockSums, factor_sums: FactorSums | None
     ) -> None:
         """Emit the epilogue of a block: load its sums, compute the outputs from them, and store these.
 
         Outputs are the results of the dispatch, such as relu(sum + bias). If their contiguous dimension is M, the sums
-        are transposed first.
+        are transposed first (`transposed_height` is their height, and 0 otherwise).
 
         Args:
             build: Receives the code.
             region: The tile.
             block: The register block, part of the tile.
-            target: Its sums in memory.
-            factor_sums: Sums of packed rows of A and columns of B, which correct the products; None for no correction.
+            sums: Memory of the block's sums of products.
+            factor_sums: Sums of packed rows of A and of packed columns of B, which correct sums of products if packing
+                subtracted a constant from the elements; None for no correction.
         """
         if self.transposed_height:
-            self._emit_transposed(build, region, block, target, factor_sums)
+            self._emit_transposed(build, region, block, sums, factor_sums)
             return
-        width = self.nest.plan.schedule.nr
+        nr = self.nest.plan.schedule.nr
 
-        def element(inner: Builder, i: Index, j: Index) -> None:
-            """Emit the outputs at row `i` and column `j` of the block."""
+        def emit_element(inner: Builder, i: Index, j: Index) -> None:
+            """Emit the outputs at row `i` and column `j` of `block`, from its `sums` and `factor_sums`."""
             indices = result_indices(inner, self.nest.plan.contraction, region, block, i, j)
-            total = load(inner, target.buffer, target.element(inner, i, j, width))
+            total = load(inner, sums.buffer, sums.element(inner, i, j, width=nr))
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        for_each_element(build, rows, columns, width=width, body=element)
+        for_each_element(build, rows, columns, width=nr, body=emit_element)
 
     def _emit_transposed(
-        self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
+        self, build: Builder, region: Region, block: Block, sums: BlockSums, factor_sums: FactorSums | None
     ) -> None:
         """Emit the epilogue of a block for results whose last, contiguous dimension is M, such as r[n, m].
 
-        The sums, [row][column], are transposed in memory to [column][row] first, so that the elements of a column are
-        stored as vectors. Rows are padded from `schedule.mr` to `transposed_height`, and padding is not stored.
+        Its `sums`, [row][column], are transposed in memory to [column][row] first, so that the elements of a column are
+        stored as vectors. A column is `schedule.mr` sums, padded to `transposed_height`; padding is not stored.
         """
         plan, column_stride = self.nest.plan, self.transposed_height
         schedule = plan.schedule
-        sums = self.frame.elements.fresh(plan.sum_type, schedule.nr * column_stride)
-        rows_of_sums = StridedBlock(target.buffer, target.offset, stride=schedule.nr)
-        columns_of_sums = StridedBlock(sums, offset=0, stride=column_stride)
+        transposed_sums = self.frame.elements.fresh(plan.sum_type, schedule.nr * column_stride)
+        rows_of_sums = StridedBlock(sums.buffer, sums.offset, stride=schedule.nr)
+        columns_of_sums = StridedBlock(transposed_sums, offset=0, stride=column_stride)
         transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=column_stride, columns=schedule.nr)
 
-        def element(inner: Builder, j: Index, i: Index) -> None:
-            """Emit the outputs at row `i` and column `j` of the block."""
+        def emit_element(inner: Builder, j: Index, i: Index) -> None:
+            """Emit the outputs at row `i` and column `j` of `block`, from its `transposed_sums` and `factor_sums`."""
             indices = result_indices(inner, plan.contraction, region, block, i, j)
-            total = load(inner, sums, inner.plus(inner.times(j, column_stride), i))
+            total = load(inner, transposed_sums, inner.plus(inner.times(j, column_stride), i))
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
             self._store_outputs(inner, indices, total)
 
         # Columns are the outer loop: the rows of a column are contiguous.
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        for_each_element(build, columns, rows, width=schedule.mr, body=element)
+        for_each_element(build, columns, rows, width=schedule.mr, body=emit_element)
 
     def _store_outputs(self, build: Builder, indices: Sequence[Index], total: SSAValue) -> None:
-        """Emit the outputs at indices of the contraction's result, from the sum `total` there, and their stores."""
+        """Emit one element of each output, and its store, from an element of the contraction's result.
+
+        `indices` are those of the element of the contraction's result, and `total` is its sum of products. `define`
+        lets code that computes elements of outputs, which `at` emits, use this sum.
+        """
         contraction, elements = self.nest.plan.contraction, self.frame.elements
         elements.define(build, contraction.op.results[0], indices, _rounded(build, total, contraction.acc))
         for output in self.outputs:
@@ -137,6 +146,7 @@ def result_indices(
     build: Builder, contraction: Contraction, region: Region, block: Block, i: Index, j: Index
 ) -> list[Index]:
     """Return the indices of a contraction's result at row `i` and column `j` of a block of the tile `region`."""
+    # Indices of the contraction's loops. Outer ones have a single index; the result does not depend on reductions.
     indices = [span.first for span in region.spans]
     if contraction.m is not None:
         indices[contraction.m] = build.plus(build.plus(region.first(contraction.m), block.row), i)
@@ -150,20 +160,20 @@ def for_each_element(
 ) -> None:
     """Emit parallel loops of `body` over rows x columns elements.
 
-    `body` emits the code of an element, from a builder, its row and its column. If the number of columns, at most
-    `width`, is dynamic, there are two versions, and the one for `width` columns has a loop of static length.
+    `body` emits the code of an element, from a builder, its row and its column. `columns` is at most `width`. If it is
+    dynamic, the loops are emitted twice: for `width` columns, so that the loop has a static length, and for fewer.
     """
 
-    def nest(outer: Builder, end: Index) -> None:
-        """Emit the loops over all rows and the columns before `end`."""
-        outer.parallel(0, rows, lambda b, i: b.parallel(0, end, lambda inner, j: body(inner, i, j)))
+    def emit_loops(outer: Builder, column_count: Index) -> None:
+        """Emit the loops over all rows and `column_count` columns."""
+        outer.parallel(0, rows, lambda b, i: b.parallel(0, column_count, lambda inner, j: body(inner, i, j)))
 
     if isinstance(columns, int):
-        nest(build, columns)
+        emit_loops(build, columns)
         return
     is_partial = build.less(columns, width)
-    build.when(is_partial, lambda inner: nest(inner, columns))
-    build.when(opposite(build, is_partial), lambda inner: nest(inner, width))
+    build.when(is_partial, lambda inner: emit_loops(inner, columns))
+    build.when(opposite(build, is_partial), lambda inner: emit_loops(inner, width))
 
 
 def _rounded(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:

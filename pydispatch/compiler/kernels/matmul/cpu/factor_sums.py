@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
-from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.products import BlockSums, Products, emit_loop
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 
 LANES = 16
@@ -24,11 +24,11 @@ all these columns are equal."""
 
 
 class _Sums(NamedTuple):
-    """Sums of one factor.
+    """Sums over K of one packed factor: of each row of A, or of each column of B.
 
     Attributes:
         buffer: Memory of the sums, of i32.
-        ones: A matrix of ones, which replaces the other factor: its product with the factor is the factor's sums.
+        ones: A matrix of ones in place of the other factor: the product of the factor and it is the sums.
     """
 
     buffer: SSAValue
@@ -39,28 +39,28 @@ class _Sums(NamedTuple):
 class FactorSums:
     """Sums of a tile's packed factors over K, which correct products for the offsets of packed bytes.
 
-    With packed elements a' = a - a_offset and b' = b - b_offset, the sum of a * b is the sum of a' * b', plus a_offset
-    times the sum of b', plus b_offset times the sum of a', plus a_offset * b_offset for each step. The sums of a' and
-    b' are products with 1, once for each block of rows of A and each panel of B.
+    An offset is a constant that packing subtracts from the elements of a factor, so that they fit bytes: a' = a - p and
+    b' = b - q. With K steps, sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q. The sums of a' and b' are computed
+    as products by 1, once for each block of rows of A and each panel of columns of B.
 
     Attributes:
         products: Emitter of the products.
-        of_b: Sums of B's columns, one for each; None if A has no offset.
-        of_a: Sums of A's rows, `LANES` equal ones for each; None if B has no offset.
+        columns_of_b: Sum of each column of B, sum(b'), which is needed for an offset of A; None if A has no offset.
+        rows_of_a: Sum of each row of A, sum(a'), which is needed for an offset of B, stored `LANES` times; None if B
+            has no offset.
     """
 
     products: Products
-    of_b: _Sums | None
-    of_a: _Sums | None
+    columns_of_b: _Sums | None
+    rows_of_a: _Sums | None
 
     @staticmethod
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
         """Allocate the sums that the offsets of `Arithmetic` need, emit code that sets them to zero, and return them.
 
-        An offset is a constant that packing subtracts from elements, so that they fit bytes. To make up for an offset
-        of A, products need the sum of each column of B (`of_b`), and for an offset of B the sum of each row of A
-        (`of_a`). `add` computes these sums as products, too: a row of ones times B has the sums of B's columns; A times
-        LANES equal columns of ones has the sums of A's rows.
+        An offset is a constant that packing subtracts from elements, so that they fit bytes. To correct products for an
+        offset of A takes the sum of each column of B, and for an offset of B the sum of each row of A. `add` computes
+        them as products: a row of ones times B, and A times LANES equal columns of ones.
         """
         plan = products.nest.plan
         arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
@@ -68,54 +68,66 @@ class FactorSums:
         # A workgroup's tile has mt rows of A and nt columns of B.
         sums_of_columns = _filled(frame, build, zero, schedule.nt) if arithmetic.a_offset else None
         sums_of_rows = _filled(frame, build, zero, schedule.mt * LANES) if arithmetic.b_offset else None
-        # Both matrices of ones are views of one small buffer, whose length is that of one group of `plan.group` steps
-        # of K in LANES columns. Strides of 0 repeat it along rows and groups.
+        # Both matrices of ones are views of one small buffer: the `plan.group` steps of K that one instruction
+        # multiplies, in LANES columns. Strides of 0 repeat it along rows, and from one group of steps to the next.
         ones = _filled(frame, build, IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = contraction.a, contraction.b, contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
-        strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)  # 1 along the columns
+        # Strides of 1 along the columns, N, and 0 along K.
+        strides_b = tuple(1 if n is not None and c.coefficient(n) != 0 else 0 for c in b.coordinates)
         ones_b = OperandView(b, ones, strides=strides_b, is_ones=True)
         return FactorSums(
             products,
-            of_b=None if sums_of_columns is None else _Sums(sums_of_columns, ones_a),
-            of_a=None if sums_of_rows is None else _Sums(sums_of_rows, ones_b),
+            columns_of_b=None if sums_of_columns is None else _Sums(sums_of_columns, ones=ones_a),
+            rows_of_a=None if sums_of_rows is None else _Sums(sums_of_rows, ones=ones_b),
         )
 
     def add(self, build: Builder, region: Region) -> None:
         """Emit the addition of the packed factors to their sums, for all blocks of a tile.
 
-        The sum of each column of B is a product of a row of ones and a panel of nr columns; the sum of each row of A a
-        product of a block of mr rows and columns of ones. `region` is the tile, with the range of K that is packed.
+        `region` is the tile, with the range of K that is packed.
+        """
+        if self.columns_of_b is not None:
+            self._add_columns_of_b(build, region, self.columns_of_b)
+        if self.rows_of_a is not None:
+            self._add_rows_of_a(build, region, self.rows_of_a)
+
+    def _add_columns_of_b(self, build: Builder, region: Region, sums: _Sums) -> None:
+        """Emit the addition of B's columns to their `sums`: products of a row of ones and panels of `nr` columns."""
+        nest, products = self.products.nest, self.products
+        n, nr = nest.plan.contraction.n, nest.plan.schedule.nr
+        panel_count = 1 if n is None else build.ceil_quotient(region.extent(n), nr)
+
+        def add_panel(inner: Builder, j: Index) -> None:
+            """Emit the product for panel `j`, which is added to its `nr` elements of `sums`."""
+            sums_of_panel = BlockSums(sums.buffer, offset=inner.times(j, nr))
+            block = nest.block(inner, region, row_index=0, column_index=j)
+            products.emit_factors(inner, region, (sums.ones, products.b), block, shape=(1, nr), sums=sums_of_panel)
+
+        emit_loop(build, panel_count, step=1, body=add_panel)
+
+    def _add_rows_of_a(self, build: Builder, region: Region, sums: _Sums) -> None:
+        """Emit the addition of the rows of A to their `sums`: products of blocks of `mr` rows and columns of ones.
+
+        There are LANES equal columns of ones, since a result of one column would not be computed in vectors.
         """
         nest, products = self.products.nest, self.products
-        contraction, schedule = nest.plan.contraction, nest.plan.schedule
-        mr, nr = schedule.mr, schedule.nr
-        sums_of_b, sums_of_a = self.of_b, self.of_a
-        if sums_of_b is not None:
-            panels = 1 if contraction.n is None else build.ceil_quotient(region.extent(contraction.n), nr)
+        m, mr = nest.plan.contraction.m, nest.plan.schedule.mr
+        block_count = 1 if m is None else build.ceil_quotient(region.extent(m), mr)
 
-            def panel(inner: Builder, j: Index) -> None:
-                """Add the columns of panel `j` of B to their sums, as the product of a row of ones and B."""
-                target = Target(sums_of_b.buffer, offset=inner.times(j, nr))
-                block, factors = nest.block(inner, region, row_index=0, column_index=j), (sums_of_b.ones, products.b)
-                products.emit_factors(inner, region, factors, block, shape=(1, nr), target=target)
+        def add_block(inner: Builder, i: Index) -> None:
+            """Emit the product for block `i`, which is added to its `mr` * LANES elements of `sums`."""
+            sums_of_block = BlockSums(sums.buffer, offset=inner.times(i, mr * LANES))
+            block = nest.block(inner, region, row_index=i, column_index=0)
+            products.emit_factors(inner, region, (products.a, sums.ones), block, shape=(mr, LANES), sums=sums_of_block)
 
-            emit_loop(build, panels, step=1, body=panel)
-        if sums_of_a is not None:  # products of LANES equal columns, since a block of one column would not be vectors
-            blocks = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), mr)
-
-            def block_of_rows(inner: Builder, i: Index) -> None:
-                """Add the rows of block `i` of A to their sums, as the product of A and columns of ones."""
-                target = Target(sums_of_a.buffer, offset=inner.times(i, mr * LANES))
-                block, factors = nest.block(inner, region, row_index=i, column_index=0), (products.a, sums_of_a.ones)
-                products.emit_factors(inner, region, factors, block, shape=(mr, LANES), target=target)
-
-            emit_loop(build, blocks, step=1, body=block_of_rows)
+        emit_loop(build, block_count, step=1, body=add_block)
 
     def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
         """Emit sum(a b) at row `i` and column `j` of a block from `total`, the sum of packed elements, and return it.
 
-        With a = a' + p, b = b' + q, p = `a_offset`, q = `b_offset`, and K steps:
+        Packing subtracts p = `a_offset` from elements of A, and q = `b_offset` from those of B, so that they fit bytes.
+        With the packed elements a' = a - p, b' = b - q, and K steps:
 
             sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q
 
@@ -124,12 +136,12 @@ class FactorSums:
         """
         nest = self.products.nest
         arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
-        if self.of_b is not None:  # p sum(b')
+        if self.columns_of_b is not None:  # p sum(b')
             column = build.plus(build.times(block.column_index, schedule.nr), j)
-            total = _plus_product(build, total, load(build, self.of_b.buffer, column), arithmetic.a_offset)
-        if self.of_a is not None:  # q sum(a'); the sum of a row is stored `LANES` times
+            total = _plus_product(build, total, load(build, self.columns_of_b.buffer, column), arithmetic.a_offset)
+        if self.rows_of_a is not None:  # q sum(a'); the sum of a row is stored `LANES` times
             row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
-            total = _plus_product(build, total, load(build, self.of_a.buffer, row), arithmetic.b_offset)
+            total = _plus_product(build, total, load(build, self.rows_of_a.buffer, row), arithmetic.b_offset)
         if arithmetic.a_offset and arithmetic.b_offset:  # K p q
             contraction = nest.plan.contraction
             steps = build.product([nest.sizes[d] for d in (contraction.k, *contraction.reductions)])
@@ -139,7 +151,7 @@ class FactorSums:
 
 
 def _filled(frame: Frame, build: Builder, initial: IntegerAttr, count: int) -> SSAValue:
-    """Return a new buffer of `count` elements of the type and value of `initial`."""
+    """Allocate a buffer of `count` elements, emit code that sets each of them to `initial`, and return the buffer."""
     elements = frame.elements
     buffer = elements.fresh(initial.type, count)
     value = build.pure(arith.ConstantOp(initial))
@@ -147,9 +159,9 @@ def _filled(frame: Frame, build: Builder, initial: IntegerAttr, count: int) -> S
     return buffer
 
 
-def _plus_product(build: Builder, total: SSAValue, value: SSAValue, times: int) -> SSAValue:
-    """Return total + value * times, modulo 2^32."""
-    # `times` as the i32 with the same bits.
-    wrapped = (times + (1 << 31)) % (1 << 32) - (1 << 31)
-    factor = build.pure(arith.ConstantOp(IntegerAttr(wrapped, i32)))
-    return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, factor))))
+def _plus_product(build: Builder, total: SSAValue, value: SSAValue, factor: int) -> SSAValue:
+    """Emit total + value * factor, modulo 2^32, and return it."""
+    # Modulo 2^32 as a signed i32: 2^31 + 5 becomes 5 - 2^31.
+    wrapped_factor = (factor + (1 << 31)) % (1 << 32) - (1 << 31)
+    constant = build.pure(arith.ConstantOp(IntegerAttr(wrapped_factor, i32)))
+    return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, constant))))

@@ -18,7 +18,7 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.block_quantized import block_quantized_of
 from pydispatch.compiler.kernels.matmul.cpu.block_quantized import lower_block_quantized
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
-from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroups
+from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroup_count
 from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, variants
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
@@ -105,7 +105,7 @@ def _lower(
     frame.bind()  # emits the buffers of arguments and results
     _emit_variants(frame, plans, match.result_dims)
     return frame.finish(
-        workgroups=lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic))
+        workgroups=lambda elements, build: workgroup_count(plans, build, loop_sizes(elements, contraction.generic))
     )
 
 

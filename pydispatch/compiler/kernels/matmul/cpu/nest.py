@@ -26,7 +26,11 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 
 class TileStep(Enum):
-    """A statement that is executed once for the current region of a tile, outside the loops over register blocks."""
+    """A statement that is executed once for the current region of a tile, outside the loops over register blocks.
+
+    The factor sums are the sums of A's packed rows and of B's packed columns. They correct the products if packing
+    subtracts a constant from the elements of a factor, so that these fit bytes.
+    """
 
     PACK_A = "pack A"
     PACK_B = "pack B"
@@ -96,12 +100,16 @@ class Span:
 
 @dataclass(frozen=True)
 class End:
-    """The end of the indices of a dimension that a workgroup visits, where it does not visit the last ones.
+    """The exclusive end of the indices of a dimension that a workgroup visits, if it may leave out the last indices.
+
+    Example:
+        Of 1,000 columns, masks show the first 300, and columns are visited in units of 64: index=320, unit=64. If the
+        masks show 990, the index is 1,000 instead of 1,024, the next multiple of 64.
 
     Attributes:
-        index: The end, an exclusive index of the dimension. At least one register block is visited.
-        unit: `index` is a multiple of `unit`, or the size of the dimension. A chunk or block whose length divides both
-            `unit` and the size does not cross the end.
+        index: The end. No register block crosses it.
+        unit: Number of adjacent indices that are visited or left out together: `index` is a multiple of `unit`, or else
+            the size of the dimension.
     """
 
     index: Index
@@ -148,7 +156,8 @@ class Block:
     Attributes:
         row_index, column_index: Index of the block along the rows and columns of the tile, counted in blocks.
         row, column: First row and column of the block, counted in elements from the first ones of the tile.
-        is_tail: Whether the block has the last columns of B and is not full: zeros fill up the panel of B.
+        is_tail: Whether the block has fewer than `nr` columns, since an argument has B in panels of adjacent columns,
+            and these are the last columns of B. Zeros fill up the last panel.
     """
 
     row_index: Index
@@ -186,15 +195,18 @@ class Nest:
     ) -> Nest:
         """Return the loop nest that computes a contraction as its plan states.
 
-        Its body are the statements of a tile, such as: pack B, then for each register block set the sums to their
-        initial values, multiply, and store the results.
+        Its body is the sequence of a tile's statements, such as: pack B, then for each register block set the sums to
+        their initial values, multiply, and store the results.
 
         Args:
             plan: The plan.
-            sizes: Sizes of the contraction's dimensions. A plan for a single row count replaces a dynamic M by it.
-            packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
-            is_batched: Whether workgroups have batches of outer indices; False for one index of each outer dimension.
-            ends: Dimension -> end of the indices that are visited, where not all are; None for none.
+            sizes: Sizes of the contraction's dimensions. If the plan is for a single row count, that count replaces a
+                dynamic M.
+            packs_a: Whether A is packed if the plan says so; False for an A that is in workgroup memory already.
+            is_batched: Whether a workgroup runs over a batch of indices of the outer dimensions, the parallel ones
+                other than M and N; False for one index of each.
+            ends: Dimension -> end of its visited indices, for each dimension whose last indices a workgroup may leave
+                out; None if there is no such dimension.
         """
         statements = _statements(plan, packs_a=packs_a, is_batched=is_batched)
         return Nest(plan=plan, sizes=variant_sizes(plan, sizes), body=statements, ends=ends or {})
@@ -204,8 +216,13 @@ class Nest:
     def grid(self, build: Builder) -> list[Index]:
         """Return the number of workgroups along each axis of the grid.
 
-        The axes are the outer dimensions that are not batched, the batches of those that are, the tiles along the rows,
-        and the tiles along the columns.
+        The axes are each outer dimension that is not batched, the batches of the batched outer dimensions, the tiles
+        along the rows, and the tiles along the columns. Outer dimensions are the parallel ones other than M and N. A
+        batch is up to `schedule.batch` indices of the batched dimensions, which are collapsed into one dimension.
+
+        Example:
+            An outer dimension of 3 that is not batched, and batched dimensions of 4 and 5 in batches of 8: 3 and
+            ceil(4 * 5 / 8) = 3 workgroups along the first two axes. 100 rows in tiles of 32 are 4 along the third.
         """
         contraction, schedule = self.plan.contraction, self.plan.schedule
         outer = [self.sizes[d] for d in self._distributed_outer_dims]
@@ -224,38 +241,40 @@ class Nest:
         contraction, schedule = self.plan.contraction, self.plan.schedule
         grid = self.grid(build)
         *outer, batch, row, column = build.split(build.assume_below(workgroup_id, build.product(grid)), grid)
-        region = replace(self.whole(dict(zip(self._distributed_outer_dims, outer, strict=True))), batch=batch)
+        region = self.untiled_region(dict(zip(self._distributed_outer_dims, outer, strict=True)))
+        region = replace(region, batch=batch)
         region = self.tile(build, region, contraction.m, index=row, tile=schedule.mt, block=schedule.mr)
         return self.tile(build, region, contraction.n, index=column, tile=schedule.nt, block=schedule.nr)
 
-    def whole(self, outer: Mapping[int, Index]) -> Region:
+    def untiled_region(self, outer: Mapping[int, Index]) -> Region:
         """Return the region of a workgroup before tiles and loops choose indices of M, N and the reductions.
 
-        Reductions that the nest has no loops over have all indices. Each other dimension has one index: that of
-        `outer`, which maps dimensions to indices, or 0 until a tile or a loop replaces it.
+        A reduction that the nest has no loop over has all of its indices. Any other dimension `d` has one index:
+        `outer[d]`, or 0 if `outer` lacks it, until a tile or a loop replaces the 0.
         """
-        plan = self.plan
-        # The product of a register block runs over all indices of these.
-        unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
-
-        def span(dim: int) -> Span:
-            """Return the indices of a dimension. All of them are from 0 on, so that their end is their extent."""
-            return Span(first=0, extent=self.end(dim)) if dim in unlooped else Span(first=outer.get(dim, 0), extent=1)
-
-        return Region(tuple(map(span, range(len(self.sizes)))))
+        dims_without_loop = set(self.plan.inner_reductions)
+        if self.plan.sums_in_registers:  # the product of a register block runs over all of K
+            dims_without_loop.add(self.plan.contraction.k)
+        spans = (
+            Span(first=0, extent=self.end(d)) if d in dims_without_loop else Span(first=outer.get(d, 0), extent=1)
+            for d in range(len(self.sizes))
+        )
+        return Region(tuple(spans))
 
     def end(self, dim: int) -> Index:
         """Return the exclusive end of the indices of a dimension that a workgroup visits."""
         return self.ends[dim].index if dim in self.ends else self.sizes[dim]
 
-    def _is_exact(self, dim: int, step: int) -> bool:
-        """Return whether `step` is known to divide the end of the visited indices of `dim`, so that steps are whole.
+    def _divides_end(self, dim: int, step: int) -> bool:
+        """Return whether `step` is known to divide the end of the visited indices of `dim`, so that no step is shorter.
 
-        It must divide the size of `dim`, which is static then, and `End.unit` if the last indices are not visited: that
-        end is a multiple of the unit, or the size.
+        If a workgroup may leave out the last indices, their end is a multiple of `End.unit`, or else the size of `dim`:
+        `step` must divide both. With a size of 1,000 and a unit of 64, 8 divides each possible end, and 16 does not.
         """
         size = self.sizes[dim]
-        return isinstance(size, int) and size % step == 0 and (dim not in self.ends or self.ends[dim].unit % step == 0)
+        if not isinstance(size, int) or size % step != 0:  # a dynamic size may be any number
+            return False
+        return dim not in self.ends or self.ends[dim].unit % step == 0
 
     def tile(self, build: Builder, region: Region, dim: int | None, index: Index, tile: int, block: int) -> Region:
         """Return the part of a region that is one tile along the rows or the columns.
@@ -266,27 +285,28 @@ class Nest:
             dim: M or N; None if the contraction has no such dimension, which leaves the region as it is.
             index: Position of the tile.
             tile: Rows or columns of a tile. The last tile may have fewer.
-            block: Rows or columns of a register block. If the dimension has a whole block, a last tile of less than a
-                block begins earlier, and overlaps the tile before.
+            block: Rows or columns of a register block. A last tile that is shorter than a block begins earlier, and
+                overlaps the tile before, if the dimension is known to have a whole block. With 70 rows, tiles of 32
+                and blocks of 8, it begins at min(64, 70 - 8) = 62.
         """
         if dim is None:
             return region
-        end, is_exact = self.end(dim), self._is_exact(dim, tile)  # `is_exact`: all tiles are full, as known statically
+        end, are_tiles_full = self.end(dim), self._divides_end(dim, tile)
         first = build.times(index, tile)
-        if self.plan.last_block_overlaps(dim, self.sizes[dim], block) and not is_exact:
+        if self.plan.last_block_overlaps(dim, self.sizes[dim], block) and not are_tiles_full:
             first = build.least(first, build.minus(end, block))
-        extent = tile if is_exact else build.least(tile, build.minus(end, first))
+        extent = tile if are_tiles_full else build.least(tile, build.minus(end, first))
         return region.within(dim, Span(first=first, extent=extent))
 
     def iteration(self, build: Builder, region: Region, loop: Loop, index: Index) -> Region:
-        """Return the part of a region that the iteration of a loop beginning at `index` covers.
+        """Return the part of a region that one iteration of `loop` covers: the iteration whose first index is `index`.
 
-        A loop over K covers a chunk of up to `loop.step` indices, one over another reduction a single index.
+        An iteration over K covers a chunk of up to `loop.step` indices, one over another reduction a single index.
         """
         if loop.dim != self.plan.contraction.k:
             return region.at([loop.dim], [index])
         end, step = self.end(loop.dim), loop.step
-        extent = step if self._is_exact(loop.dim, step) else build.least(step, build.minus(end, index))
+        extent = step if self._divides_end(loop.dim, step) else build.least(step, build.minus(end, index))
         return region.within(loop.dim, Span(first=index, extent=extent))
 
     # Register blocks
@@ -294,7 +314,10 @@ class Nest:
     def block(
         self, build: Builder, region: Region, row_index: Index, column_index: Index, is_tail: bool = False
     ) -> Block:
-        """Return the register block at the coordinates `row_index` and `column_index` of a tile, counted in blocks."""
+        """Return the register block at the coordinates `row_index` and `column_index` of a tile, counted in blocks.
+
+        `is_tail` is that of `Block`: the last block of a B in panels, with fewer than `nr` columns.
+        """
         row = self.block_start(build, region, self.plan.contraction.m, row_index, self.plan.schedule.mr)
         column = self.block_start(build, region, self.plan.contraction.n, column_index, self.plan.schedule.nr)
         return Block(row_index=row_index, column_index=column_index, row=row, column=column, is_tail=is_tail)
@@ -306,37 +329,43 @@ class Nest:
             build: Emits the arithmetic of dynamic bounds.
             region: The tile.
             dim: M or N; None if the contraction has no such dimension.
-            index: Coordinate of the block.
-            block: Rows or columns of a block. If the dimension has a whole block, a last block of less begins earlier,
-                and overlaps the block before.
+            index: Position of the block in the tile, counted in blocks.
+            block: Rows or columns of a block. A last block that would be partial begins earlier, and overlaps the block
+                before, if the dimension is known to have a whole block. With 20 rows in a tile and 14 in a block, it
+                begins at min(14, 20 - 14) = 6.
         """
         if dim is None:
             return 0
         start, extent = build.times(index, block), region.extent(dim)
-        if isinstance(extent, int) and extent % block == 0:
+        if isinstance(extent, int) and extent % block == 0:  # no block is partial
             return start
         if self.plan.last_block_overlaps(dim, self.sizes[dim], block):
             return build.least(start, build.minus(extent, block))
         return start
 
     def rows(self, build: Builder, region: Region, block: Block) -> Index:
-        """Return how many rows of a block are within the matrix; a partial block has more, beyond its edge."""
+        """Return how many rows of a block exist: `mr`, or fewer if the block reaches beyond the last row of A."""
         return self.block_extent(build, region, self.plan.contraction.m, block.row, self.plan.schedule.mr)
 
     def columns(self, build: Builder, region: Region, block: Block) -> Index:
-        """Return how many columns of a block are within the matrix; a partial block has more, beyond its edge."""
-        if block.is_tail:
+        """Return how many columns of a block exist: `nr`, or fewer if the block reaches beyond the last column of B."""
+        if block.is_tail:  # its number of columns is known statically
             return self.plan.tail_columns
         return self.block_extent(build, region, self.plan.contraction.n, block.column, self.plan.schedule.nr)
 
     def block_extent(self, build: Builder, region: Region, dim: int | None, start: Index, block: int) -> Index:
-        """Return how many of the `block` rows or columns from `start` of a tile are within the dimension `dim`."""
+        """Return how many of the `block` rows or columns from `start` of a tile on exist in the dimension `dim`.
+
+        `start` is counted from the first row or column of the tile.
+        """
         if dim is None:
             return 1
         size = self.sizes[dim]
         if isinstance(size, int):
-            return min(block, size)  # blocks overlap if there is a whole one; otherwise there is one block
-        if self.plan.last_block_overlaps(dim, size, block):
+            # If the dimension is shorter than a block, it has one block. Else all blocks are whole: one that would be
+            # partial begins earlier, and overlaps the block before.
+            return min(block, size)
+        if self.plan.last_block_overlaps(dim, size, block):  # at run time, the dimension has at least a whole block
             return block
         return build.least(block, build.minus(region.extent(dim), start))
 
@@ -359,8 +388,9 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
 
     Args:
         plan: The plan.
-        packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
-        is_batched: Whether the workgroup has a batch of outer indices.
+        packs_a: Whether A is packed if the plan says so; False for an A that is in workgroup memory already.
+        is_batched: Whether a workgroup runs over a batch of indices of the outer dimensions, the parallel ones other
+            than M and N; False for one index of each.
     """
     pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
     pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()
@@ -373,7 +403,7 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
         blocks = Blocks((BlockStep.INITIALIZE, BlockStep.MULTIPLY, BlockStep.FINISH))
         tile = (*clear, *pack_a, *add, blocks)
         if is_batched and plan.batched_dims:
-            # B does not depend on the outer indices of a batch, and is packed once for them.
+            # B is equal for all outer indices of a batch: it is packed once, before the loop over them.
             return (*pack_b, Batch(plan.batched_dims, plan.schedule.batch, tile))
         return (*pack_b, *tile)
     multiply = Blocks((BlockStep.MULTIPLY,))
@@ -384,11 +414,11 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
 
 
 def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
-    """Return the sizes of all dimensions under a plan: a plan for a single row count makes a dynamic M static."""
-    rows = plan.row_range
-    if rows is None or rows.least != rows.most:
+    """Return `sizes` of all dimensions, where the size of M is that of the plan if this is for a single row count."""
+    row_range = plan.row_range
+    if row_range is None or row_range.least != row_range.most:
         return tuple(sizes)
-    return tuple(rows.least if d == plan.contraction.m else size for d, size in enumerate(sizes))
+    return tuple(row_range.least if d == plan.contraction.m else size for d, size in enumerate(sizes))
 
 
 def has_few_enough_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
@@ -397,19 +427,24 @@ def has_few_enough_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> S
     return build.less(sizes[plan.contraction.m], plan.row_range.most + 1)
 
 
-def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+def workgroup_count(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of workgroups of a kernel that chooses one of `plans` by the number of rows at run time.
 
-    The first plan has no upper bound of the rows. The other plans have ascending bounds. The first of them whose bound
-    holds is chosen; without one, the plan without a bound (see `plan.variants`). `sizes` has the size of each loop of
-    the contraction.
+    There is one plan, or several if the number of rows is dynamic: those for at least 14 rows, for 1 row and for up to
+    13 rows give `rows <= 1 ? count1 : rows <= 13 ? count2 : count0`, or 0 for no rows.
+
+    Args:
+        plans: The plan without an upper bound of the rows, then those with bounds, in ascending order of their bounds.
+        build: Emits the arithmetic.
+        sizes: Size of each loop of the contraction.
     """
-    # The number of workgroups of each plan. `total` becomes that of the chosen plan.
-    total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
-    for plan, count in zip(reversed(plans[1:]), reversed(bounded), strict=True):
-        condition = has_few_enough_rows(plan, build, sizes)
-        assert isinstance(condition, SSAValue)
-        total = build.pure(arith.SelectOp(condition, build.value(count), build.value(total)))
-    if len(plans) > 1 and plans[0].contraction.m is not None:  # 0 workgroups for 0 rows
-        total = build.times(total, build.least(sizes[plans[0].contraction.m], 1))
-    return total
+    count, *bounded_counts = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
+    # The plan with the least bound is the last to replace the count.
+    for plan, bounded_count in zip(reversed(plans[1:]), reversed(bounded_counts), strict=True):
+        has_few_rows = has_few_enough_rows(plan, build, sizes)
+        assert isinstance(has_few_rows, SSAValue)  # the number of rows is dynamic
+        count = build.pure(arith.SelectOp(has_few_rows, build.value(bounded_count), build.value(count)))
+    m = plans[0].contraction.m
+    if len(plans) > 1 and m is not None:  # min(rows, 1): no workgroups for 0 rows, which the plan for 1 row counts as 1
+        count = build.times(count, build.least(sizes[m], 1))
+    return count

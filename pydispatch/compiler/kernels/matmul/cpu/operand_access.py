@@ -16,7 +16,7 @@ from pydispatch.compiler.kernels.matmul.cpu.in_place import (
     MAX_SINGLE_USE_ROWS,
     Sizes,
     half_operand,
-    has_packed_rows,
+    is_a_stored_as_packed,
     is_argument_element,
     operand_of,
     paged_operand,
@@ -38,18 +38,22 @@ ASSUMED_ROWS, ASSUMED_SKINNY_ROWS = 256, 4
 class RowRange:
     """The values of a dynamic M, the number of rows of A, that a plan is for: `least` to `most`, both included.
 
-    `most` is None for no upper bound.
+    `most` is None for no upper bound. A range with an upper bound is for fewer rows than a register block has.
     """
 
     least: int
     most: int | None
 
     @property
-    def assumed(self) -> int:
-        """The number of rows that tiles are chosen for: the only one in the range, else an assumed one."""
+    def assumed_rows(self) -> int:
+        """The number of rows that tiles are chosen for: the only one in the range, else an assumed one.
+
+        A range with an upper bound is for fewer rows than a register block has: few rows are assumed then.
+        """
         if self.most == self.least:
             return self.least
-        return ASSUMED_ROWS if self.most is None else ASSUMED_SKINNY_ROWS
+        has_upper_bound = self.most is not None
+        return ASSUMED_SKINNY_ROWS if has_upper_bound else ASSUMED_ROWS
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,11 @@ class OperandAccess:
     Attributes:
         arithmetic: Element types and instructions.
         problem: The properties of the contraction that its schedule depends on.
-        panels: The panels of adjacent columns that an argument has B in; None for a B in another layout.
-        b_in_half_precision: Tensor of f16 or bf16 that B can be widened from in registers; None for another B.
-        pages: B as gathered pages, where register blocks could read it in place; None elsewhere.
+        panels: The panels, each some adjacent columns, in which an argument stores B; None for a B in another layout.
+        b_in_half_precision: The tensor of f16 or bf16 whose elements register blocks can widen to those of B; None if
+            B is no such tensor.
+        pages: B as gathered pages, blocks of rows that a table of indices selects, if register blocks can read them in
+            place; else None.
     """
 
     arithmetic: Arithmetic
@@ -76,8 +82,8 @@ def operand_access(
 ) -> OperandAccess | None:
     """Return the arithmetic of a contraction and the access to its factors; None if no register block has its types.
 
-    B may be read in place from panels (blocks of adjacent columns of an argument), from f16 or bf16 that blocks widen,
-    or from pages (blocks of rows that a table of indices gathers, as in a cache of keys).
+    Register blocks can read B in place if an argument has it in panels, each some adjacent columns; if it is f16 or
+    bf16, which they widen; or if it is in pages, blocks of rows that a table of indices selects, as in a cache of keys.
 
     Args:
         contraction: The contraction.
@@ -89,10 +95,12 @@ def operand_access(
     if arithmetic is None:
         return None
     b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
-    # Instructions on groups of steps of K need a packed B: for few rows, single steps in place may be faster.
-    if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
-        # B may be widened from half precision only without groups, and panels must have the groups of the arithmetic.
+    # Instructions on groups of steps of K need a B that is packed in groups, unless an argument has it in such panels.
+    # For few rows, instructions on single steps may be faster than packing.
+    has_to_pack_groups = arithmetic.group > 1 and panels is None
+    if has_to_pack_groups and _is_faster_without_groups(contraction, sizes, row_range, arithmetic):
         arithmetic = _without_groups(arithmetic)
+        # The memory of B depends on groups: panels must have the same ones, and only single steps are widened.
         b_in_half_precision, panels = _memory_of_b(contraction, level, sizes, arithmetic)
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
     if b_in_half_precision is not None:
@@ -113,9 +121,10 @@ def operand_access(
 def _memory_of_b(
     contraction: Contraction, level: Level, sizes: Sizes, arithmetic: Arithmetic
 ) -> tuple[SSAValue | None, Panels | None]:
-    """Return the tensor of f16 or bf16 that B is widened from, and the panels that B is stored in; each may be None.
+    """Return the tensor of f16 or bf16 that register blocks widen to B, and the panels in which an argument stores B.
 
-    B is not widened from half precision if an instruction multiplies a group of several steps of K.
+    The first is None for another B, and if an instruction multiplies a group of several steps of K, which is not
+    widened. The second is None if B is not in panels, each some adjacent columns, or blocks cannot read them.
     """
     b_in_half_precision = None if arithmetic.group > 1 else half_precision_b(contraction, level)
     return b_in_half_precision, panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
@@ -126,27 +135,37 @@ def _without_groups(grouped: Arithmetic) -> Arithmetic:
     return Arithmetic(compute=grouped.sum_type, sum_type=grouped.sum_type)
 
 
-def dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
-    """Return the outer dimensions of static size that B does not depend on: packed columns of B may serve all indices.
+def outer_dims_sharing_b(contraction: Contraction, sizes: Sizes) -> list[int]:
+    """Return the outer dimensions at whose indices B is equal, so that packed columns of B may serve all of them.
 
-    Return none if a reduction has a dynamic size: it is a loop around the packing, so that no packed copy spans it.
+    Outer dimensions are the parallel ones other than M and N; only those of static size are returned.
     """
+    # A reduction of dynamic size is a loop around the packing of B: it is packed again for each index of an outer one.
     if any(sizes[d] is None for d in contraction.reductions):
         return []
     return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.positions_of(d)]
 
 
-def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange | None, grouped: Arithmetic) -> bool:
-    """Return whether widening the elements is faster than packing them in groups of steps of K, as `grouped` does.
+def _is_faster_without_groups(
+    contraction: Contraction, sizes: Sizes, row_range: RowRange | None, grouped: Arithmetic
+) -> bool:
+    """Return whether multiplying single steps of K is faster than packing B for instructions on groups of steps.
 
-    It is for few rows of A: interleaving the groups of B's columns takes longer than their products. `row_range` bounds
-    a dynamic number of rows; None if nothing is known of it.
+    It is for few rows of A: packing, which interleaves the columns of a group, takes longer than the products.
+
+    Args:
+        contraction: The contraction.
+        sizes: Sizes of its dimensions; None if dynamic.
+        row_range: Bounds of a dynamic number of rows; None for a static number, or one of which nothing is known.
+        grouped: The arithmetic with groups: pairs of bf16, or groups of integers.
     """
     problem = _problem(contraction, sizes, row_range, _without_groups(grouped))
-    most_rows = problem.max_rows or problem.m or 0  # 0: unknown, or no rows
-    if isinstance(grouped.compute, BFloat16Type):  # pairs of steps pay where rows fill a block of matrix registers
-        return 0 < most_rows < MATRIX_ROWS
-    return problem.vectorizes_packed_k and 0 < most_rows <= MAX_SINGLE_USE_ROWS
+    most_rows = problem.max_rows or problem.m or 0
+    if most_rows == 0:  # no upper bound is known, or there are no rows
+        return False
+    if isinstance(grouped.compute, BFloat16Type):
+        return most_rows < MATRIX_ROWS  # fewer than a block of matrix registers has
+    return problem.vectorizes_packed_k and most_rows <= MAX_SINGLE_USE_ROWS
 
 
 def _problem(
@@ -158,8 +177,8 @@ def _problem(
 ) -> Problem:
     """Return the properties of a contraction that determine its schedule.
 
-    A dynamic M with the range of 2 to 13 rows has `m` 4, which is assumed, `min_rows` 2 and `max_rows` 13. A static M
-    of 100 has the value 100 in all three.
+    For a dynamic M in the range of 2 to 13 rows, `m` is 4, an assumption, `min_rows` 2 and `max_rows` 13. For a static
+    M of 100, each of them is 100. A dynamic M without a range has `m` None, and no bounds: 0 and None.
 
     Args:
         contraction: The contraction.
@@ -168,59 +187,72 @@ def _problem(
         arithmetic: Element types and instructions.
         panels: The panels that B is stored in and read from; None for a B in another layout.
     """
-    m = 1 if contraction.m is None else sizes[contraction.m]
-    m = m if row_range is None else row_range.assumed  # a range is only stated for a dynamic M
+    if row_range is None:
+        m = 1 if contraction.m is None else sizes[contraction.m]
+        min_rows, max_rows = m or 0, m
+    else:
+        m, min_rows, max_rows = row_range.assumed_rows, row_range.least, row_range.most
     return Problem(
         sum_bytes=bits_of(arithmetic.sum_type) // 8,
         m=m,
         n=1 if contraction.n is None else sizes[contraction.n],
         k=sizes[contraction.k],
-        min_rows=(m or 0) if row_range is None else row_range.least,
-        max_rows=m if row_range is None else row_range.most,
-        outer=prod(sizes[d] or 1 for d in contraction.outer),  # dynamic sizes count as 1
+        min_rows=min_rows,
+        max_rows=max_rows,
+        # Dynamic sizes count as 1.
+        outer=prod(sizes[d] or 1 for d in contraction.outer),
         reductions=prod(sizes[d] or 1 for d in contraction.reductions),
         a=_operand_a(contraction, sizes, arithmetic),
         b=_operand_b(contraction, arithmetic, panels),
         panel_width=0 if panels is None else panels.layout.width,
         group=arithmetic.group,
         matrix_steps=arithmetic.matrix_steps,
-        b_uses=prod(sizes[d] or 1 for d in dims_without_b(contraction, sizes)),
+        b_uses=prod(sizes[d] or 1 for d in outer_dims_sharing_b(contraction, sizes)),
     )
 
 
 def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> Operand:
     """Return the layout of A, and whether register blocks can read it in place.
 
-    Matrix registers load rows of A from an argument, in the packed type, which is shorter than the type of the sums,
-    such as bytes whose sums are i32. Other registers read elements in place that have the type of the sums.
+    Matrix registers can load elements that are shorter than the sums, such as bytes whose sums are i32. Other registers
+    read elements in place that have the type of the sums.
     """
-    if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
-        is_readable_in_place, element_bytes = True, bits_of(arithmetic.compute) // 8
-    else:
-        has_type_in_place = arithmetic.reads_in_place(contraction.acc)
-        is_readable_in_place = has_type_in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
-        element_bytes = 0  # `Operand.element_bytes`: as long in memory as packed
-    operand = operand_of(
+    uses_matrix_registers = arithmetic.matrix_steps > 0
+    if uses_matrix_registers and is_a_stored_as_packed(contraction, sizes, arithmetic):
+        element_bytes = bits_of(arithmetic.compute) // 8
+        operand = operand_of(
+            contraction.a,
+            contraction,
+            is_readable_in_place=True,
+            rows=contraction.m,
+            bytes_in_memory=element_bytes,
+        )
+        return replace(operand, element_bytes=element_bytes)
+    needs_no_conversion = arithmetic.reads_in_place(contraction.acc)
+    return operand_of(
         contraction.a,
         contraction,
-        is_readable_in_place=is_readable_in_place,
+        is_readable_in_place=needs_no_conversion
+        and is_argument_element(contraction.a, contraction, arithmetic.compute),
         rows=contraction.m,
-        bytes_in_memory=element_bytes or bits_of(arithmetic.sum_type) // 8,
+        bytes_in_memory=bits_of(arithmetic.sum_type) // 8,
     )
-    return replace(operand, element_bytes=element_bytes)
 
 
 def _operand_b(contraction: Contraction, arithmetic: Arithmetic, panels: Panels | None) -> Operand:
-    """Return the layout of B, and whether register blocks can read it in place; `panels` are those it is stored in.
+    """Return the layout of B, and whether register blocks can read it in place.
 
-    Outside of panels, elements that are read in place have the type of the sums.
+    `panels` are those, each some adjacent columns, in which an argument stores B; None for another layout. Outside of
+    panels, elements that are read in place have the type of the sums.
     """
-    has_type_in_place = arithmetic.reads_in_place(contraction.acc)
-    is_element_in_place = has_type_in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
+    needs_no_conversion = arithmetic.reads_in_place(contraction.acc)
+    is_unconverted_argument = needs_no_conversion and is_argument_element(
+        contraction.b, contraction, arithmetic.compute
+    )
     return operand_of(
         contraction.b,
         contraction,
-        is_readable_in_place=panels is not None or is_element_in_place,
+        is_readable_in_place=panels is not None or is_unconverted_argument,
         rows=contraction.k,
         bytes_in_memory=bits_of(arithmetic.sum_type) // 8,
     )

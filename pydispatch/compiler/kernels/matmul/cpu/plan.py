@@ -17,8 +17,8 @@ from pydispatch.compiler.kernels.matmul.cpu.in_place import Sizes
 from pydispatch.compiler.kernels.matmul.cpu.operand_access import (
     OperandAccess,
     RowRange,
-    dims_without_b,
     operand_access,
+    outer_dims_sharing_b,
 )
 from pydispatch.compiler.kernels.matmul.cpu.pages import within_pages
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
@@ -239,7 +239,7 @@ def plan_of(
         b_in_half_precision=access.b_in_half_precision,
         prefetch_bytes=_prefetch_bytes(level, access, schedule),
         pages=pages,
-        batched_dims=tuple(dims_without_b(contraction, sizes)) if shares_packed_b else (),
+        batched_dims=tuple(outer_dims_sharing_b(contraction, sizes)) if shares_packed_b else (),
     )
 
 

@@ -39,7 +39,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Target:
+class BlockSums:
     """The sums of a register block in memory, row-major from the element `offset` of `buffer` on."""
 
     buffer: SSAValue
@@ -106,19 +106,19 @@ class Products:
                 return dim
         return None
 
-    def emit(self, build: Builder, region: Region, block: Block, target: Target, accumulate: bool) -> None:
+    def emit(self, build: Builder, region: Region, block: Block, sums: BlockSums, accumulate: bool) -> None:
         """Emit the product of the rows of A and the columns of B of one register block.
 
         Args:
             build: Emits the operations.
             region: The tile, and the current range of each reduction.
             block: The block.
-            target: The sums of the block in memory.
+            sums: The sums of the block in memory.
             accumulate: Whether the product is added to the sums; otherwise it overwrites them.
         """
         schedule = self.nest.plan.schedule
         self._prefetch_page(build, region, block)
-        self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
+        self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), sums, accumulate)
 
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
         """Emit the prefetch of the elements that this block's position has in the next page of B; nothing without one.
@@ -172,7 +172,7 @@ class Products:
         factors: tuple[OperandView, OperandView],
         block: Block,
         shape: tuple[int, int],
-        target: Target,
+        sums: BlockSums,
         accumulate: bool = True,
     ) -> None:
         """Emit the product of rows of one operand and columns of another, as `pyd.contract` in the necessary loops.
@@ -190,7 +190,7 @@ class Products:
                 one of them. The product by ones is the sum of the other factor (`FactorSums`).
             block: The block: its first row and column are those of the product.
             shape: Rows and columns of the product.
-            target: The sums in memory.
+            sums: The sums in memory.
             accumulate: Whether the product is added to the sums; otherwise it replaces them.
         """
         contraction, (height, width) = self.nest.plan.contraction, shape
@@ -210,8 +210,8 @@ class Products:
             left = self._memref_a(build, region, factor_a, indices_of_a, height, steps)
             indices_of_b = indices if contraction.n is None else {**indices, contraction.n: block.column}
             right = self._memref_b(build, region, factor_b, indices_of_b, width, steps, block)
-            sums = view_as(build, target.buffer, target.offset, [height, width], [width, 1])
-            build.add(ContractOp(operands=[left, right, sums], properties=properties))
+            result = view_as(build, sums.buffer, sums.offset, [height, width], [width, 1])
+            build.add(ContractOp(operands=[left, right, result], properties=properties))
 
         level(build, steps.loop_dims, indices={})
 

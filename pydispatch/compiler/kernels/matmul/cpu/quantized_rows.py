@@ -24,16 +24,18 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of A in workgroup memory, as f32 or as digits, and the sums of their blocks.
+class RowBuffers:
+    """Workgroup memory for a chunk of a workgroup's rows of A.
 
-    A row has blocks of adjacent steps of K. Products with weights multiply digits if there are any; zero points and
-    offsets of the weights are multiplied by the sums.
+    A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks. For
+    instructions that multiply bytes, the elements of A are quantized to integers of signed bytes, the digits.
 
     Attributes:
-        copy: Buffer of f32 elements, [row][step of K].
-        digits: The digits, and the values that the elements of a block have in common; None for products of f32.
-        sums: Buffer of f32, [row][block]: sums of the elements of a block, in units of its digits if there are any.
+        copy: Buffer of f32, [row][step of the chunk]: the elements of A.
+        digits: The elements quantized to integers, as digits, with one scale for each block of a row; None if products
+            are of f32.
+        sums: Buffer of f32, [row][block]: the sum of the elements in a block, or of their integers if `digits` has
+            these. Zero points and offsets of the weights are multiplied by it.
     """
 
     copy: SSAValue
@@ -52,10 +54,11 @@ class RowConversion:
         elements: Tensors of the dispatch function.
         match: The product. It has the number of blocks of K, and the number of steps in a block.
         rows: Rows of A that the workgroup copies.
-        digit_count: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
+        digit_count: Number of signed bytes, the digits, of the integer that an element becomes, 1 to 3; 0 if elements
+            remain f32.
         first_row: The first of these rows.
         end_row: The number of rows of A.
-        repeats_last: Whether rows of the workgroup may be beyond the last one of A: they are copies of it.
+        repeats_last: Whether some of the workgroup's rows may be beyond the last row of A: they are copies of it.
         blocks: Number of blocks of K in a chunk.
         lanes: Number of blocks that are converted to digits at a time: of 32-bit elements in a vector.
     """
@@ -77,8 +80,8 @@ class RowConversion:
 
     @cached_property
     def _digits(self) -> DigitConversion | None:
-        """The conversion of the copied rows to digits; None for products of f32."""
-        if not self.digit_count:
+        """The conversion of the copied rows to integers of `digit_count` signed bytes, the digits; None for f32."""
+        if self.digit_count == 0:
             return None
         return DigitConversion.allocate(
             self.elements,
@@ -96,16 +99,18 @@ class RowConversion:
         return self.elements.fresh(f32, self.rows * self.steps)
 
     @cached_property
-    def buffers(self) -> Rows:
-        """The buffers that receive a chunk of the rows."""
-        if self._digits is None:
-            return Rows(self._copy, digits=None, sums=self.elements.fresh(f32, self.rows * self.blocks))
-        return Rows(self._copy, self._digits.target, self._digits.target.sums)
+    def buffers(self) -> RowBuffers:
+        """The buffers that receive a chunk of the rows; `digits` is None if elements are not converted to integers."""
+        if self._digits is not None:
+            return RowBuffers(copy=self._copy, digits=self._digits.target, sums=self._digits.target.sums)
+        copy = self._copy  # allocated before the sums
+        return RowBuffers(copy=copy, digits=None, sums=self.elements.fresh(f32, self.rows * self.blocks))
 
     def emit(self, build: Builder, first_block: Index) -> None:
         """Emit the stores into `buffers` for the chunk of K that begins with the block `first_block`.
 
-        They are a copy of the rows of A, and for each block of a row its sum, and its digits if A is converted to them.
+        The rows of A are copied as f32. If elements are converted to integers, the integers and their sums for each
+        block are computed from the copy; else the sums alone.
         """
         rows = self.buffers
         self.copy_rows(build, rows.copy, self.steps, first_block, self.blocks)
@@ -128,11 +133,14 @@ class RowConversion:
         match = self.match
 
         def copy_row(inner: Builder, row: Index) -> None:
-            """Emit the copy of row `row`, counted from the first row of the workgroup."""
+            """Emit the copy of a row of the workgroup, `blocks` blocks from `first_block` on, to copy[row * stride]."""
             row_indices = self._indices_in_a(inner, row)
 
             def copy_element(innermost: Builder, block: Index, step: Index) -> None:
-                """Copy the element at a step of a block of the chunk."""
+                """Emit the copy of one element of `row`, to copy[row * stride + step of the chunk].
+
+                `block` is counted from `first_block`, and `step` from the block's first step.
+                """
                 coordinates = self._coordinates_in_a(innermost, row_indices, first_block, block, step)
                 value = factor_at(self.elements, innermost, match.contraction, match.row_factor, coordinates)
                 step_of_chunk = innermost.plus(innermost.times(block, match.steps_per_block), step)
@@ -147,33 +155,35 @@ class RowConversion:
         """Emit parallel loops over the elements of a row in the first `blocks` blocks of a chunk.
 
         A block is the adjacent steps of K whose weights in a column share a scale, a chunk some adjacent blocks. `body`
-        emits the code of one element, from a builder, a block and a step of the block. If the steps of all blocks are
-        equally far apart in A, there is one loop: it passes block 0, and steps counted from its first one.
+        emits the code of one element, from a builder, a block and a step of the block. If A is indexed by K as if it
+        had no blocks, as in A[row, 32 * block + step] with blocks of 32 steps, there is a single loop. It passes block
+        0, and steps that are counted through all blocks.
         """
         match = self.match
-        has_equal_distances = all(
+        are_blocks_contiguous = all(
             coordinate.coefficient(match.block_loop) == match.steps_per_block * coordinate.coefficient(match.step_loop)
             for coordinate in match.row_factor.coordinates
         )
-        if has_equal_distances:
+        if are_blocks_contiguous:
             steps = build.times(blocks, match.steps_per_block)
             build.parallel(0, steps, lambda inner, k: body(inner, 0, k))
             return
 
         def visit_block(inner: Builder, block: Index) -> None:
-            """Emit the loop over the elements of one block."""
+            """Emit the loop over the elements of one block, with the code that `body` emits."""
             inner.parallel(0, match.steps_per_block, lambda innermost, k: body(innermost, block, k))
 
         build.parallel(0, blocks, visit_block)
 
     def _indices_in_a(self, build: Builder, row: Index) -> dict[int, Index]:
-        """Return {loop over rows: its index} for a row that is counted from the first row of the workgroup.
+        """Return {loop of the contraction over rows: its index} for a row of the workgroup.
 
-        With `repeats_last`, a row beyond the end of A has the indices of the last row.
+        Rows of A may be counted by several loops: row 7 is {0: 1, 1: 3} for the loops 0 and 1 of sizes 2 and 4. `row`
+        is counted from the first row of the workgroup. A row beyond the end of A has the indices of the last row.
         """
         match = self.match
         row_of_a = build.plus(row, self.first_row)
-        if self.repeats_last:
+        if self.repeats_last:  # some rows may be beyond the end
             row_of_a = build.least(row_of_a, self.end_row - 1)
         sizes = [match.contraction.generic.extent(d) for d in match.row_loops]
         return dict(zip(match.row_loops, build.split(row_of_a, sizes), strict=True))
@@ -191,13 +201,13 @@ class RowConversion:
             row_indices: Loop of the contraction that counts rows -> its index.
             first_block: First block of K of the chunk.
             block: Block of the chunk, counted from `first_block`.
-            step: Step of the block. The caller may pass block 0 and a step beyond its end (`_for_each_element`).
+            step: Step of the block, or a step beyond its end if blocks are contiguous in A.
         """
         coordinates: list[Index] = []
         for coordinate in self.match.row_factor.coordinates:
             index: Index = coordinate.constant
             for dim, coefficient in coordinate.terms:
-                if dim in row_indices:
+                if dim in row_indices:  # the terms of the two loops of K follow
                     index = build.plus(index, build.times(row_indices[dim], coefficient))
             block_of_k = build.plus(first_block, block)
             index = build.plus(index, build.times(block_of_k, coordinate.coefficient(self.match.block_loop)))
@@ -205,17 +215,18 @@ class RowConversion:
         return coordinates
 
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
-        """Emit the sum of one block of `copy`, and store it in `sums`.
+        """Emit the sum of the elements of one block in `copy`, the rows of A, and store it in `sums`.
 
-        block: index of the block among the blocks of all rows, [row][block]. The sum has the same index.
+        `copy` is [row][block][step], and `sums` is [row][block]. `block` counts the blocks of all rows: it is the index
+        of the sum.
         """
-        first = build.times(block, self.match.steps_per_block)
+        first_element = build.times(block, self.match.steps_per_block)
         flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])  # each lane of a vector adds up some of the steps
 
-        def step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Add the element at step `k` of the block."""
-            value = load(inner, copy, inner.plus(first, k))
+        def add_step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Return the sum up to step `k` of the block; `carried` has the sum before it."""
+            value = load(inner, copy, inner.plus(first_element, k))
             return [inner.add(arith.AddfOp(carried[0], value, flags))]
 
-        (total,) = build.loop(0, self.match.steps_per_block, [f32_constant(build, 0.0)], step)
+        (total,) = build.loop(0, self.match.steps_per_block, [f32_constant(build, 0.0)], add_step)
         self.elements.store(build, total, sums, [block])

@@ -270,3 +270,31 @@ def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
     """
     factors = build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)
     return build.add(math.FmaOp(*factors, build.add(arith.SIToFPOp(low, f32))))
+
+
+def join_products(build: Builder, products: Sequence[SSAValue], zero_terms: Sequence[SSAValue]) -> SSAValue:
+    """Emit products[0] + 2^8 products[1] + 2^16 products[2] as f32, less `zero_terms`, and return it.
+
+    An element of A is an integer of up to three signed bytes, its digits, and each digit was multiplied on its own. The
+    integer 258 has the digits (2, 1): times the weight 3, `products` are (6, 3), and the result is 6 + 2^8 * 3 = 774.
+    The products of higher digits are joined in i32, which is exact, and joined with that of the lowest one in f32.
+
+    Args:
+        build: Receives the code.
+        products: One to three i32 values, lowest digit first: the sum of products of a digit and weights.
+        zero_terms: (zero * sum of the lowest digits of A, zero * sum of the integers that the higher digits form),
+            where `zero` is the zero point of the weights; empty without a constant one. The first is subtracted from
+            products[0], the second from products[1] + 2^8 products[2].
+    """
+    low, *high_products = products
+    if zero_terms:
+        low = build.add(arith.SubiOp(low, zero_terms[0]))
+    if not high_products:  # then zero_terms[1] is 0
+        return build.add(arith.SIToFPOp(low, f32))
+    # Join products[1] + 2^8 products[2] from the highest digit on.
+    high = high_products.pop()
+    for product in reversed(high_products):
+        high = build.add(arith.AddiOp(build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT))), product))
+    if zero_terms:
+        high = build.add(arith.SubiOp(high, zero_terms[1]))
+    return joined_digits(build, low, high)

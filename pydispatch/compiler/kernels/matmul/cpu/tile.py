@@ -34,7 +34,7 @@ from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_a,
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
-from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.products import BlockSums, Products, emit_loop
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -75,7 +75,7 @@ def emit_rows(
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)
     nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False, ends=ends)
-    region = nest.whole(outer)
+    region = nest.untiled_region(outer)
     region = region if contraction.m is None else region.within(contraction.m, rows)
 
     def tile_of_columns(inner: Builder, j: Index) -> None:
@@ -293,14 +293,14 @@ class _Tile:
         """
         has_single_contract = self.plan.sums_in_registers and not self.products.steps(build, region).loop_dims
         needs_initialization = not (has_single_contract and starts_at_zero(self.contraction.generic.outputs[0]))
-        target = Target(self.sums, self._offset(build, block))
+        sums = BlockSums(self.sums, self._offset(build, block))
         for step in steps:
             if step is BlockStep.MULTIPLY:
-                self.products.emit(build, region, block, target, accumulate=needs_initialization)
+                self.products.emit(build, region, block, sums, accumulate=needs_initialization)
             elif step is BlockStep.FINISH:
-                self.epilogue.emit(build, region, block, target, factor_sums)
+                self.epilogue.emit(build, region, block, sums, factor_sums)
             elif needs_initialization:
-                self._initialize(build, region, block, target)
+                self._initialize(build, region, block, sums)
 
     def _offset(self, build: Builder, block: Block) -> Index:
         """Return the offset of the sums of a block in the buffer `sums`, in elements: blocks follow each other."""
@@ -310,7 +310,7 @@ class _Tile:
         index = build.plus(build.times(block.column_index, schedule.mt // schedule.mr), block.row_index)
         return build.times(index, schedule.mr * schedule.nr)
 
-    def _initialize(self, build: Builder, region: Region, block: Block, target: Target) -> None:
+    def _initialize(self, build: Builder, region: Region, block: Block, sums: BlockSums) -> None:
         """Emit stores of a block's initial sums: the initial values of the program, and 0 beyond the matrix's edges."""
         schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
         is_zero = starts_at_zero(initial)
@@ -319,7 +319,7 @@ class _Tile:
             build.parallel(
                 0,
                 schedule.mr * schedule.nr,
-                lambda inner, i: elements.store(inner, zero, target.buffer, [inner.plus(target.offset, i)]),
+                lambda inner, i: elements.store(inner, zero, sums.buffer, [inner.plus(sums.offset, i)]),
             )
         if is_zero:
             return
@@ -328,7 +328,7 @@ class _Tile:
             """Store the initial sum at row `i` and column `j` of the block."""
             value = elements.at(inner, initial, result_indices(inner, self.contraction, region, block, i, j))
             value = widened(inner, value, self.plan.sum_type)
-            elements.store(inner, value, target.buffer, [target.element(inner, i, j, schedule.nr)])
+            elements.store(inner, value, sums.buffer, [sums.element(inner, i, j, schedule.nr)])
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
         for_each_element(build, rows, columns, schedule.nr, element)
