@@ -148,7 +148,7 @@ class ToyDevice(AcceleratorDevice):
     def _properties(self):
         """Return the properties by which the variant of a program is chosen: its format, and no features."""
         return DeviceProperties(
-            (self.name,), FORMAT, features=frozenset(), known=frozenset(), processor_data=(0,) * 8, workers=1
+            (self.name,), FORMAT, features=frozenset(), queryable=frozenset(), processor_data=(0,) * 8, workers=1
         )
 
     def _check_code(self, data, where):  # raises if a file is not a text

@@ -20,7 +20,7 @@ class Releasable(Protocol):
 
 
 class Closing:
-    """Base class of devices: one that the user has closed is destroyed when its last block of memory is released.
+    """Base class of devices. A device that the user has closed is destroyed when its last block of memory is released.
 
     A subclass's `close` refuses further work, calls `release_programs`, and calls `destroy_if_unused` once it has
     released the lock; `release` of the last block then calls `_destroy`. In the child of a fork, nothing is destroyed:
@@ -30,7 +30,7 @@ class Closing:
         lock: Reentrant lock of the device.
         name: Name of the device, such as "vulkan:0".
         executors: Executors of its programs, which hold constants in device memory.
-        recordings: Live recorded commands (Releasable).
+        recordings: Recorded commands (Releasable) that hold blocks of device memory.
         is_forked: Whether the device belongs to the parent process of a fork; its driver threads do not exist here.
     """
 
@@ -45,7 +45,7 @@ class Closing:
         self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_closed = False  # closed by the user
         self._is_destroyed = False
-        self._may_be_unused = False  # a block was released since the blocks in use were counted last
+        self._may_be_unused = False  # whether a block was released after `destroy_if_unused` last counted live blocks
 
     def release_programs(self) -> None:
         """Release what programs hold, and destroy the device once no block is in use, such as that of a user's buffer.
@@ -82,8 +82,8 @@ class Closing:
         if self.is_forked:  # the objects of the driver belong to the parent process
             return
         self._may_be_unused = True
-        # `release` must not wait. A thread that has the lock runs this function again: in this loop, at the end of
-        # `close`, or when it releases the block that it works on.
+        # A release of memory must not wait for the lock. If another thread holds the lock, leave the check to that
+        # thread: it makes the check in this loop, at the end of `close`, or when it releases a block itself.
         while self._may_be_unused and self.lock.acquire(blocking=False):
             try:
                 self._may_be_unused = False

@@ -23,8 +23,8 @@ class CommandExecutor:
     Attributes:
         inner: Executor of the device plans. Its `surroundings` returns the device state that a command receives.
         calls: Caller of the host commands.
-        raised: Id of a thread → exception that ends the procedure it runs. `_core.device.Runner` stores it, and the
-            procedure raises it.
+        raised: Id of a thread → exception that ends the procedure (function with loops and branches on the host) that
+            the thread runs. The C core passes only a status, so the exception itself is stored here meanwhile.
     """
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
@@ -34,19 +34,22 @@ class CommandExecutor:
         inner.calls = calls
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the wrapped executor. Methods that every Executor shares are bound to this object
-        instead, so that they run plans through it.
+        """Return an attribute of the wrapped executor.
+
+        A method that its class inherits from `Executor` is bound to this object instead. If it calls `self.run`, the
+        `run` of this class splits the plan at host commands.
         """
-        shared = vars(Executor).get(name)
-        if callable(shared) and getattr(type(self.inner), name) is shared:
-            return shared.__get__(self)
+        base_method: Any = vars(Executor).get(name)
+        is_inherited = callable(base_method) and getattr(type(self.inner), name) is base_method
+        if is_inherited:
+            return base_method.__get__(self)
         return getattr(self.inner, name)
 
     def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
         """Return a repeatable run over fixed memory. Arguments are those of `run`.
 
-        It calls `run` of this object each time, also if the wrapped executor overrides `fix`: that one would run no
-        host commands.
+        It calls `run` of this object each time. `fix` of the wrapped executor is not used, because a run that it
+        returns would omit the host commands.
         """
         return Executor.fix(self, device_plan, blocks, constants, fill_patterns)  # type: ignore[arg-type]
 
@@ -70,17 +73,19 @@ class CommandExecutor:
         if segments is None:  # no command runs on the host
             self.inner.run(device_plan, blocks, constants, fill_patterns)
             return
-        for first, segment in segments:
+        for first_command, segment in segments:
             if isinstance(segment, Custom):
                 self._call(device_plan, segment, blocks, constants)
             else:
-                self.inner.run(segment, blocks, constants, fill_patterns[first : first + len(segment.commands)])
+                own_patterns = fill_patterns[first_command : first_command + len(segment.commands)]
+                self.inner.run(segment, blocks, constants, own_patterns)
 
     def time(
         self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> list[Timing]:
-        """Run the commands one at a time, wait for each, and return their device times; of a host command, the time
-        until it returns.
+        """Run the commands one at a time, and return the time that each took.
+
+        The time of a device command is measured on the device, the time of a host command until it returns.
 
         Args:
             device_plan: The commands of a function for certain sizes, and the buffers that they use.
@@ -96,29 +101,27 @@ class CommandExecutor:
         if segments is None:
             return self.inner.time(device_plan, blocks, constants, fill_patterns)
         timings: list[Timing] = []
-        for first, segment in segments:
+        for first_command, segment in segments:
             if isinstance(segment, Custom):
                 begin = time.perf_counter()
                 self._call(device_plan, segment, blocks, constants)
                 timings.append(Timing(self.calls.label(segment), time.perf_counter() - begin))
             else:
-                own_patterns = fill_patterns[first : first + len(segment.commands)]
+                own_patterns = fill_patterns[first_command : first_command + len(segment.commands)]
                 timings += self.inner.time(segment, blocks, constants, own_patterns)
         return timings
 
     def _call(self, device_plan: DevicePlan, command: Custom, blocks: Blocks, constants: bytes) -> None:
-        """Call a host command of a plan; `surroundings` is the device state that it receives.
-
-        For a synchronous command, first wait for all submitted work.
-        """
+        """Call a host command of a plan. For a synchronous command, first wait for all submitted work."""
         synchronous = self.calls.commands[command.command].synchronous
-        surroundings = self.inner.surroundings(synchronous)
+        surroundings = self.inner.surroundings(synchronous)  # waits, and returns the device state for the command
         self.calls.call(device_plan.data.function, command, blocks, constants, surroundings)
 
     def _splits_plan(self, command: Any) -> bool:
-        """Return whether a command splits the plan: a host command that must be called between two runs of the device.
+        """Return whether a command is a host command that must be called between two runs of the device.
 
-        A device may be able to call host commands within a run, such as those that only record into its command buffer.
+        Such a command splits the plan. Other host commands only record into the device's command buffer, so the device
+        calls them within a run.
         """
         if not isinstance(command, Custom):
             return False
@@ -134,23 +137,23 @@ class CommandExecutor:
         if device_plan.segments is not None:
             return device_plan.segments or None
         device_plan.segments = []  # cached; empty without a split
-        if any(map(self._splits_plan, device_plan.commands)):
-            begin = 0
-            for index, command in enumerate([*device_plan.commands, None]):  # None ends the last device plan
-                if command is not None and not self._splits_plan(command):
-                    continue
-                if index > begin:  # two host commands may follow each other
+        splits = [index for index, command in enumerate(device_plan.commands) if self._splits_plan(command)]
+        if splits:
+            begin = 0  # first command after the previous host command
+            for index in splits:
+                if index > begin:  # else two host commands follow each other
                     device_plan.segments.append((begin, _subplan(device_plan, begin, index)))
-                if command is not None:
-                    device_plan.segments.append((index, command))
+                device_plan.segments.append((index, device_plan.commands[index]))
                 begin = index + 1
+            if begin < len(device_plan.commands):
+                device_plan.segments.append((begin, _subplan(device_plan, begin, len(device_plan.commands))))
         return device_plan.segments or None
 
 
 def _subplan(device_plan: DevicePlan, first: int, end: int) -> DevicePlan:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
     subplan = copy.copy(device_plan)
-    subplan.state, subplan.segments = None, []  # `device_plan` has these caches for the whole plan
+    subplan.state, subplan.segments = None, []  # the copied caches are those of the whole plan
     subplan.commands, subplan.command_indices = device_plan.commands[first:end], device_plan.command_indices[first:end]
     subplan.fill_patterns = device_plan.fill_patterns[first:end]
     return subplan

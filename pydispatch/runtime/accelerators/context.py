@@ -27,14 +27,14 @@ NATIVE_TYPES = (Buffer, np.ndarray, np.generic, int, float, complex)
 
 
 class Block(Protocol):
-    """Range of device memory. number: identifies the block among all blocks of the context."""
+    """Range of device memory. number: identifies the block; no two blocks of a context have the same number."""
 
     @property
     def number(self) -> int: ...
 
 
 class Transfers:
-    """Thread-safe counters of copies between the process and a device."""
+    """Thread-safe counters of copies between host memory and a device."""
 
     def __init__(self) -> None:
         """Create counters of the copies in each direction and of their bytes, at 0."""
@@ -43,8 +43,10 @@ class Transfers:
 
     def add(self, direction: str, size: int) -> None:
         """Count one copy of `size` bytes; a copy of 0 bytes is not counted. direction: "to_device" or "from_device"."""
+        if size == 0:
+            return
         with self._lock:
-            self._counts[direction] += size != 0  # 1 or 0
+            self._counts[direction] += 1
             self._counts[direction + "_bytes"] += size
 
     def counts(self) -> dict[str, int]:
@@ -72,12 +74,16 @@ class Context(Protocol):
     """Whether blocks are filled with NaN before they are handed out; see `poison_requested`."""
 
     borrow: Callable[[NDArray[Any], int], Any] | None = None
-    """borrow(array, bytes) → a block over the memory of an array, which the device only reads, or None if the caller
-    has to copy it. Only devices that have read it when a run returns have this. Release the block with `release`."""
+    """borrow(array, bytes) → a block over the memory of an array, or None if the caller has to copy the array.
+
+    The device only reads such a block, and the caller releases it with `release`. The function is None on a device that
+    may still read the array after a run has returned.
+    """
 
     convert: Callable[..., Any] | None = None
-    """convert(value, is_out=False) is called for arguments and `out=` values that are neither arrays of NumPy, nor
-    buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
+    """convert(value, is_out=False) is called for arguments and `out=` values of other types than NumPy's arrays,
+    buffers and numbers. For an array of another library in memory of this device, it returns a buffer over this memory;
+    else it returns the value. None on a device that shares no memory with other libraries."""
 
     def acquire(self, size: int) -> Any:
         """Return a block of at least `size` bytes with undefined content, or filled with POISON_BYTE if `is_poisoned`.
@@ -173,9 +179,8 @@ class DeviceMemory:
 
 def bytes_of(array: Any) -> HostMemory:
     """Return an array as `HostMemory`: itself, or its address if NumPy exposes no buffer for its type (ml_dtypes)."""
-    if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
-        return array
-    return array.__array_interface__["data"][0]
+    is_type_of_numpy = array.dtype.kind != "V" and array.dtype.isbuiltin == 1
+    return array if is_type_of_numpy else array.__array_interface__["data"][0]
 
 
 def view_of(source: HostMemory, size: int, writable: bool = False) -> memoryview:

@@ -104,8 +104,8 @@ class Executor(ABC):
         """Load the kernels of an executable.
 
         Returns:
-            Alignment in bytes, at most 64, that its bindings need; plans copy operands that are less aligned. None: any
-                alignment.
+            Alignment in bytes, at most 64, that its bindings need, or None for any alignment. Plans copy operands that
+                are less aligned to aligned memory.
 
         Raises:
             ArtifactError: The code is invalid.
@@ -184,44 +184,47 @@ class Executor(ABC):
         return memory.block
 
     def _derive(self, index: int) -> None:
-        """Provide a derived constant (such as packed weights) in `_uploaded`, and the derived ones that it depends on.
+        """Store a derived constant (such as packed weights) in `_uploaded`, and the derived ones that it depends on.
 
-        Those that a loaded program with an equal artifact has computed are shared; others are computed.
+        `shared.blocks` has the derived constants that any loaded program with an equal artifact has computed. The
+        missing ones are computed by derivations: plans of which each has one or more constants as its results.
         """
         assert self.derivations is not None
         shared, uploaded_before = self.derivations.shared, set(self._uploaded)
         with shared.lock:
-            for entry in self.derivations.order(index):
-                plan, first_constant = self.derivations.entries[entry]
-                if first_constant not in shared.blocks:
+            for derivation_index in self.derivations.order(index):  # those of its operands come first
+                plan, first_constant = self.derivations.entries[derivation_index]
+                if first_constant not in shared.blocks:  # then no result of this derivation is there
                     shared.blocks.update(enumerate(self._run_derivation(plan), first_constant))
                 derived = range(first_constant, first_constant + len(plan.results))
                 self._uploaded.update((i, shared.blocks[i]) for i in derived)
-        # Constants that the derivation read are released: often no function needs them.
+        # Release the constants that were uploaded only because a derivation reads them: often no function does.
         for index_read in set(self._uploaded) - uploaded_before - self.derivations.entry_of_constant.keys():
             del self._uploaded[index_read]
 
     def _run_derivation(self, data: PlanData) -> list[DeviceMemory]:
         """Run the plan of a function that has no arguments, and return the memory of its results, in order."""
         device_plan, context = self.keep(data), self.context
+        # `device_plan.results` has (index of its buffer, index of the result, bytes) of each result.
         results = {
-            position: DeviceMemory(context, context.acquire(size), size) for _, position, size in device_plan.results
+            result_index: DeviceMemory(context, context.acquire(size), size)
+            for _, result_index, size in device_plan.results
         }
         blocks: Blocks = [None] * device_plan.count
-        for buffer_index, position, _ in device_plan.results:
-            blocks[buffer_index] = results[position].block
+        for buffer_index, result_index, _ in device_plan.results:
+            blocks[buffer_index] = results[result_index].block
         for buffer_index, constant_index in device_plan.constants:
             blocks[buffer_index] = self._block(constant_index)
         self._run_once(device_plan, blocks, data.constants, device_plan.fill_patterns)
-        return [results[position] for position in range(len(results))]
+        return [results[result_index] for result_index in range(len(results))]
 
     def _run_once(
         self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
         """Run a plan, with its transients (intermediate buffers) in memory that is acquired for this run.
 
-        If this thread has an observer, a function that profiles its calls, the commands are timed, and it is called
-        with the times. Otherwise the commands are run, if there are any.
+        If this thread has an observer (a function that profiles its calls), the commands are timed, and the observer is
+        called with the times. Otherwise the commands are run, if there are any.
 
         Args:
             device_plan: The commands of a function for certain sizes, and the buffers that they use.
@@ -270,20 +273,19 @@ class Executor(ABC):
             if device_plan.transients:
                 acquired.append(block := context.acquire(device_plan.arena_bytes))
                 blocks[device_plan.arena_index] = block
-            for buffer_index, _position, size in (*device_plan.results, *device_plan.arguments):
+            for buffer_index, _, size in (*device_plan.results, *device_plan.arguments):
                 acquired.append(block := context.acquire(size))
                 blocks[buffer_index] = block
-            for buffer_index, _position, size in device_plan.arguments:
+            for buffer_index, _, size in device_plan.arguments:
                 if addresses[buffer_index]:
                     context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
-            # Run the commands, and copy the results.
-            if (
-                device_plan.commands
-            ):  # of this device; they may include copies that `data` lacks, as of unaligned operands
+            # Run the commands, and copy the results. The commands of the device plan may include copies of unaligned
+            # operands, which `data` lacks.
+            if device_plan.commands:
                 traced.run(self, device_plan, blocks, constants, device_plan.fill_patterns_of(fill_patterns))
             else:
                 context.require_usable()  # a closed or lost device is an error also where nothing runs
-            for buffer_index, _position, size in device_plan.results:
+            for buffer_index, _, size in device_plan.results:
                 if addresses[buffer_index]:
                     context.copy_out(blocks[buffer_index], addresses[buffer_index], size)
         finally:
@@ -337,8 +339,8 @@ class Executor(ABC):
             device_plan = data.device = self.keep(data)
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
         blocks += [None] * (device_plan.count - len(blocks))  # of buffers that only this plan has, such as the arena
-        # If a result has the memory of an argument, this is the plan without the copy from the argument to the result.
-        # It has the same buffers, so that `blocks` fits it.
+        # If a result has the memory of an argument, take the plan without the copy from the argument to the result. It
+        # has the same buffers, so that `blocks` fits it.
         device_plan = device_plan.in_place_variant(memories)
         for buffer_index, index in device_plan.constants:
             blocks[buffer_index] = self.constant(index)

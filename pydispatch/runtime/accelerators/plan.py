@@ -63,11 +63,12 @@ class DevicePlan:
             alignments: Index of an executable → alignment in bytes that it requires of its bindings; 1 for one that is
                 missing. {0: 16}: the kernels of executable 0 may load 16 bytes at once.
         """
-        # The buffers of the plan by kind, each with its index in the plan, n.
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
         self.command_indices = data.numbers  # [0, 2] if command 1 is empty for these sizes
-        self.origins: list[int] | None = None  # the commands are those of `data`, until copies are inserted
+        self.origins: list[int] | None = None  # None until `commands` differs from the commands of `data`
+        # The buffers of the plan by kind: n is the index of a buffer, `b.index` that of the argument, result or
+        # constant that the buffer contains.
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
         self.results = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.RESULT]
@@ -111,10 +112,14 @@ class DevicePlan:
         """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
-        arguments, results = ([buffer for buffer, *_ in bound] for bound in (self.arguments, self.results))
-        argument_of = {id(memories[buffer]): buffer for buffer in arguments if memories[buffer] is not None}
+        # Find the results that share memory: (buffer of the argument, buffer of the result) of each.
+        argument_buffers = [buffer for buffer, *_ in self.arguments if memories[buffer] is not None]
+        argument_in = {id(memories[buffer]): buffer for buffer in argument_buffers}  # memory → argument's buffer
+        result_buffers = [buffer for buffer, *_ in self.results]
         updated_results = tuple(
-            (argument_of[id(memories[buffer])], buffer) for buffer in results if id(memories[buffer]) in argument_of
+            (argument_in[id(memories[buffer])], buffer)
+            for buffer in result_buffers
+            if id(memories[buffer]) in argument_in
         )
         if not updated_results:
             return self
@@ -126,26 +131,25 @@ class DevicePlan:
     def _without_copies(self, result_in_memory_of: dict[int, int]) -> DevicePlan:
         """Return this plan without the copies of arguments to results that copy a range of memory to itself.
 
-        A copy of such an argument to another offset of its result moves bytes, and stays.
+        A copy to another offset of the shared memory moves bytes, and stays.
 
         result_in_memory_of: index of an argument's buffer → index of the buffer of the result that shares its memory.
         """
 
         def has_effect(command: Command) -> bool:
-            """Return whether a command has an effect: a copy has none if source and target are the same memory."""
-            if not isinstance(command, Copy) or command.source.offset != command.target.offset:
+            """Return False for a copy whose source and target are the same memory (by `result_in_memory_of`)."""
+            if not isinstance(command, Copy):
                 return True
-            return result_in_memory_of.get(command.source.buffer) != command.target.buffer
+            is_same_buffer = result_in_memory_of.get(command.source.buffer) == command.target.buffer
+            is_same_offset = command.source.offset == command.target.offset
+            return not (is_same_buffer and is_same_offset)
 
         remaining = [i for i, command in enumerate(self.commands) if has_effect(command)]
         device_plan = copy.copy(self)
-        # For each command, the index of the command of `data` that it is or whose operand it copies; None: its own.
-        origins = range(len(self.commands)) if self.origins is None else self.origins
-        device_plan.commands, device_plan.command_indices = (
-            [self.commands[i] for i in remaining],
-            [self.command_indices[i] for i in remaining],
-        )
-        device_plan.origins = [origins[i] for i in remaining]
+        device_plan.commands = [self.commands[i] for i in remaining]
+        device_plan.command_indices = [self.command_indices[i] for i in remaining]
+        # `origins` has for each command the index of the command of `data` from which it comes; None: the same index.
+        device_plan.origins = remaining if self.origins is None else [self.origins[i] for i in remaining]
         device_plan.fill_patterns = [self.fill_patterns[i] for i in remaining]
         device_plan.state = device_plan.segments = None  # caches for the commands of `self`
         return device_plan
@@ -155,8 +159,8 @@ class DevicePlan:
 
         An operand is unaligned if its offset is no multiple of the alignment that the executable requires. The commands
         of a region do not depend on each other; the next region begins when they are done. Region r becomes three: 3r
-        copies operands to aligned transients, 3r + 1 has the commands of r, 3r + 2 copies back the
-        operands that may have been written.
+        copies operands to aligned transients, 3r + 1 has the commands of r, and 3r + 2 copies back the operands that
+        may have been written.
 
         Example:
             Buffer 1 is a result, buffer 2 a new transient, and the executable requires an alignment of 16 bytes:
@@ -186,7 +190,7 @@ class DevicePlan:
             slots = tuple(staged.get(slot, slot) for slot in command.slots)
             commands += [*copies_in, replace(command, region=first_region + 1, slots=slots), *copies_out]
             origins += [index] * (len(copies_in) + 1 + len(copies_out))
-        # So that the copies of all commands of a region are adjacent; the sort is stable.
+        # Sort by region, so that the copies of all commands of a region are adjacent. The sort is stable.
         order = sorted(range(len(commands)), key=lambda i: commands[i].region)
         self.commands, self.origins = [commands[i] for i in order], [origins[i] for i in order]
         indices_in_core = self.data.numbers
@@ -194,21 +198,22 @@ class DevicePlan:
 
     def _new_transient(self, size: int) -> int:
         """Append a transient of `size` bytes to the arena and return its buffer index."""
-        offset = -(-self.arena_bytes // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        offset = -(-self.arena_bytes // ARENA_ALIGNMENT) * ARENA_ALIGNMENT  # rounded up: 300 → 512
         self.arena_bytes = offset + size
         self.transients.append((len(self.sizes), offset))
         self.sizes.append(size)
         return len(self.sizes) - 1
 
     def _move_transients_to_arena(self) -> None:
-        """Rewrite the commands so that each transient is a range of one buffer, the arena, which is added."""
+        """Add a buffer, the arena, and rewrite the commands so that each transient is a range of the arena."""
         if not self.transients:
             return
         self.count += 1
+        # `start_of`: index of a transient's buffer → its first byte in the arena.
         start_of, arena = dict(self.transients), self.arena_index
 
         def in_arena(slot: Slot) -> Slot:
-            """Return an operand in a transient as a range of the arena; other operands unchanged."""
+            """Return an operand as a range of the arena if it is in a transient (in `start_of`), else unchanged."""
             start = start_of.get(slot.buffer)
             return slot if start is None else Slot(arena, start + slot.offset, slot.size)
 
@@ -235,4 +240,5 @@ def label(command: Command, kernel: str) -> str:
         return f"{kernel} {'x'.join(map(str, command.grid))}"
     if isinstance(command, Custom):
         return f"host command {command.command}"
-    return f"{'fill' if isinstance(command, Fill) else 'copy'} {command.slots[0].size} bytes"
+    action = "fill" if isinstance(command, Fill) else "copy"
+    return f"{action} {command.slots[0].size} bytes"

@@ -72,9 +72,10 @@ class AcceleratorProcedure(Submitted, Callee):
         """
         self._procedure, self._device, self._executor = procedure, device, executor
         self._context = device._context
-        self._order = procedure.order
+        self._order = procedure.order  # lets submitted calls run one after the other
         super().__init__(procedure, self._context.name)
-        self.results, self._flops = procedure.results, flops
+        self.results = procedure.results  # (element type, rank; None for a number) of each result
+        self._flops = flops
 
     _keeps_order = True  # calls run in the order of submission, because they may change the program's state
 
@@ -85,14 +86,17 @@ class AcceleratorProcedure(Submitted, Callee):
 
     def _call(self, converted_args: tuple[Any, ...], out: Any) -> Any:
         """Run the procedure on arguments that `_converted` has returned, and return the value of the call."""
-        outs = self._checked_outputs(out)  # shapes are known, and checked, after the run
+        outs = self._checked_outputs(out)
         values = self._run_call(converted_args)
+        # The run has determined the shapes of the results: check the outputs against them.
         for i, (value, (element, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
-            # A result without a rank is a number; others are (memory, shape, element type, bytes).
-            shape = None if rank is None else value[1]
-            check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
-        results = [self._result(value, o) for value, o in zip(values, outs, strict=True)]
-        return (results[0] if len(results) == 1 else tuple(results)) if results else None
+            is_number = rank is None
+            shape = None if is_number else value[1]  # `value` is (memory, shape, element type, bytes)
+            check_out(f"@{self.name}: out {i}", output, element, is_number, shape)
+        results = [self._result(value, output) for value, output in zip(values, outs, strict=True)]
+        if not results:
+            return None
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _run_call(self, args: tuple[Any, ...]) -> list[Any]:
         """Run a call and return its results: numbers, or (memory, shape, element type, bytes) of tensors.
@@ -120,10 +124,10 @@ class AcceleratorProcedure(Submitted, Callee):
             finally:
                 del error  # its traceback refers to this frame: a cycle, which would keep arguments alive
         finally:
-            raised.pop(here, None)  # none may be left for the next call of this thread
+            raised.pop(here, None)  # the next call of this thread must not raise an exception of this one
 
     def _checked_outputs(self, out: Any) -> list[Any]:
-        """Return one output per result, checked before anything runs; None for a result without output.
+        """Return one output per result, checked before the procedure runs; None for a result without output.
 
         Raises:
             InvalidArgumentError: An output has the wrong type, or shares memory with another one.
@@ -132,7 +136,7 @@ class AcceleratorProcedure(Submitted, Callee):
         if out is None:
             return [None] * count
         outs = list(out) if isinstance(out, tuple) else [out]
-        if len(outs) != count or (count != 1 and not isinstance(out, tuple)):
+        if len(outs) != count:
             raise InvalidArgumentError(f"@{self.name}: out: expected {count} buffers, got {len(outs)}")
         for i, (output, (element, rank)) in enumerate(zip(outs, self.results, strict=True)):
             check_out(f"@{self.name}: out {i}", output, element, is_number=rank is None, shape=None)
@@ -144,7 +148,10 @@ class AcceleratorProcedure(Submitted, Callee):
         return tuple(map(self._argument, args))
 
     def _argument(self, argument: Any) -> Any:
-        """Convert an argument to a device buffer that kernels can access in place, an array or a number."""
+        """Convert an argument to a device buffer that kernels can access in place, an array or a number.
+
+        The C core copies arrays to the device.
+        """
         context = self._context
         if context.convert is not None and not isinstance(argument, NATIVE_TYPES):
             argument = context.convert(argument)  # an array of another library as a buffer over the same memory
@@ -154,6 +161,7 @@ class AcceleratorProcedure(Submitted, Callee):
             return argument.numpy()
         if self._executor.can_use_in_place(argument.memory.block):  # type: ignore[attr-defined]
             return argument
+        # Kernels cannot access this memory, such as memory of another library at an unaligned address: copy it.
         memory = self._executor.acquire(argument.nbytes)
         context.copy(argument.memory.block, memory.block, argument.nbytes)  # type: ignore[attr-defined]
         return Buffer(memory, argument.shape, argument.element, argument.nbytes)
@@ -203,7 +211,7 @@ class AcceleratorProcedure(Submitted, Callee):
         command_times: dict[tuple[int, int, str], _CommandTime] = {}
 
         def observe(device_plan: DevicePlan, constants: bytes, timings: list[Timing]) -> None:
-            """Add the times of a plan's commands to those of the procedure's call."""
+            """Add the times of a plan's commands to `command_times`."""
             for index, (command, timing) in enumerate(zip(device_plan.commands, timings, strict=True)):
                 label = timing.command
                 key = device_plan.data.function, index, label
@@ -232,7 +240,7 @@ class AcceleratorProcedure(Submitted, Callee):
 
 
 class PreparedProcedure:
-    """Call of a procedure with bound arguments. `p()` runs it on them; `p(c, d)` first binds others.
+    """Call of a procedure with bound arguments. `p()` runs it on them; `p(c, d)` first binds c and d instead.
 
     Each run returns new buffers unless `out=` was passed to `prepare`.
     """
@@ -250,7 +258,10 @@ class PreparedProcedure:
         self._args = args
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Run the procedure. Arguments replace the bound ones, all together, unless they do not fit."""
+        """Run the procedure on the bound arguments. If arguments are passed, all of them, bind these before.
+
+        Raise InvalidArgumentError for arguments that do not fit; then the earlier ones remain bound.
+        """
         procedure = self._procedure
         if named:
             args = procedure._arranged(args, named)

@@ -31,11 +31,10 @@ def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = Tru
     """
     major, minor = capability
     architecture_features = capabilities(major, minor)
-    features = (
-        architecture_features
-        if has_cubins
-        else frozenset(n for n in architecture_features if not n.startswith("cubin_"))
-    )
+    if has_cubins:
+        features = architecture_features
+    else:
+        features = frozenset(feature for feature in architecture_features if not feature.startswith("cubin_"))
     architecture = f"sm_{major}{minor}"
     remedy = (
         f"compile the program for it too, targets=('{architecture}', ...), and what is PTX already with nvcc -ptx "
@@ -43,7 +42,7 @@ def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = Tru
     )
     return DeviceProperties(
         ids=("cuda", name), format=FORMAT, features=features,
-        known=architecture_features,  # also those of cubins: a query for a known feature that is missing returns 0
+        queryable=architecture_features,  # also those of cubins: without cubins the answer is 0
         processor_data=(0,) * 8,  # only CPUs have features in these words
         workers=1, why_not=partial(why_not, major, minor), remedy=remedy,
     )  # fmt: skip
@@ -65,13 +64,13 @@ class LinkedPtx:
 
 
 class Ptx:
-    """PTX; implements `libraries.Dialect`, which describes the fields. They are terms for error messages, except `kind`
-    and `prototypes`.
+    """PTX as the language of device libraries, modules with functions that kernels import; implements
+    `libraries.Dialect`.
     """
 
-    kind = "ptx"
+    kind = "ptx"  # kind of a library, as registrations state it
     language = "PTX"
-    device = "a CUDA device"
+    device = "a CUDA device"  # term for messages, like most of these fields
     functions = "device functions"  # in a library
     suffix = ".ptx"
     prototypes = "cuda"  # key of the prototypes of imported functions in a manifest
@@ -79,7 +78,11 @@ class Ptx:
     library_hint = "nvcc -ptx -rdc=true compiles a library"
 
     def __init__(self, capabilities: frozenset[str] = frozenset()) -> None:
-        """capabilities: features of the GPU (formats.ptx.interface.capabilities); empty if it is not known."""
+        """Create the language for a GPU.
+
+        capabilities: features of the GPU, as `formats.ptx.interface.capabilities` returns them; empty if the GPU is not
+        known.
+        """
         self.capabilities = capabilities
 
     def is_code(self, data: bytes) -> bool:
@@ -101,8 +104,9 @@ class Ptx:
         from pydispatch.link.ptx import link as ptx_link
 
         linked = ptx_link.link(module, libraries, optional, where)
-        # `raised` has the libraries that need a newer target than the module. Without capabilities the GPU is unknown.
-        if linked.raised and self.capabilities and not self.capabilities.issuperset(requirements(linked.target)):
+        # `raised` has the libraries that need a newer target than the module.
+        is_gpu_known = bool(self.capabilities)
+        if linked.raised and is_gpu_known and not self.capabilities.issuperset(requirements(linked.target)):
             raise InvalidArgumentError(
                 f"{where}: {', '.join(linked.raised)} is PTX for {linked.target}, which this device does not run; "
                 f"compile it for an older architecture: {self.library_command}"

@@ -48,12 +48,12 @@ class KernelEntry:
         module: Index of the module that contains the kernel.
         symbol: Name of the kernel in the module.
         block: Invocations of a thread block along x, y and z.
-        shared: Dynamic workgroup memory in bytes.
+        shared: Dynamic workgroup memory (CUDA's shared memory) of a block in bytes.
         bindings: Number of bindings (buffers), whose addresses are the first parameters.
-        sizes: Sizes in bytes of the parameters after the bindings.
-        described: Layout of all parameters, for a kernel whose parameters are not the addresses of the bindings and
-            then the constants; `sizes` is empty for such a kernel. None for others.
-        constants: Number of 32-bit words of constants that a dispatch passes; only used with a described layout.
+        sizes: Sizes in bytes of the parameters after the bindings. Empty if `described` is set.
+        described: Layout of all parameters of a hand-written kernel, as the program states it. None for the usual
+            parameters: the addresses of the bindings, then the constants.
+        constants: Number of 32-bit words of constants that a dispatch passes; only used with `described`.
     """
 
     ordinal: int
@@ -69,7 +69,7 @@ class KernelEntry:
 
 
 class ModuleRange(NamedTuple):
-    """Range of the code of a variant that is one module. offset, size: in bytes. kind: PTX or CUBIN."""
+    """Range of one module in the code of a variant. offset, size: in bytes. kind: PTX or CUBIN."""
 
     offset: int
     size: int
@@ -138,7 +138,7 @@ class PtxParts:
         self.where = where
         # Without notes: one module, whose kernels are found by name and state their block sizes.
         self.modules = [ModuleRange(0, len(code), kind_of(code))]
-        self.entries: list[tuple[int, str]] | None = None  # (module, symbol) per export; None: by name
+        self.entries: list[tuple[int, str]] | None = None  # (module, symbol) per export; None: symbol = export's name
         self.blocks: list[Block | None] = []  # per export, like `shared` (bytes), `parameters` (sizes), `described`
         self.shared: list[int] = []
         self.parameters: list[tuple[int, ...]] = []
@@ -184,7 +184,7 @@ class PtxParts:
         self.entries = [(count(module), text(symbol)) for module, symbol in pairs]
         self.parameters = [tuple(map(count, listed(sizes))) for sizes in listed(notes["parameters"])]
         for offset, length, kind in self.modules:
-            if offset > size or length > size - offset or kind not in (PTX, CUBIN):
+            if offset + length > size or kind not in (PTX, CUBIN):
                 raise ValueError(f"a module of kind '{kind:.20}' has {length} bytes at {offset} of {size}")
         if not all(module < len(self.modules) for module, _ in self.entries):
             raise ValueError("an entry is in a module that is not there")
@@ -224,7 +224,7 @@ class PtxParts:
         block, sizes, shared = self.blocks[ordinal], self.parameters[ordinal], self.shared[ordinal]
         if block is None:
             raise ArtifactError(f"{self.where}: export '@{name}': its variant states no size of its blocks")
-        described = self._described(ordinal)  # layout of all parameters of a hand-written kernel; else None
+        described = self._described(ordinal)  # layout of all parameters, if the program states it; else None
         if described is not None:
             if problem := described.mismatch(export.bindings, export.constants):
                 raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
@@ -232,7 +232,8 @@ class PtxParts:
                 ordinal, name, module, symbol, block, shared, export.bindings, sizes=(), described=described,
                 constants=export.constants,
             )  # fmt: skip
-        words = sum(max(1, size // 4) for size in sizes)  # a parameter takes whole 32-bit words of the constants
+        # A parameter takes whole 32-bit words of the constants: 1 for 1, 2 or 4 bytes, and 2 for 8 bytes.
+        words = sum(max(1, size // 4) for size in sizes)
         if words != export.constants:
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has {export.constants} constants in the program, and parameters for "
@@ -258,19 +259,18 @@ class PtxParts:
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0].kind
         kernels = declared_kernels(modules[0], kind, self.where)
-        kernel = next((k for k in kernels if k.name == name), kernels[0] if len(kernels) == 1 else None)
+        only_kernel = kernels[0] if len(kernels) == 1 else None
+        kernel = next((k for k in kernels if k.name == name), only_kernel)
         if kernel is None:
             have = ", ".join(k.name for k in kernels) or "none"
             raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
         # Parameters: the program describes all of them, or the kernel declares the sizes of those after the bindings.
         described = self._described(ordinal)
         sizes = kernel.parameters[bindings:] if described is None else ()
-        # Raises ArtifactError if the parameters do not match the export.
-        self._check(export, kernel, modules[0] if kind == PTX else None)
-        # Block size: `blocks` and `shared` are empty if the variant has no notes.
-        block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
-        if block is None or (kernel.required_block is not None and block != _padded_block(kernel.required_block)):
-            block = self._required_block(export, kernel, block)
+        self._check(export, kernel, ptx=modules[0] if kind == PTX else None)
+        # Block size and shared memory: `blocks` and `shared` are empty if the variant has no notes.
+        program_block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
+        block = self._block_size(export, kernel, program_block)
         shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
         return KernelEntry(
             ordinal, name, module=0, symbol=kernel.name, block=block, shared=shared, bindings=bindings, sizes=sizes,
@@ -289,10 +289,15 @@ class PtxParts:
             raise ArtifactError(f"{self.where}, export '@{export.name}', entry '{kernel.name}': {problem}")
 
     def _mismatch(self, export: Export, kernel: DeclaredKernel, ptx: bytes | None) -> str | None:
-        """Return why the parameters of a kernel do not match its export; None if they do. Arguments: see `_check`.
+        """Return why the parameters of a kernel do not match its export; None if they do.
 
         Parameters are compared with the layout that the program describes, if it describes one. Otherwise they must be
-        the pointers of the bindings, then the constants. Of PTX the types are checked, of a cubin the sizes.
+        the pointers of the bindings, then the constants. PTX states the types of parameters, a cubin only their sizes.
+
+        Args:
+            export: The export.
+            kernel: Its kernel.
+            ptx: Text of the module; None for a cubin.
         """
         from pydispatch.formats.ptx import interface, read
 
@@ -305,14 +310,16 @@ class PtxParts:
         assert entry is not None
         return interface.mismatch(entry, constants, bindings)
 
-    def _required_block(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
-        """Return the block size that a kernel requires.
+    def _block_size(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
+        """Return the block size of a kernel, which the program or .reqntid in the kernel states.
 
-        Raise ArtifactError if the kernel requires none, or another one than `program_block`, the size that the program
-        states (None if it states none).
+        program_block: the size that the program states; None if it states none. Raise ArtifactError if neither states
+        a size, or if the two differ.
         """
         where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
         if kernel.required_block is None:
+            if program_block is not None:
+                return program_block
             raise ArtifactError(
                 f"{where}: nothing states the size of its blocks; write workgroup_size = [64 : index, 1 : index, "
                 "1 : index] at the export, or .reqntid (__launch_bounds__ does not fix it) in the kernel"
@@ -332,7 +339,8 @@ class PtxParts:
         values: dict[str, int] = {}
         for name, word in zip(self.constants, words, strict=False):
             low = values.get(name)
-            values[name] = word & 0xFFFFFFFF if low is None else low | (word & 0xFFFFFFFF) << 32
+            word &= 0xFFFFFFFF
+            values[name] = word if low is None else low | word << 32
         return list(values.items())
 
 

@@ -54,7 +54,9 @@ class Callee:
 
     @property
     def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]:
-        """(name or "", element type, sizes) of each argument; -1 is a size that callers choose; None: a number."""
+        """(name or "", element type, sizes) of each argument. A size is -1 if callers choose it. A number has None
+        instead of sizes.
+        """
         return self._public.arguments
 
     @property
@@ -73,11 +75,10 @@ class Callee:
         return self._public.described().signature()
 
     def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched:
-        """Combine requests of threads and coroutines into calls with up to `max_batch` rows, like `batched` on the
-        CPU.
+        """Return an object that combines requests of threads and coroutines into calls with up to `max_batch` rows.
 
-        max_delay: seconds after which a call begins with fewer rows. options: those of `pydispatch._core.batching`.
-        Results are arrays.
+        Its results are arrays. max_delay: seconds after which a call begins with fewer rows. options: further keyword
+        arguments of `Batched` in `pydispatch._core.batching`.
         """
         return self._public.batched(max_batch, max_delay, **options, caller=self)
 

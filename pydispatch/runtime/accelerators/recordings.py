@@ -20,9 +20,10 @@ class RecordingCache(Generic[R]):
     A recording is removed while it is in use, so that no other thread submits it. Each method is one atomic dictionary
     operation, so no lock is needed.
 
-    A key identifies what a recording refers to: memory, constants and fill patterns. capacity: maximum number of
-    recordings. If calls alternate between more sets of blocks, every call records anew. Each recording holds driver
-    memory.
+    A key identifies what a recording refers to: memory, constants and fill patterns.
+
+    capacity: Maximum number of recordings. If it is smaller than the number of sets of blocks between which calls
+        alternate, every call records again. If it is larger, more driver memory is used.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -87,8 +88,8 @@ class RecordingExecutor(Executor, Generic[R]):
     def key_of(plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
         """Return the cache key of a recording: block numbers, and constants and fill patterns if they are deferred.
 
-        Deferred ones depend on the scalars of a call; others are the same in all calls of the plan. Block numbers,
-        unlike addresses, identify blocks: a new block has a new number.
+        Deferred values depend on the scalars of a call; other values are the same in all calls of the plan. Block
+        numbers identify blocks. Addresses do not, because a new block may have the address of a destroyed one.
 
         Example:
             For blocks with the numbers 7 and 9, and an unused buffer between them: (7, 0, 9). If values are deferred:

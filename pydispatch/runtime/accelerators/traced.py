@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import prod
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -60,25 +61,23 @@ def run(executor: Any, device_plan: DevicePlan, blocks: Blocks, constants: bytes
 def _add_events(queue: str, device_plan: DevicePlan, times: Sequence[Timing], end_ns: int) -> None:
     """Record the device times of commands, one after the other, with `end_ns` as the end of the last one.
 
-    Device clocks have another origin; the last command ended at the latest when the wait for it returned.
+    Only durations are known, because clocks of devices have another origin. The last command ended when the wait for it
+    returned, or shortly before.
 
     Args:
         queue: Name of the device, which has a row of its own in the trace.
         device_plan: The plan.
         times: Device time of each command of the plan.
-        end_ns: Time of `time.monotonic_ns`.
+        end_ns: Time at which the wait for the last command returned, as `time.monotonic_ns` counts.
     """
     for command, timing in zip(reversed(device_plan.commands), reversed(times), strict=True):
         begin_ns = end_ns - round(timing.seconds * 1e9)
-        if not isinstance(command, Custom):  # those are events of the thread that calls them
-            grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
-            recorder.add_queued(queue, _event_name(timing.command), begin_ns, end_ns, grid[0] * grid[1] * grid[2])
+        if not isinstance(command, Custom):  # a host command is recorded as an event of the thread that calls it
+            workgroups = prod(command.grid) if isinstance(command, Dispatch) else 0
+            recorder.add_queued(queue, _event_name(timing.command), begin_ns, end_ns, workgroups)
         end_ns = begin_ns
 
 
 def _event_name(text: str) -> str:
-    """Return the export name in a dispatch's text; "fill" or "copy" for these commands.
-
-    text: "@executable::@export 8x4x1", or "copy 64 bytes" (`plan.label`).
-    """
+    """Return "export" for the text "@executable::@export 8x4x1" of a dispatch, and "copy" for "copy 64 bytes"."""
     return text.rpartition("::@")[2].partition(" ")[0]

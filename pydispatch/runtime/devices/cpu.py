@@ -84,7 +84,8 @@ class CpuDevice(MakesBuffers, Device):
         Args:
             name: Its name, with options.
             threads: Its threads and memory.
-            chains: Whether chains, dispatches that depend on each other tile by tile, run tile by tile.
+            chains: Whether chains (dispatches that depend on each other tile by tile) run tile by tile, so that tiles
+                stay in the cache.
         """
         self.name = self.spec = name
         self._threads = threads
@@ -92,7 +93,7 @@ class CpuDevice(MakesBuffers, Device):
         self._host = host(self._sched.workers)
         self._machine = _machine(self._host.format)
         self._chain_options = _chain_options(self._sched.workers) if chains else WITHOUT_CHAINS
-        self._registry: Registry | None = None  # of plugins, imports and executables; None before the first
+        self._registry: Registry | None = None  # None before the first plugin, import, command or executable
 
     @property
     def workers(self) -> int:
@@ -103,7 +104,10 @@ class CpuDevice(MakesBuffers, Device):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """Load a program; see `Device.load`."""
+        """Load a program from an artifact, or its path or bytes.
+
+        parameters: files or arrays with the constants that are not in the artifact, by scope.
+        """
         source = with_plain_path(source)
         file = open_artifact(source)
         linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options, self._machine)
@@ -112,7 +116,7 @@ class CpuDevice(MakesBuffers, Device):
             link_directly=linker.link_directly,
         )  # fmt: skip
         program = Program(module, file.name, linker.imports)
-        if self._registry is None:  # a program without code of this process can be pickled: it is loaded again
+        if self._registry is None:  # only a program without plugins and imports can be loaded again by unpickling
             remember(program, self.spec, source, parameters)
         return program
 
@@ -221,14 +225,14 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     limit = byte_count(base, "memory", options["memory"]) if "memory" in options else 0
     threads = _shared_scheduler(workers, affinity, limit)
     # The device's name has the options that were stated or differ from the default.
-    stated = {
+    is_stated_of = {
         f"workers={workers}": workers_option is not None,
         "affinity=1": affinity,
         "chains=0": not chains,
         "checks=1": flag(base, options, "checks"),
         f"memory={limit}": limit > 0,
     }
-    query = "&".join(option for option, is_stated in stated.items() if is_stated)
+    query = "&".join(option for option, is_stated in is_stated_of.items() if is_stated)
     return CpuDevice(f"cpu?{query}" if query else "cpu", threads, chains)
 
 
@@ -256,8 +260,10 @@ def level(features: frozenset[str]) -> str:
     # another architecture none can be detected, so that no requirement would be left.
     detectable = set(sched.known_cpu_features())
     reached = "generic"
-    for name, needs in levels.items():
-        if not needs & detectable <= features or not needs & features:
+    for name, required in levels.items():
+        has_required = required & detectable <= features
+        has_some = bool(required & features)
+        if not (has_required and has_some):
             break
         reached = name
     return reached
@@ -278,8 +284,9 @@ def _chain_options(workers: int) -> ChainOptions:
 
 @cache
 def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
-    """Return LLVM's names of the features of this CPU and of all that can be detected, and the words that pass the
-    former to kernels.
+    """Return (features of this CPU, features that can be detected, 64-bit words that describe this CPU to kernels).
+
+    Features have LLVM's names.
     """
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
 
@@ -305,7 +312,7 @@ def host(workers: int) -> DeviceProperties:
     # Names that programs match with `hal.device.id`, the most specific one last.
     ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
     return DeviceProperties(
-        ids, format=f"embedded-elf-{_FORMATS.get(machine, machine)}", features=features, known=known_features,
+        ids, format=f"embedded-elf-{_FORMATS.get(machine, machine)}", features=features, queryable=known_features,
         processor_data=processor_data, workers=workers,
     )  # fmt: skip
 
@@ -327,7 +334,11 @@ def _shared_scheduler(workers: int, affinity: bool, limit: int) -> SharedSchedul
     with _opening:
         shared = _open.get((workers, affinity, limit))
         if shared is None:
-            same_schedulers = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
-            sched = same_schedulers[0] if same_schedulers else Scheduler(workers, affinity=affinity)
+            equal_schedulers = [
+                other.sched
+                for (other_workers, other_affinity, _limit), other in _open.items()
+                if (other_workers, other_affinity) == (workers, affinity)
+            ]
+            sched = equal_schedulers[0] if equal_schedulers else Scheduler(workers, affinity=affinity)
             shared = _open[workers, affinity, limit] = SharedScheduler(sched, limit=limit)
     return shared

@@ -70,14 +70,14 @@ def compare(check: Check, values: Sequence[Value]) -> str | None:
 
 
 def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
-    """Return the function of a check that its only value, a scalar, is true (`wanted`) or false."""
+    """Return the function of the check `expect_true` or `expect_false`, whose only value is a scalar."""
 
-    def holds(check: Check, values: list[Array]) -> str | None:
-        """Return None if the only element of the first array is true or false as `wanted`, else a message."""
+    def check_scalar(check: Check, values: list[Array]) -> str | None:
+        """Return None if the truth of the scalar is `wanted`, else a message."""
         value = values[0].reshape(-1)[0]
         return None if bool(value) is wanted else f"expected {'a true' if wanted else 'a false'} value, got {value}"
 
-    return holds
+    return check_scalar
 
 
 def _check_all_true(check: Check, values: list[Array]) -> str | None:
@@ -86,8 +86,8 @@ def _check_all_true(check: Check, values: list[Array]) -> str | None:
     false_indices = np.flatnonzero(actual.reshape(-1) == 0)
     if not len(false_indices):
         return None
-    count, first = _count(len(false_indices), actual), _at(false_indices[0], actual)
-    return f"expected all elements to be true; {count} false, the first at {first}"
+    false_count, first = _count_text(len(false_indices), actual), _index_text(false_indices[0], actual)
+    return f"expected all elements to be true; {false_count} false, the first at {first}"
 
 
 def _check_equal(check: Check, values: list[Array]) -> str | None:
@@ -99,6 +99,7 @@ def _check_equal(check: Check, values: list[Array]) -> str | None:
         return _type_difference(check, values)
     same = _equal_elements(*values)
     if not same.all() and _is_float(check.types[0]):
+        # Formats that NumPy lacks, such as bf16, are arrays of integers so far: compare the numbers that they encode.
         a, b = (_wide(value, check.types[0]) for value in values)
         same = same | _equal_elements(a, b) | (np.isnan(a) & np.isnan(b))
     return _differences(check, values, same)
@@ -142,9 +143,8 @@ def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.flo
     """
     a, b = (_wide(value, kind) for value in values)
     if a.dtype.kind == "c":
-        # complex64 has 8 bytes, two f32.
-        part = "f32" if values[0].dtype.itemsize == 8 else "f64"
-        return np.maximum(_distances(a.real, b.real, part), _distances(a.imag, b.imag, part))
+        component = "f32" if values[0].dtype.itemsize == 8 else "f64"  # complex64 has 8 bytes, two f32
+        return np.maximum(_distances(a.real, b.real, component), _distances(a.imag, b.imag, component))
     return _distances(a, b, kind.name)
 
 
@@ -233,9 +233,11 @@ def _equal_elements(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
 def _wide(array: Array, kind: ElementType) -> Array:
     """Return the elements as f64 or complex128, in which their differences are computed.
 
-    Integers with the bits of floats (see `Value`) are decoded. kind: element type of the array.
+    Floats of a format that NumPy lacks, such as bf16, are arrays of integers with their bits; they are decoded. kind:
+    element type of the array.
     """
-    if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
+    has_float_bits = array.dtype.kind in "iub" and kind.dtype.kind in "iu" and _is_float(kind)
+    if has_float_bits:
         if kind.name == "bf16":
             # bf16 is the upper half of an f32.
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -263,8 +265,8 @@ def _differences(check: Check, values: list[Array], passes: NDArray[np.bool_]) -
         return None
     first = int(failing[0])
     a, b = actual.reshape(-1)[first], expected.reshape(-1)[first]
-    text = f"element {_at(first, actual)} is {_show(a, check)}, expected {_show(b, check)}"
-    text += f"; {_count(len(failing), actual)} differ"
+    text = f"element {_index_text(first, actual)} is {_element_text(a, check)}, expected {_element_text(b, check)}"
+    text += f"; {_count_text(len(failing), actual)} differ"
     return text + _largest_difference(check, values, failing) if _is_float(check.types[0]) else text
 
 
@@ -284,7 +286,7 @@ def _largest_difference(check: Check, values: list[Array], failing: NDArray[np.i
         difference = np.abs(actual - expected)
     largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
     text = f", by {largest:.3g} at most"
-    if check.kind.startswith("expect_almost"):
+    if check.kind == "expect_almost_eq":
         text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
     if check.kind == "expect_close":
         distance = _ulp_distances(values, check.types[0]).reshape(-1)[failing].max()
@@ -293,7 +295,7 @@ def _largest_difference(check: Check, values: list[Array], failing: NDArray[np.i
     return text
 
 
-def _show(value: Any, check: Check) -> str:
+def _element_text(value: Any, check: Check) -> str:
     """Return an element as text: real floats with nine digits, which tell f32 apart; others as NumPy writes them.
 
     The type is that of the first value: elements are shown only if both compared values have one type.
@@ -304,12 +306,12 @@ def _show(value: Any, check: Check) -> str:
     return f"{float(_wide(np.asarray([value]), element_type)[0]):.9g}"
 
 
-def _at(flat: int, array: Array) -> str:
+def _index_text(flat: int, array: Array) -> str:
     """Return the index of an element as text, "[1, 2]". flat: its row-major index from 0."""
     return "[" + ", ".join(str(int(i)) for i in np.unravel_index(flat, array.shape)) + "]"
 
 
-def _count(count: int, array: Array) -> str:
+def _count_text(count: int, array: Array) -> str:
     """Return a number of elements of an array as text: "3 of 8 elements"."""
     return f"{count} of {array.size} elements"
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Derived constants, computed from other constants at load, which loaded copies of one program share.
+    """Derived constants that all loaded copies of one program share. They are computed from other constants at load.
 
     Attributes:
-        file: Artifact of the first of these programs.
+        file: Artifact from which the first of these programs was loaded.
         memory: Host memory of the constants, each computed on first use.
         blocks: Index of a constant → its device memory, once computed on a device other than the CPU.
         lock: Guards `blocks`.
@@ -79,6 +79,8 @@ def attach(module: Module, file: ArtifactFile, variants: Sequence[tuple[int, ...
         sharing: Derived constants of the device's programs; None to share nothing, as for programs with imports or
             supplied code.
     """
-    is_shared = sharing is not None and not module.parameters()
-    shared = sharing.find(module, file, variants) if sharing is not None and is_shared else Shared(module, file)
+    if sharing is None or module.parameters():
+        shared = Shared(module, file)
+    else:
+        shared = sharing.find(module, file, variants)
     module.use_derived(shared.memory, shared)  # the module keeps `shared`, the owner of the memory, alive

@@ -108,31 +108,35 @@ def open_code(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode
     from pydispatch.formats.elf import fatelf
     from pydispatch.formats.elf.reader import is_elf
 
-    what = f"add_executable '{name}'"
-    data, label = read_code(what, source, "a library of kernels: an embedded ELF, a .sos, or a shared library")
-    file = fatelf.select(data) if fatelf.is_fatelf(data) else data
+    where = f"add_executable '{name}'"
+    data, label = read_code(where, source, "a library of kernels: an embedded ELF, a .sos, or a shared library")
+    is_sos = fatelf.is_fatelf(data)
+    file = fatelf.select(data) if is_sos else data  # of a .sos the ELF for this machine
     try:
         # An embedded ELF is self-contained code; an ELF that needs the system's loader is rejected here, and tried
         # below.
         machine = elf.validate(file)
     except ArtifactError as error:
-        # Only the path of a single ELF can be a library of the system's loader.
-        if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or not is_elf(data):
-            raise ArtifactError(f"{what}: {label}: {error}") from None
-        return _load_system_library(what, str(source), data, error)
+        is_path = not isinstance(source, (bytes, bytearray, memoryview))
+        may_be_system_library = (
+            is_path and not is_sos and is_elf(data)
+        )  # the system's loader opens paths of single ELFs
+        if may_be_system_library:
+            return _load_system_library(where, str(source), data, error)
+        raise ArtifactError(f"{where}: {label}: {error}") from None
     if machine != elf.host_machine():
-        raise ArtifactError(f"{what}: {label} is for {machine}, this machine is {elf.host_machine()}")
+        raise ArtifactError(f"{where}: {label} is for {machine}, this machine is {elf.host_machine()}")
     return SuppliedCode(label, file)
 
 
-def _load_system_library(what: str, path: str, data: bytes, not_embedded: ArtifactError) -> SuppliedCode:
+def _load_system_library(where: str, path: str, data: bytes, not_embedded: ArtifactError) -> SuppliedCode:
     """Load a shared library with the system's loader, and return it as the code of an executable.
 
     Args:
-        what: Text that error messages begin with.
+        where: Text that error messages begin with.
         path: Path of the library.
         data: Content of the file.
-        not_embedded: Why it is no embedded ELF, for the message.
+        not_embedded: Error that states why the library is no embedded ELF, for the message.
 
     Raises:
         ArtifactError: The loader cannot load it, or it lacks QUERY_SYMBOL, the function that returns its kernels.
@@ -145,14 +149,14 @@ def _load_system_library(what: str, path: str, data: bytes, not_embedded: Artifa
         check_library(data)
         elf.check_system(data)
     except Error as error:
-        raise ArtifactError(f"{what}: {path}: {error}") from None
+        raise ArtifactError(f"{where}: {path}: {error}") from None
     try:
         # The loader would search a name without "/" in the system's folders.
         library = ctypes.CDLL(path if "/" in path else f"./{path}")
         query = getattr(library, QUERY_SYMBOL)
     except (OSError, AttributeError) as error:
         raise ArtifactError(
-            f"{what}: {path} is no embedded ELF ({not_embedded}), and the system's loader says: {error}; "
+            f"{where}: {path} is no embedded ELF ({not_embedded}), and the system's loader says: {error}; "
             f"an executable library defines {QUERY_SYMBOL}, see pydispatch/library.h"
         ) from None
     query_address = ctypes.cast(query, ctypes.c_void_p).value or 0
@@ -190,7 +194,8 @@ class Registry:
 
         Args:
             source: Path or bytes of a plugin, or a plugin that is loaded already.
-            priority: Providers with a higher one are searched first; of equal ones, the one added last is.
+            priority: Providers with a higher priority are searched first. Of equal priorities, the provider that was
+                added last is searched first.
             params: Values that the plugin receives as texts when it is loaded.
 
         Returns:
@@ -200,7 +205,7 @@ class Registry:
 
         texts = {key: str(value) for key, value in params.items()}
         check_priority("add_plugin", priority)
-        # The plugin's `load` may print through C: what Python has buffered comes first.
+        # The plugin's `load` may print through C. Flush Python's output first, to keep the order.
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:  # None in processes without a console
                 stream.flush()
@@ -247,33 +252,35 @@ class Registry:
         Raises:
             InvalidArgumentError: The name is empty, the function is no function, or a Python function has a context.
         """
-        what = f"add_command '{name}'"
-        if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
+        where = f"add_command '{name}'"
+        is_name = isinstance(name, str) and bool(name) and "\0" not in name and _is_utf8(name)
+        if not is_name:
             raise InvalidArgumentError(f"add_command: expected the name of a host command, got {name!r}")
-        check_priority(what, priority)
+        check_priority(where, priority)
+        symbol = PREFIX + name  # tells host commands from imported functions, which the manager has, too
         if is_native(function):
-            address, owner = address_of(function, f"{what}: function"), (function, context)
-            pointer = 0 if context is None else address_of(context, f"{what}: context")
+            address, owner = address_of(function, f"{where}: function"), (function, context)
+            pointer = 0 if context is None else address_of(context, f"{where}: context")
             if not address:
-                raise InvalidArgumentError(f"{what}: the address of the function is 0")
-            provider_id = self.manager.add_function(PREFIX + name, address, pointer, owner, priority)
+                raise InvalidArgumentError(f"{where}: the address of the function is 0")
+            provider_id = self.manager.add_function(symbol, address, pointer, owner, priority)
             return Provider(provider_id, name, "command")
         if context is not None:
-            raise InvalidArgumentError(f"{what}: context: functions of Python have none; use functools.partial")
+            raise InvalidArgumentError(f"{where}: context: functions of Python have none; use functools.partial")
         if not callable(function):
             raise InvalidArgumentError(
-                f"{what}: expected a function of Python or the address of one of C, got {type(function).__name__}"
+                f"{where}: expected a function of Python or the address of one of C, got {type(function).__name__}"
             )
         # The registered function is a C function of this package, which finds the Python function by its context.
         command = PythonCommand(function)
-        provider_id = self.manager.add_function(PREFIX + name, command.address, id(command), command, priority)
+        provider_id = self.manager.add_function(symbol, command.address, id(command), command, priority)
         self.commands[provider_id] = function
         return Provider(provider_id, name, "command")
 
     def add_packaged(self, name: str, load: Callable[[], Any]) -> None:
-        """Register a host command of another package once, with the lowest priority, so that the user's come first.
+        """Register a host command of another package, unless it is registered already.
 
-        load: returns the function.
+        It gets the lowest priority, so that a host command of the user takes precedence. load: returns the function.
         """
         if name not in self.packaged:
             self.packaged.add(name)
@@ -305,15 +312,15 @@ def check_priority(what: str, priority: object) -> None:
         raise InvalidArgumentError(f"{what}: priority: expected a whole number of 32 bits, got {priority!r}")
 
 
-def address_of(value: object, what: str) -> int:
+def address_of(value: object, where: str) -> int:
     """Return the address that an integer, ctypes object, cffi pointer, numba cfunc, or capsule represents.
 
-    For a ctypes number, array, structure or union it is the address of the object itself; for a pointer the one that it
-    holds. Raise InvalidArgumentError, which begins with `what`, for other objects.
+    A ctypes number, array, structure or union stands for its own address, a pointer for the address that it holds.
+    Raise InvalidArgumentError, which begins with `where`, for other objects.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 1 << 64:
-            raise InvalidArgumentError(f"{what}: {value} is no address")
+            raise InvalidArgumentError(f"{where}: {value} is no address")
         return value
     if isinstance(value, ctypes.c_void_p):
         return value.value or 0
@@ -325,15 +332,15 @@ def address_of(value: object, what: str) -> int:
     if isinstance(address, int):
         return address
     if type(value).__name__ == "PyCapsule":  # how Cython and other extensions export C functions
-        name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-        name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        return int(pointer(value, name(value)) or 0)
+        get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+        get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        return int(get_pointer(value, get_name(value)) or 0)
     if type(value).__module__ == "_cffi_backend":
         backend: Any = sys.modules["_cffi_backend"]  # a cdata exists only when cffi has been imported
         return int(backend.FFI().cast("uintptr_t", value))
     raise InvalidArgumentError(
-        f"{what}: expected an address as an integer, a ctypes, cffi or numba function, or a capsule, "
+        f"{where}: expected an address as an integer, a ctypes, cffi or numba function, or a capsule, "
         f"got {type(value).__name__}"
     )
 
@@ -360,9 +367,9 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
-    """Return the imports of all executables with their providers: plugins or functions that the device was given.
+    """Return the imports of all executables with their providers, the plugins and functions that define them.
 
-    An import without a provider, which must be optional, has None; `searched` lists the providers that were queried.
+    An optional import without a provider has None instead. `searched` of an import lists all queried providers.
 
     Args:
         resolution: Resolution of the imports; None if nothing was resolved.
@@ -373,8 +380,8 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
     symbols = resolution.report() if resolution is not None else []
     for symbol in symbols:
         name, variant = executables[symbol.group]
-        calls = tuple(s for s in signatures_of(variant) if s.symbol == symbol.name)
-        exports = tuple(dict.fromkeys(export for s in calls for export in s.exports))
+        calls = tuple(call for call in signatures_of(variant) if call.symbol == symbol.name)
+        exports = tuple(dict.fromkeys(export for call in calls for export in call.exports))  # distinct, in order
         provider = symbol.provider.label if symbol.provider is not None else None
         searched = tuple(p.label for p in symbol.asked)
         imports.append(Import(symbol.name, name, exports, symbol.is_optional, provider, searched, calls))
@@ -382,31 +389,32 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
 
 
 def missing_imports(
-    name: str, variant: Mapping[str, Any], lacking: Sequence[str], searched: Sequence[str], known: Iterable[str]
+    name: str, variant: Mapping[str, Any], missing: Sequence[str], searched: Sequence[str], known: Iterable[str]
 ) -> MissingImportError:
     """Return the error for an executable with unresolved required imports.
 
-    It lists each symbol with the exports, kernels of the executable, that call it, and a known symbol of a similar
-    name.
+    The message lists each symbol with the exports (kernels of the executable) that call it, and a known symbol of a
+    similar name.
 
     Args:
         name: Name of the executable.
         variant: Entry of its variant in the manifest.
-        lacking: Unresolved symbols.
+        missing: Unresolved symbols.
         searched: Labels of the queried providers.
         known: Symbols that some provider has, for suggestions.
     """
-    callers: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}  # exports by symbol
-    plural = "s" if len(lacking) != 1 else ""
-    lines = [f"executable '@{name}' has {len(lacking)} unresolved function{plural}:"]
+    exports_of = {call.symbol: call.exports for call in signatures_of(variant)}  # symbol → exports that call it
+    plural = "s" if len(missing) != 1 else ""
+    lines = [f"executable '@{name}' has {len(missing)} unresolved function{plural}:"]
     candidates = list(known)
-    for symbol in lacking:
-        by = ", ".join(f"@{export}" for export in callers.get(symbol, ())) or "it"
+    for symbol in missing:
+        callers = ", ".join(f"@{export}" for export in exports_of.get(symbol, ())) or "it"
         hint = did_you_mean(symbol, candidates)
-        lines.append(f"  '{symbol}', which {by} calls{'; ' * bool(hint)}{hint}".rstrip())
+        separator = "; " if hint else ""
+        lines.append(f"  '{symbol}', which {callers} calls{separator}{hint}".rstrip())
     lines.append(f"searched: {', '.join(searched)}" if searched else "no plugin or function is registered")
     lines.append(
-        f"supply it with device.add_import('{lacking[0] if lacking else 'name'}', function) or "
+        f"supply it with device.add_import('{missing[0] if missing else 'name'}', function) or "
         "device.add_plugin('library.so') before loading, or --plugin=library.so on the command line"
     )
-    return MissingImportError("\n".join(lines), tuple(lacking))
+    return MissingImportError("\n".join(lines), tuple(missing))

@@ -61,8 +61,15 @@ class CpuLinker:
         # Executables with imports. The index of one in this list is the number of its imports' group in the resolution.
         self._importing: list[Chosen] = []
 
-    def link_directly(self, module: Module, file: ArtifactFile, listed: Manifest) -> list[tuple[int, ...]] | None:
-        """Link all executables of a program in the C core; see `loader.DirectLink`.
+    def link_directly(
+        self, module: Module, file: ArtifactFile, core_manifest: Manifest
+    ) -> list[tuple[int, ...]] | None:
+        """Link all executables of a program in the C core, which takes less time than `link`.
+
+        Args:
+            module: The program.
+            file: Its artifact.
+            core_manifest: The artifact's manifest, as the C core has read it.
 
         Returns:
             For each executable the index of its variant followed by its constants. None, with nothing linked, for a
@@ -74,14 +81,17 @@ class CpuLinker:
         """
         if self.machine is None:
             return None
-        module.set_chains(*self.chains)
-        return linking.link_directly(module, file, listed, self.machine, partial(self._missing_in, file))
+        module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
+        missing_error = partial(self._missing_in, file)  # the C core calls it for unresolved imports
+        return linking.link_directly(module, file, core_manifest, self.machine, missing_error)
 
     def _missing_in(self, file: ArtifactFile, index: int, variant: int, symbols: Sequence[str]) -> MissingImportError:
         """Return the error for unresolved imports of executable `index` of a file. variant: index of its variant."""
-        executable = manifest.read(file)[0][index]
+        executables, _functions = manifest.read(file)
+        executable = executables[index]
         entry = executable["variants"][variant]
-        return self._missing(Chosen(index, executable["name"], executable["exports"], variant, entry, []), symbols)
+        chosen = Chosen(index, executable["name"], executable["exports"], variant, entry, constants=[])
+        return self._missing(chosen, symbols)
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Link the code of each chosen variant: an ELF of the artifact, or code that the user has added to the device.
@@ -112,10 +122,10 @@ class CpuLinker:
                 self._link_member(module, file, chosen, elf)
 
     def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, SuppliedCode | None]:
-        """Return the ELF of an executable, and its supplied code.
+        """Return (ELF, supplied code) of an executable.
 
-        The latter is None unless the program only declares the executable ("dynamic"); the ELF is None if the supplied
-        code is a library that the system's loader has loaded.
+        The supplied code is None unless the program only declares the executable ("dynamic"). The ELF is None if the
+        supplied code is a library that the system's loader has loaded.
         """
         if chosen.entry.get("dynamic"):
             code = self._supplied_code(chosen)
@@ -125,12 +135,12 @@ class CpuLinker:
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
         """Link an executable whose code, the ELF file `elf`, is in the artifact and mapped by `map_executables`.
 
-        An export is a kernel. `_importing` lists the executables with imports in the order in which they are resolved.
-        Raise MissingImportError for unresolved imports, and ArtifactError if the code has too few exports.
+        Raise MissingImportError for unresolved imports, and ArtifactError if the code has fewer exports (kernels) than
+        the program.
         """
         resolution = None
         if chosen.entry.get("imports"):
-            self._importing.append(chosen)
+            self._importing.append(chosen)  # the executables with imports, in the order in which they are resolved
             resolution = self._import_resolution()
         try:
             count = linking.load_executable(
@@ -170,7 +180,7 @@ class CpuLinker:
         except Error as error:
             error.args = (f"{error} (the code was given by device.add_executable from {code.source})",)
             raise
-        has_imports = resolution is not None and any(s.group == resolution_group for s in resolution.report())
+        has_imports = resolution is not None and any(symbol.group == resolution_group for symbol in resolution.report())
         if not has_imports:
             self._importing.pop()
 
@@ -208,8 +218,8 @@ class CpuLinker:
         """Return the error for unresolved imports of an executable."""
         from pydispatch.runtime.program.imports import missing_imports
 
-        queried = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
-        known = self.registry.names.values() if self.registry is not None else ()
+        queried = [] if self._resolution is None else [provider.label for provider in self._resolution.providers()]
+        known = () if self.registry is None else self.registry.names.values()
         return missing_imports(chosen.name, chosen.entry, symbols, queried, known)
 
 
@@ -221,11 +231,12 @@ def not_given(chosen: Chosen, supplied: Iterable[str], example_file: str) -> Mis
         supplied: Names of the executables whose code was supplied.
         example_file: Name of a file that could contain the code, for the message.
     """
-    have = ", ".join(f"'{other}'" for other in supplied)
+    other_names = ", ".join(f"'{other}'" for other in supplied)
+    others = f"; it was given {other_names}" if other_names else ""
     exports = ", ".join(f"@{export}" for export in chosen.exports)
     return MissingImportError(
         f"the program only declares executable '@{chosen.name}' ({exports}) and the device was not given its code"
-        f"{f'; it was given {have}' if have else ''}\n"
+        f"{others}\n"
         f"supply it with device.add_executable('{chosen.name}', '{example_file}') before loading",
         (chosen.name,),
     )

@@ -64,16 +64,17 @@ def load(
         MissingImportError: A variant has unresolved imports.
         InvalidArgumentError: `parameters` do not match the program.
     """
-    start, says = time.perf_counter(), logs.runtime.has_info
+    start, logs_choices = time.perf_counter(), logs.runtime.has_info
     try:
-        # Messages about the choice of variants come from `choose`, so that a program is not linked directly with them.
-        module = _load(file, properties, sched, pool, linker, parameters, sharing, None if says else link_directly)
+        if logs_choices:  # only `linker` logs which variants it chooses
+            link_directly = None
+        module = _load(file, properties, sched, pool, linker, parameters, sharing, link_directly)
     except ArtifactError as error:
         # Errors of the C core do not name the artifact, while errors of this module do.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
-    if says:
+    if logs_choices:
         logs.runtime.info(
             "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms",
             file.name, properties.ids[-1],  # the last name of a device is the most specific one
@@ -89,8 +90,8 @@ def _load(
 ) -> Module:  # fmt: skip
     """Create the module, and complete it: constants, executables, parameters, derived constants, host commands, state.
 
-    The manifest is read by the C core for `link_directly`, which takes less time (`listed`), or else in Python
-    (`entries`). It is read in Python too if the C core refuses it, or if `link_directly` returns None.
+    For `link_directly` the C core reads the manifest, which takes less time. Python reads it if the device cannot link
+    directly, if the C core refuses the manifest, or if `link_directly` returns None.
 
     Args:
         file: The open artifact.
@@ -104,8 +105,8 @@ def _load(
         link_directly: Faster way to link a program all of whose code is in the artifact; None if the device has none.
     """
     # The module, the answers to its queries about the device, and the constants whose bytes are in the artifact.
-    listed = None if link_directly is None else read_manifest(file)
-    entries = None if listed is not None else manifest.read(file)
+    core_manifest = None if link_directly is None else read_manifest(file)  # as the C core reads it
+    python_manifest = manifest.read(file) if core_manifest is None else None  # (executables, functions)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, properties.answer(category, key))
@@ -118,14 +119,17 @@ def _load(
     # Executables. Programs whose code is all in the artifact are linked directly if the device can do that. `keys` has
     # for each executable (index of its variant, executable constants, ...), such as (1, 64): equal artifacts with equal
     # keys run the same code, and so derive equal constants, which they may share.
-    keys = None if link_directly is None or listed is None else link_directly(module, file, listed)
+    keys = None
+    if link_directly is not None and core_manifest is not None:
+        keys = link_directly(module, file, core_manifest)
     is_shareable = keys is not None
     if keys is not None:
         module.details = partial(manifest.details, file, keys)
     else:
-        variants = _link_executables(module, file, properties, linker, *(entries or manifest.read(file)))
+        executables, functions = python_manifest or manifest.read(file)
+        variants = _link_executables(module, file, properties, linker, executables, functions)
         keys = [(variant.number, *variant.constants) for variant in variants]
-        # "dynamic": code is supplied at load time. It and imported functions may differ between two loads.
+        # Imported functions, and code that is supplied at load time ("dynamic"), may differ between two loads.
         is_shareable = not any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)
     if parameters is not None or module.parameters():  # after the executables, which state the alignment of parameters
         from pydispatch.runtime.program.parameters import bind
@@ -192,7 +196,7 @@ def _link_executables(
 def _constant(file: ArtifactFile, member: str, offset: int, length: int) -> memoryview:
     """Return the bytes of a constant in a member. Raise ArtifactError if they exceed the member."""
     data: memoryview = file.find(member)
-    if length > len(data) or offset > len(data) - length:
+    if offset + length > len(data):
         raise ArtifactError(
             f"{file.name}: a constant takes {length} bytes at {offset} of '{member}', which has {len(data)}"
         )

@@ -30,26 +30,30 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
         ArtifactError: The manifest is malformed.
     """
     text = bytes(file.find(MANIFEST, verify=True))
+    # The checks are fast: they find that a manifest is malformed, by an exception or a result of None, but not where.
     try:
         manifest = json.loads(text.decode())
         executables, functions = _executables(manifest), _functions(manifest)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        executables = functions = None
+        raise _error(file.name, text) from None
     if executables is None or functions is None:
         raise _error(file.name, text)
     return executables, functions
 
 
 def details(file: ArtifactFile, keys: Sequence[tuple[int, ...]]) -> Details:
-    """Return what only profiles and descriptions of functions need of a manifest; see `Module.flops`, `.interfaces`.
+    """Return the parts of a manifest that only profiles and descriptions of functions need.
 
-    It is (index of an executable → operations of each of its exports, name of a function → its entry).
+    These are (index of an executable → operations of each of its exports, name of a function → its entry).
 
     keys: for each executable a tuple that begins with the index of its variant.
     """
     executables, functions = read(file)
-    variants = [executable["variants"][key[0]] for executable, key in zip(executables, keys, strict=True)]
-    return {index: variant["flops"] for index, variant in enumerate(variants) if "flops" in variant}, functions
+    variants = [
+        executable["variants"][variant_index] for executable, (variant_index, *_) in zip(executables, keys, strict=True)
+    ]
+    flops = {index: variant["flops"] for index, variant in enumerate(variants) if "flops" in variant}
+    return flops, functions
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
@@ -138,9 +142,10 @@ def _is_variant(variant: dict[str, Any]) -> bool:
     """Return whether the keys of a variant have values of their types, and its alignment is a power of two up to
     `MAX_ALIGNMENT`."""
     alignment = variant["alignment"]
+    if type(alignment) is not int or not 0 < alignment <= MAX_ALIGNMENT or alignment.bit_count() != 1:
+        return False
     return (
-        type(alignment) is int and 0 < alignment <= MAX_ALIGNMENT and alignment.bit_count() == 1
-        and type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
+        type(variant["member"]) is type(variant["name"]) is type(variant["format"]) is str
         and _are_texts(variant["requires"]) and _are_texts(variant["imports"])
         and type(variant.get("dynamic", False)) is bool
         and _are_counts(variant.get("flops", []))
@@ -153,7 +158,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
 def _error(name: str, text: bytes) -> ArtifactError:
     """Return the error for a malformed manifest, whose text is `text`, in the artifact `name`.
 
-    The strict reader, which is slower, says what is wrong with it.
+    Read the manifest again with the strict reader, which is slower and says what is wrong.
     """
     from pydispatch.formats.artifact.manifest import Manifest
 

@@ -96,19 +96,24 @@ Sources = Mapping[str, Sequence[Any]]
 
 
 def _open(parameters: Mapping[str, Any] | None) -> dict[str, list[Any]]:
-    """Return the opened sources of each scope. parameters: scope -> a file or a mapping to arrays, or a list of
-    these."""
+    """Return the opened sources of each scope.
+
+    parameters: scope → a file, a mapping from keys to arrays, or a list of these; None for none.
+    """
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidArgumentError(
             f"parameters: expected a mapping from scopes to files or arrays, got {type(parameters).__name__}; "
             "the scope of a parameter without one is ''"
         )
-    return {scope: [_open_source(scope, one) for one in _list(source)] for scope, source in (parameters or {}).items()}
+    return {
+        scope: [_open_source(scope, source) for source in _list(sources)]
+        for scope, sources in (parameters or {}).items()
+    }
 
 
-def _list(source: Any) -> Iterable[Any]:
+def _list(sources: Any) -> Iterable[Any]:
     """Return the sources as a sequence; a single source becomes a list of one."""
-    return source if isinstance(source, (list, tuple)) else [source]
+    return sources if isinstance(sources, (list, tuple)) else [sources]
 
 
 def _open_source(scope: str, source: Any) -> Any:
@@ -141,8 +146,7 @@ def _bind_one(
     from pydispatch._core.arrays import type_of
 
     scope, key, dtype, shape = record
-    name = type_of(dtype).name
-    wanted = "x".join([*(str(size) for size in shape), name])  # such as "4x8xf32"
+    wanted = "x".join([*map(str, shape), type_of(dtype).name])  # such as "4x8xf32"
     sources = supplied.get(scope)
     if sources is None:
         raise InvalidArgumentError(_no_scope(scope, supplied, all_needed))
@@ -158,8 +162,9 @@ def _bind_one(
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
-    # `is_mapped`: the pages of a mapped file may be dropped from memory, because the file still has them.
-    module.bind_constant(constant_index, data, is_mapped=isinstance(source, ParameterFile) and not copied)
+    # The pages of a mapped file may be dropped from memory, because the file still has them.
+    is_mapped = isinstance(source, ParameterFile) and not copied
+    module.bind_constant(constant_index, data, is_mapped=is_mapped)
     module.hold(data)  # keeps the bytes alive, to which the constant refers without a copy
     return BoundParameter(scope, key, wanted, str(source.path), copied)
 
@@ -170,7 +175,9 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
     supplied: the sources of other scopes. needed: (scope, key, dtype word, shape) of each parameter of the program.
     """
     keys = [key for other, key, _, _ in needed if other == scope]
-    shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
+    shown = ", ".join(f"'{key}'" for key in keys[:4])
+    if len(keys) > 4:
+        shown += f" and {len(keys) - 4} more"
     matches = close_matches(scope, supplied)
     hint = f"; did you mean '{scope}' by '{matches[0]}'?" if matches else ""
     option = f"--parameters={scope}=FILE" if scope else "--parameters=FILE"
@@ -183,7 +190,7 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
 def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
     """Return the message for a parameter that no source of its scope has. wanted: its type, such as "4x8xf32"."""
     keys = [known for source in sources for known in source]
-    matches = close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]  # three at most, if 40 % alike
+    matches = close_matches(key, keys, most=3, cutoff=0.4) or sorted(keys)[:3]  # cutoff 0.4: 40 % alike
     files = ", ".join(f"'{source.path}'" for source in sources)
     has = f"nearest: {', '.join(map(repr, matches))}" if matches else "it is empty"
     return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
@@ -202,7 +209,10 @@ _FLOAT_KINDS: dict[int, str] = {
     Numerical.COMPLEX: "c",
     **{row.numerical: row.mlir for row in EXTENDED_TYPES},
 }
-"""Numerical kind → the kind of tensors that have it: a letter of NumPy's, or the MLIR name of a type it lacks."""
+"""Numerical kind of a float or complex element type → `Tensor.kind` of tensors that may supply it.
+
+This is NumPy's letter, such as "f" for FLOAT. Types that NumPy lacks have their MLIR name, such as "bf16".
+"""
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
@@ -215,11 +225,13 @@ def _is_kind(tensor: Tensor, dtype: int) -> bool:
         return False
     if numerical in _INTEGER_KINDS:
         return tensor.kind in _INTEGER_KINDS[numerical]
-    # Elements of types that NumPy lacks may be stored as raw bits (V), and floats of at most 8 bits also as unsigned
-    # integers. NumPy has f16, f32 and f64, for which these kinds are errors.
-    is_small_float = numerical > Numerical.COMPLEX
-    is_raw = tensor.kind == "V" or (tensor.kind == "u" and is_small_float)
-    return tensor.kind == _FLOAT_KINDS.get(numerical) or (is_raw and numerical != Numerical.FLOAT)
+    if tensor.kind == _FLOAT_KINDS.get(numerical):
+        return True
+    # Elements of types that NumPy lacks may also be stored as raw bits (V) or unsigned integers (u).
+    is_unknown_to_numpy = numerical > Numerical.COMPLEX
+    if tensor.kind == "u":
+        return is_unknown_to_numpy
+    return tensor.kind == "V" and numerical != Numerical.FLOAT
 
 
 def _kind_of(dtype: Any) -> tuple[str, int]:
@@ -238,7 +250,7 @@ def _view(array: Any) -> memoryview:
 
 
 def _address(data: memoryview) -> int:
-    """Return the address of the first byte, of which there must be one."""
+    """Return the address of the first byte of data that is not empty."""
     import numpy as np
 
     return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])
@@ -249,7 +261,7 @@ def _aligned(data: memoryview) -> memoryview:
     import numpy as np
 
     padded = np.empty(data.nbytes + MAX_ALIGNMENT, np.uint8)
-    start = -_address(_view(padded)) % MAX_ALIGNMENT
+    start = -_address(_view(padded)) % MAX_ALIGNMENT  # bytes up to the next multiple: 24 for the address 1000 and 64
     copy = padded[start : start + data.nbytes]
     copy[:] = np.frombuffer(data, np.uint8)
     return _view(copy)

@@ -67,7 +67,8 @@ class Program:
     def _make_functions(self, module: Module) -> dict[str, Any]:
         """Create the callable objects of a module's public functions, by name.
 
-        A `Function` has a plan, a `Procedure` runs host code that may read and write globals.
+        A `Function` only runs commands of a plan. A `Procedure` also runs host code: loops and branches, checks, and
+        accesses to global variables.
         """
         functions: dict[str, Any] = {entry: Function(module, index) for index, entry in module.functions()}
         if module.state is not None:
@@ -93,7 +94,7 @@ class Program:
         return self._module.bound or ()
 
     def __getitem__(self, name: str) -> Function | Procedure:
-        """Return a function by its name; InvalidArgumentError lists the names that there are."""
+        """Return a function by its name. Raise InvalidArgumentError, which lists all names, if there is none."""
         try:
             return self._functions[name]
         except KeyError:
@@ -182,8 +183,9 @@ class Program:
         """Return the message for a name that no function has, with the nearest name if one is close."""
         functions = self.__dict__.get("_functions", {})  # __getattr__ may call this before __init__ has set it
         hint = did_you_mean(name, functions) if isinstance(name, str) else ""
+        separator = "; " if hint else ". "
         known = ", ".join(functions) or "none"
-        return f"the program has no function '{name}'{'; ' if hint else '. '}{hint}It has: {known}"
+        return f"the program has no function '{name}'{separator}{hint}It has: {known}"
 
 
 def remember(program: Program, device: str, source: Any, parameters: Mapping[str, Any] | None) -> None:

@@ -21,7 +21,8 @@ class DeviceProperties:
         ids: Names of the device, which `hal.device.id` matches; the last is the most specific one.
         format: Format of the executables that it runs, such as "embedded-elf-x86_64".
         features: Features that it has, such as "avx2". `in` also decides on a limit "name>=number".
-        known: Names of features whose absence the device can tell; a query for another one has no answer.
+        queryable: Names of the features that programs can query: for these the device knows whether it has them or not.
+            A query for any other feature has no answer.
         processor_data: The eight 64-bit words that describe the CPU to kernels, as in IREE; 0 on other devices.
         workers: Number of threads or queues that run dispatches.
         why_not: Function that returns, in words, why the device does not meet a list of requirements. If it is None,
@@ -32,7 +33,7 @@ class DeviceProperties:
     ids: tuple[str, ...]
     format: str
     features: frozenset[str]
-    known: frozenset[str]
+    queryable: frozenset[str]
     processor_data: tuple[int, ...]
     workers: int
     why_not: Callable[[Sequence[str]], str] | None = None
@@ -43,7 +44,7 @@ class DeviceProperties:
         if category == "hal.executable.format":
             return int(key == self.format)
         if category == "hal.cpu":
-            return int(key in self.features) if key in self.known else None
+            return int(key in self.features) if key in self.queryable else None
         if category == "hal.device.id":
             return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
         if key == "concurrency":
@@ -123,20 +124,17 @@ def best_of(
     """
     best, most_requirements = None, -1
     for index, (format, requires) in enumerate(needs):
-        if (
-            format != properties.format
-            or len(requires) <= most_requirements
-            or not properties.features.issuperset(requires)
-        ):
-            continue
-        if holds(index):
+        runs_here = format == properties.format and properties.features.issuperset(requires)
+        has_more_requirements = len(requires) > most_requirements
+        if runs_here and has_more_requirements and holds(index):
             best, most_requirements = index, len(requires)
     return best
 
 
 def _holds(module: Module, condition: int | None) -> bool:
-    """Return whether the condition of a variant is true: the lowest bit of the result of the program's function with
-    this index. None is true.
+    """Return whether the condition of a variant is true.
+
+    condition: index of the program's function that decides, by the lowest bit of its result; None for no condition.
     """
     return condition is None or bool(module.evaluate(condition, 1)[0] & 1)
 
@@ -170,19 +168,22 @@ def _no_variant(
     """
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
     device_explains = properties.why_not is not None  # else the message lists the features of the machine
-    # Whether the message lists the machine's features, and whether it ends with the device's remedy.
-    lists_features = lacks_feature = False
+    lists_features = ends_with_remedy = (
+        False  # whether the message has the line for the machine, or the device's remedy
+    )
     for variant, condition in zip(variants, conditions, strict=True):
         lines.append(f"  variant '{variant['name']}' {_why_not(module, properties, variant, condition)}")
         missing = _missing(variant["requires"], properties) if variant["format"] == properties.format else []
         missing_features = [need for need in missing if ">=" not in need]  # the others are limits: "name>=number"
-        lacks_feature |= bool(missing) and device_explains
-        lists_features |= bool(missing_features) and not device_explains
+        if device_explains:
+            ends_with_remedy |= bool(missing)
+        else:
+            lists_features |= bool(missing_features)
     if not variants:
         lines.append("  it has no variants at all")
     if all(variant["format"] != properties.format for variant in variants):
         lines.append(f"compile it for this device too: targets=('{_TARGETS.get(properties.format, 'cpu')}', ...)")
-    if lacks_feature and properties.remedy:
+    if ends_with_remedy and properties.remedy:
         lines.append(properties.remedy)
     if lists_features:
         lines.append(f"the machine has: {', '.join(sorted(properties.features)) or 'no optional features'}")
@@ -261,8 +262,8 @@ _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-f
 def _shown(need: str, properties: DeviceProperties) -> str:
     """Return the text of a requirement; for a limit, "name>=number", with the device's value if it has one."""
     limit, is_limit, _ = need.partition(">=")
-    have = getattr(properties.features, "limits", {}).get(limit)
-    return f"{need} (it has {have})" if is_limit and have is not None else need
+    device_value = getattr(properties.features, "limits", {}).get(limit)
+    return f"{need} (it has {device_value})" if is_limit and device_value is not None else need
 
 
 def _missing(requires: Iterable[str], properties: DeviceProperties) -> list[str]:

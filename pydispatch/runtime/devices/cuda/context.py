@@ -84,7 +84,7 @@ class Context(Closing, base.Context):
         self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
         self._require_existing()
         self.loss_reason, self.is_shut = "", False
-        self.transfers = base.Transfers()  # counts copies between the process and the device
+        self.transfers = base.Transfers()  # counts copies between host and device
         self.is_poisoned = poison_requested()  # whether new blocks are filled with NaN: PYDISPATCH_CHECK=poison
         self.lock = threading.RLock()
         super().__init__()  # of Closing: replaces `lock` in a forked child, and destroys the device after `close`
@@ -94,16 +94,17 @@ class Context(Closing, base.Context):
         self.attributes = self._device_attributes()
         self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
         self.total_bytes = int(self.check(driver.cuDeviceTotalMem(self.device), "cuDeviceTotalMem"))
-        name = self.check(driver.cuDeviceGetName(128, self.device), "cuDeviceGetName")
+        name_size = 128  # bytes, with the final 0
+        name = self.check(driver.cuDeviceGetName(name_size, self.device), "cuDeviceGetName")
         self.model = bytes(name).split(b"\0")[0].decode(errors="replace")
         self.capability = self.attributes["major"], self.attributes["minor"]
         if not self.attributes["pools"]:  # StreamOrderedPool allocates from a memory pool of the driver
             raise DeviceUnavailableError(
                 f"{self.name} ({self.model}) has no memory pools, which pydispatch needs; its driver lacks them"
             )
-        # The context that it shares with other libraries of the process, and all work in it.
-        subject = f"{self.name} ({self.model}): its context"
-        self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
+        # The device's primary context, which other libraries of the process share, and all work in it.
+        retained = driver.cuDevicePrimaryCtxRetain(self.device)
+        self.handle = self.check(retained, f"{self.name} ({self.model}): its context")
         self.current = Current(driver, self.handle, self.raise_failure)
         self.unload_module = driver.cuModuleUnload
         self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # `modules.Modules` of all loaded programs
@@ -131,12 +132,15 @@ class Context(Closing, base.Context):
 
     def _device_attributes(self) -> dict[str, int]:
         """Return the device attributes that are needed, by the keys of `_ATTRIBUTES`; 0 for unknown ones."""
-        names, facts = self.driver.CUdevice_attribute, {}
+        values = dict.fromkeys(_ATTRIBUTES, 0)
         for key, name in _ATTRIBUTES.items():
-            attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}", None)
-            result = (1, 0) if attribute is None else self.driver.cuDeviceGetAttribute(attribute, self.device)
-            facts[key] = 0 if result[0] else int(result[1])
-        return facts
+            attribute = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}", None)
+            if attribute is None:  # newer than this version of cuda-bindings
+                continue
+            result = self.driver.cuDeviceGetAttribute(attribute, self.device)  # (status, value)
+            if not result[0]:
+                values[key] = int(result[1])
+        return values
 
     def retry(self, work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Repeat a driver call that failed because another context, or none, was current in this thread.
@@ -144,7 +148,8 @@ class Context(Closing, base.Context):
         Device 0 stays current afterwards if there was no context, as with the CUDA runtime.
         """
         status, previous = self.driver.cuCtxGetCurrent()
-        if self.index == 0 and not status and int(previous) == 0:  # no context is current
+        has_no_context = not status and int(previous) == 0
+        if self.index == 0 and has_no_context:
             self.driver.cuCtxPushCurrent(self.handle)
             return work()
         with self.current:
@@ -152,50 +157,54 @@ class Context(Closing, base.Context):
 
     # Results of the driver
 
-    def check(self, result: tuple[Any, ...], what: str) -> Any:
+    def check(self, result: tuple[Any, ...], action: str) -> Any:
         """Return the value of a driver call, or a tuple of several; raise the error of its status.
 
-        result: tuple that the driver returned: status, then values. what: action that failed, for the message.
+        result: tuple that the driver returned: status, then values. action: what the call does, for the message.
         """
         if result[0]:
-            self.raise_failure(result[0], what)
+            self.raise_failure(result[0], action)
         return result[1] if len(result) == 2 else result[1:]
 
-    def raise_failure(self, status: Any, what: str) -> None:
+    def raise_failure(self, status: Any, action: str) -> None:
         """Raise the error of a driver status.
 
         After a hardware error, such as an illegal address, the device is lost: the driver repeats the error in each
         call. The first time this raises KernelError, which names the dispatches since the last synchronization, or
         DeviceLostError if there are none. Later it raises DeviceLostError with the first reason.
 
-        what: action that failed, for the message.
+        action: what failed, for the message.
         """
-        error = cuda.failure(self.driver, status, f"{self.name}: {what}")
+        error = cuda.failure(self.driver, status, f"{self.name}: {action}")
         if not isinstance(error, cuda.DeviceLostError):
             raise error
         if self.loss_reason:
             self.require_usable()  # raises the first error, since the driver repeats it in each call
         # The first hardware error: the device is lost.
-        reason, recent = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent_launches)
+        reason = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}"
         self.loss_reason, self.is_shut = reason, True
+        # `recent_launches` has (function, names of its steps) of each launch. Keep one of equal names, in order.
+        recent = list(self.recent_launches)
         dispatches = list(dict.fromkeys(name for _, names in recent for name in names))
         if not dispatches:
             self.require_usable()  # raises DeviceLostError: there is no dispatch to name
         # Name what may have caused it: the recent dispatches, and other libraries that share the device.
-        functions = list(dict.fromkeys(f"@{function}" for function, _ in recent if function))
-        executable = export = None  # of the only dispatch that can have failed
+        functions = ", ".join(dict.fromkeys(f"@{function}" for function, _ in recent if function))
+        executable = export = None  # set if only one dispatch can have failed
         hint = ""
         if len(dispatches) == 1:
             label, executable, export = dispatches[0]
-            who = f"dispatch {label}"
+            culprit = f"dispatch {label}"
         else:
-            who = f"one of the dispatches {', '.join(name.label for name in dispatches)}"
+            culprit = f"one of the dispatches {', '.join(name.label for name in dispatches)}"
             hint = f"; pydispatch.device('{self.name}?check=1') says which"
         others = [name for name in ("torch", "cupy", "jax", "numba") if name in sys.modules]
         if others:
             hint += f"; or a kernel of {', '.join(others)}, which shares the device with it"
+        if functions:
+            culprit += f" of {functions}"
         raise KernelError(
-            f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {reason}{hint}\n{self.name} is lost "
+            f"{self.name}: {culprit}: {reason}{hint}\n{self.name} is lost "
             "for this process, with its buffers; other devices go on, and a new process can use it\n"
             "pydispatch.device('ptx-interpreter') runs the same program without a GPU and names the line and thread",
             executable, export, workgroup=None, code=int(status),
@@ -253,9 +262,10 @@ class Context(Closing, base.Context):
     # Moving bytes
 
     def upload(self, block: Block, source: HostMemory, size: int) -> None:
-        """Copy bytes of the process into a block; the source may change when the call returns.
+        """Copy bytes of the host into a block; the source may change when the call returns.
 
-        The driver reads pageable memory before it returns, but pinned memory later: that is copied to pageable memory.
+        The driver reads pageable memory before it returns, but pinned memory later. The bytes of pinned memory are
+        therefore copied to pageable memory first.
         """
         self.require_usable()
         address, source_memory = _address(source, size)
@@ -328,15 +338,15 @@ class Context(Closing, base.Context):
         """Make later work on `stream` wait, on the device, for the work that this device's stream has now."""
         self._order(self.stream, stream)
 
-    def _order(self, first: Any, then: Any) -> None:
-        """Make later work on stream `then` wait, on the device, for the present work on stream `first`."""
+    def _order(self, earlier: Any, later: Any) -> None:
+        """Make later work on stream `later` wait, on the device, for the present work on stream `earlier`."""
         self.require_usable()
         driver = self.driver
         with self.lock, self.current:
             event = self.event()
-            self.check(driver.cuEventRecord(event, first), "cuEventRecord")
-            self.check(driver.cuStreamWaitEvent(then, event, 0), "cuStreamWaitEvent")
-            self._events.append(event)  # the wait refers to this record of the event: it may be recorded again
+            self.check(driver.cuEventRecord(event, earlier), "cuEventRecord")
+            self.check(driver.cuStreamWaitEvent(later, event, 0), "cuStreamWaitEvent")  # 0: no flags
+            self._events.append(event)  # may be recorded again: the wait refers to the record before
 
     def release_unused(self) -> None:
         """Destroy unused objects of the driver, and release borrowed memory that no work in flight uses any more.

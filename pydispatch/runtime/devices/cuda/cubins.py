@@ -31,18 +31,19 @@ class Log:
 
     def __init__(self, driver: Any) -> None:
         """Create empty buffers of `_LOG_BYTES` bytes, and the options that pass them to the compiler."""
-        kind = driver.CUjit_option
+        option = driver.CUjit_option
         self.error, self.info = bytearray(_LOG_BYTES), bytearray(_LOG_BYTES)
         self.options = [
-            kind.CU_JIT_ERROR_LOG_BUFFER, kind.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, kind.CU_JIT_INFO_LOG_BUFFER,
-            kind.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, option.CU_JIT_INFO_LOG_BUFFER,
+            option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
         ]  # fmt: skip
         self.values = [self.error, _LOG_BYTES, self.info, _LOG_BYTES]
 
     def text(self) -> str:
         """Return the messages of the compiler, errors first."""
-        parts = (bytes(part).split(b"\0")[0].decode(errors="replace").strip() for part in (self.error, self.info))
-        return "\n".join(part for part in parts if part)
+        buffers = (self.error, self.info)
+        texts = (bytes(buffer).split(b"\0")[0].decode(errors="replace").strip() for buffer in buffers)
+        return "\n".join(text for text in texts if text)
 
 
 def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) -> tuple[bytes, bool]:
@@ -59,14 +60,13 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
         DeviceUnavailableError: The driver is too old for the PTX.
     """
     major, minor = context.capability
-    # A cubin is of one driver version and architecture.
-    key = f"{context.version} sm_{major}{minor} ".encode()
-    entry = "cuda", f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
-    cached = None if fresh else cache.load(*entry)
+    compiler = f"{context.version} sm_{major}{minor} ".encode()  # driver version and architecture determine the cubin
+    file_name = f"{hashlib.sha256(_FORMAT + compiler + text).hexdigest()}.cubin"
+    cached = None if fresh else cache.load("cuda", file_name)
     if cached:
         return cached, True
     cubin = _compile(context, text, where)
-    cache.store(cubin, *entry)
+    cache.store(cubin, "cuda", file_name)
     return cubin, False
 
 
@@ -79,26 +79,28 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
     driver, log = context.driver, Log(context.driver)
     source = text.rstrip(b"\0") + b"\0"  # the driver expects a C string
     with context.current:
-        state = context.check(driver.cuLinkCreate(len(log.options), log.options, log.values), "cuLinkCreate")
+        linker = context.check(driver.cuLinkCreate(len(log.options), log.options, log.values), "cuLinkCreate")
         try:
             kind = driver.CUjitInputType.CU_JIT_INPUT_PTX
             name = where.encode(errors="replace") + b"\0"
-            (status,) = driver.cuLinkAddData(state, kind, source, len(source), name, 0, [], [])
+            no_options: list[Any] = []
+            (status,) = driver.cuLinkAddData(linker, kind, source, len(source), name, 0, no_options, no_options)
             if status:
                 raise rejection_error(context, status, where, text, log.text())
-            result = driver.cuLinkComplete(state)
-            if result[0]:
-                raise rejection_error(context, result[0], where, text, log.text())
-            return ctypes.string_at(int(result[1]), int(result[2]))
+            status, *cubin = driver.cuLinkComplete(linker)
+            if status:
+                raise rejection_error(context, status, where, text, log.text())
+            address, size = cubin  # memory of the linker
+            return ctypes.string_at(int(address), int(size))
         finally:
-            driver.cuLinkDestroy(state)
+            driver.cuLinkDestroy(linker)
 
 
 def rejection_error(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
-    """Return the error for PTX that the driver's compiler rejects.
+    """Return the error for PTX or a cubin that the driver rejects.
 
-    It is DeviceUnavailableError if the PTX is of a newer version than the driver, ArtifactError if the code is broken,
-    and otherwise the usual error of the status, such as OutOfMemoryError.
+    This is DeviceUnavailableError if the PTX is of a newer version than the driver, ArtifactError if the code is
+    broken, and otherwise the usual error of the status, such as OutOfMemoryError.
 
     Args:
         context: The device.
@@ -109,7 +111,7 @@ def rejection_error(context: Context, status: Any, where: str, text: bytes, log:
     """
     code, driver = int(status), context.driver
     log_lines = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
-    subject = (
+    message = (
         f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{log_lines}"
     )
     if code == cuda.UNSUPPORTED_PTX:
@@ -120,7 +122,8 @@ def rejection_error(context: Context, status: Any, where: str, text: bytes, log:
             f"\nthe text is PTX {version}, and the driver is of CUDA {newest}: update the driver, or compile it with a "
             f"toolkit (or nvidia-cuda-nvrtc) of CUDA {newest} or older"
         )
-        return DeviceUnavailableError(subject + hint)
+        return DeviceUnavailableError(message + hint)
+    # With cuLinkAddData and cuModuleLoadData, each of these statuses is about the code.
     if code in (cuda.INVALID_PTX, cuda.INVALID_IMAGE, cuda.NO_BINARY, cuda.NOT_FOUND, cuda.INVALID_VALUE):
-        return ArtifactError(subject)
-    return cuda.failure(driver, status, subject, log)
+        return ArtifactError(message)
+    return cuda.failure(driver, status, message, log)

@@ -45,11 +45,10 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
         key = (os.getpid(), index, is_checked)
         # A forked child has another process id, and contexts of its own.
         context = _contexts.get(key)
-        # A lost device is lost for the process, with checks of each step or without.
-        of_device = [c for (process, ordinal, _), c in _contexts.items() if (process, ordinal) == key[:2]]
-        lost_context = next((c for c in of_device if c.loss_reason), None)
-        if lost_context is not None:
-            lost_context.require_usable()  # raises DeviceLostError
+        # If the device was lost, its contexts with and without checks are both lost.
+        for (process, device_index, _is_checked), other in _contexts.items():
+            if process == os.getpid() and device_index == index and other.loss_reason:
+                other.require_usable()  # raises DeviceLostError
         if context is None or context.is_shut:
             context = _contexts[key] = Context(index, is_checked)
             # Set here: `convert` is in a module that imports the module of Context.
@@ -104,7 +103,7 @@ class CudaDevice(AcceleratorDevice):
 
     def describe(self) -> Mapping[str, Any]:
         """Return a description of the device: its name, driver, compute capability and limits."""
-        context, facts = self._context, self._context.attributes
+        context, attributes = self._context, self._context.attributes
         major, minor = context.capability
         return {
             "name": self.name,
@@ -112,12 +111,12 @@ class CudaDevice(AcceleratorDevice):
             "capability": f"{major}.{minor} (sm_{major}{minor})",
             "driver": f"CUDA {cuda.version_text(context.version)}",
             "format": FORMAT,
-            "processors": str(facts["processors"]),
-            "workgroup": f"at most {facts['threads']} invocations, "
-            f"{facts['block_x']}x{facts['block_y']}x{facts['block_z']}",
-            "grid": f"at most {facts['grid_x']}x{facts['grid_y']}x{facts['grid_z']}",
-            "subgroup": str(facts["warp"]),
-            "shared memory": f"{facts['shared']} bytes, {facts['shared_optin']} dynamic",
+            "processors": str(attributes["processors"]),
+            "workgroup": f"at most {attributes['threads']} invocations, "
+            f"{attributes['block_x']}x{attributes['block_y']}x{attributes['block_z']}",
+            "grid": f"at most {attributes['grid_x']}x{attributes['grid_y']}x{attributes['grid_z']}",
+            "subgroup": str(attributes["warp"]),
+            "shared memory": f"{attributes['shared']} bytes, {attributes['shared_optin']} dynamic",
             "memory": f"{context.total_bytes >> 20} MiB",
         }
 

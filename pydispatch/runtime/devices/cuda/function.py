@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 
 class CudaPrepared(Prepared):
-    """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
-    for `CudaFunction`. It owns its results, which the next run overwrites, unless `out=` or `fresh=` was passed to
-    `prepare`.
+    """Call of a function with fixed shapes, recorded as a CUDA graph. `function.prepare(a, b)` returns one.
+
+    `p()` launches the graph on the arguments of `prepare`, and `p(c, d)` on other arguments of the same shapes. The
+    prepared call owns its results, and the next run overwrites them, unless `prepare` was passed `out=` or `fresh=`.
     """
 
     def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
-        """Run the prepared call. For `stream`, see `CudaFunction.__call__`.
+        """Run the prepared call.
 
-        The run begins after the present work on the stream, and later work on the stream waits for the run.
+        stream: CUDA stream whose present work runs before the call and whose later work runs after it; None for the
+        order of the default stream.
         """
         if stream is None:
             return super().__call__(*args, **named)
@@ -40,22 +42,24 @@ class CudaPrepared(Prepared):
 
 
 class CudaFunction(AcceleratorFunction):
-    """`f(*args, out=None, stream=None, **named)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and
-    others on it, which are used in place, or arrays of the process, which are copied. Results are `pydispatch.Buffer`.
+    """Function of a program, called as `f(*args, out=None, stream=None, **named)`.
 
-    A call enqueues its work on the stream of the device and returns; a hardware error is raised by a later call, or
-    when a result is read. stream: a stream of the caller (its handle, or an object of PyTorch, CuPy or Numba): the call
-    runs after the work that is on it, and before work that is enqueued on it later. Without it the call is in order
-    with the default stream. `out=` and threads are as on other devices.
+    Buffers of the device, and tensors that PyTorch, CuPy and others have on it, are used in place. Arrays in host
+    memory are copied. Results are `pydispatch.Buffer`.
+
+    A call enqueues its work on the stream of the device and returns. A hardware error is raised by a later call, or
+    when a result is read. `stream` is a stream of the caller: its handle, or an object of PyTorch, CuPy or Numba. The
+    call runs after the present work on that stream, and before work that is enqueued there later. Without `stream`
+    the call is in order with the default stream.
     """
 
     PREPARED = CudaPrepared
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
-        """Create function `index` of a module, and give the executor its name, for messages."""
+        """Create function `index` of a module, and tell its name to the executor."""
         super().__init__(module, index, executor)
         cuda_executor: CudaExecutor = executor  # type: ignore[assignment]
-        cuda_executor.names[index] = self.name
+        cuda_executor.names[index] = self.name  # the executor states it in messages
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
         """Call the function; it returns before the device has completed its work.
@@ -71,7 +75,7 @@ class CudaFunction(AcceleratorFunction):
     def _buffer(self, device_plan: DevicePlan, index: int, memory: DeviceMemory) -> Buffer:
         """Return the buffer of result `index`, over memory that a run has written."""
         result = device_plan.data.results[index]
-        assert result is not None
+        assert result is not None  # only a result that is a number has no buffer
         element_type, _rank = self._results[index]
         return CudaBuffer(memory, result.shape, element_type, result.size)
 
@@ -90,7 +94,7 @@ class CudaProcedure(AcceleratorProcedure):
 def _between(context: Context, stream: Any) -> Iterator[None]:
     """Order the work of the `with` block after the work on a stream, and before work that is enqueued on it later.
 
-    stream: as for `stream_number`.
+    stream: CUDA stream of the caller: its handle, or an object of PyTorch, CuPy or Numba.
     """
     handle = stream_number(stream)
     context.follow(handle)

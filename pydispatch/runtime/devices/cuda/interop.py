@@ -81,12 +81,14 @@ class CudaBuffer(Buffer):
             context.copy(self.memory.block, memory.block, self.nbytes)  # type: ignore[attr-defined]
             owner = CudaBuffer(memory, self.shape, self.element, self.nbytes)
         stream = options.get("stream")
-        if stream != -1:  # let that stream wait for the work so far; None is the legacy default stream
+        if stream != -1:  # let the consumer's stream wait for the work so far; None is the legacy default stream
             context.order_before(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
         # Consumers that state no version know only the capsule of DLPack before 1.0.
-        versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
-        return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, versioned)
+        is_versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
+        return make_capsule(
+            owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, is_versioned
+        )
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -107,10 +109,11 @@ class CudaBuffer(Buffer):
 def dlpack_code(buffer: Buffer) -> int:
     """Return the DLPack type code (DLDataTypeCode) of a buffer's elements.
 
-    Small floats have codes of their own, although their NumPy type may be that of plain bytes.
+    bfloat16 and floats of 8 bits have codes of their own (`SMALL_FLOATS`, and `EXTENDED` for types of ml_dtypes). Their
+    NumPy type may be that of plain bytes, so the element type comes first.
     """
-    code = EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1))
-    return SMALL_FLOATS.get(buffer.element.numerical, code)
+    numpy_code = _CODES.get(buffer.dtype.kind, _CODES["u"])
+    return SMALL_FLOATS.get(buffer.element.numerical, EXTENDED.get(buffer.dtype.name, numpy_code))
 
 
 def stream_number(stream: Any) -> int:
@@ -123,20 +126,21 @@ def stream_number(stream: Any) -> int:
             `cuda_stream`, `ptr` or `handle`, or any object with `__cuda_stream__`.
     """
     # Find the handle: an object that `int` accepts, or a ctypes pointer.
-    source: Any = stream
+    handle_object: Any = stream
     if hasattr(stream, "__cuda_stream__"):
-        protocol = stream.__cuda_stream__
-        source = (protocol() if callable(protocol) else protocol)[1]  # (version of the protocol, handle)
+        protocol = stream.__cuda_stream__  # a method, or in old versions of packages a property
+        _version, handle_object = protocol() if callable(protocol) else protocol
     else:
         for name in ("cuda_stream", "ptr", "handle"):
             if hasattr(stream, name):
-                source = getattr(stream, name)
+                handle_object = getattr(stream, name)
                 break
-    source = getattr(source, "value", source)  # of a ctypes pointer, as in Numba: its address, None for a null pointer
-    if source is None and stream is not None:
-        source = 0  # a stream object without a handle is the default stream; the argument None is no stream
+    # Of a ctypes pointer, as in Numba, take its address: None for a null pointer.
+    handle_object = getattr(handle_object, "value", handle_object)
+    if handle_object is None and stream is not None:
+        handle_object = 0  # a stream object without a handle is the default stream; the argument None is no stream
     try:
-        handle = int(source)
+        handle = int(handle_object)
     except (TypeError, ValueError):
         raise InvalidArgumentError(
             f"stream: expected the handle of a CUDA stream, or a stream of PyTorch, CuPy or Numba, got {stream!r}"
@@ -183,8 +187,8 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
     Args:
         context: The device.
         value: The tensor, in memory that the device can access.
-        is_out: Whether the memory will be written. A capsule without a version cannot state that this is allowed: the
-            tensor's `__cuda_array_interface__` may.
+        is_out: Whether the memory will be written. A capsule without a version cannot state that the memory may be
+            written. Then `__cuda_array_interface__` of the tensor decides.
 
     Raises:
         InvalidArgumentError: The tensor is not contiguous, or read-only although `is_out` is set, or programs have no
@@ -197,7 +201,7 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
             capsule = value.__dlpack__(stream=stream, max_version=(1, 1))
         except TypeError:
             capsule = value.__dlpack__(stream=stream)  # a producer older than the versioned protocol
-    array = open_capsule(capsule)  # over memory of the device, so that the CPU must not read its elements
+    array = open_capsule(capsule)  # a NumPy array over memory of the device: the CPU must not read its elements
     if not array.flags.c_contiguous:
         raise InvalidArgumentError(_not_contiguous_message(value))
     if is_out and not array.flags.writeable and not _is_writable(_cuda_array_interface_of(value)):
@@ -263,7 +267,7 @@ def _borrowed(context: Context, address: int, shape: tuple[int, ...], element: A
 
 
 def _elsewhere(value: Any, index: int, context: Context) -> str:
-    """Return the message for an argument on another CUDA device, that with number `index`."""
+    """Return the message for an argument on another CUDA device. index: number of that device."""
     return (
         f"an argument ({type(value).__name__}) lies on cuda:{index}, the program runs on {context.name}: copy it there "
         "first, or load the program on the other device"

@@ -60,22 +60,25 @@ class Block:
     Attributes:
         address: Device address.
         size: Bytes of the block.
-        number: Identifies the block among all blocks of the pool.
+        number: Identifies the block: no two blocks of a pool have the same number.
         owner: Object that keeps borrowed memory alive; None for memory of the pool.
     """
 
     __slots__ = ("address", "number", "owner", "size")
 
     def __init__(self, address: int, size: int, block_number: int, owner: Any = None) -> None:
-        """Create a block. block_number: its `number`."""
+        """Create a block. block_number: value of the attribute `number`."""
         self.address, self.size, self.number, self.owner = address, size, block_number, owner
 
 
 class StreamOrderedPool(BlockPool[Block]):
-    """Pool over a memory pool of the driver. All work runs in the order of one stream, so the next user of a block runs
-    after the previous one.
+    """Pool of blocks from a memory pool of the driver (CUmemoryPool).
 
-    unused_borrowed: Blocks over memory of other owners that no call uses any more.
+    All work runs in the order of one stream. A released block can therefore be reused at once: its next user runs after
+    its previous one.
+
+    unused_borrowed: Blocks over memory of other owners that no call references any more. Work in flight may still use
+        them.
     """
 
     granule = GRANULE
@@ -85,7 +88,7 @@ class StreamOrderedPool(BlockPool[Block]):
         super().__init__()
         self.context = context
         driver = self.driver = context.driver
-        self.unused_borrowed: deque[Block] = deque()  # not referenced any more, but work in flight may use them
+        self.unused_borrowed: deque[Block] = deque()
         properties = driver.CUmemPoolProps()
         properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -98,8 +101,12 @@ class StreamOrderedPool(BlockPool[Block]):
         context.check(driver.cuMemPoolSetAttribute(self.handle, threshold, limit), "cuMemPoolSetAttribute")
 
     def release(self, block: Block) -> None:
-        """Queue a block for release. A borrowed one keeps its owner alive until earlier work is complete."""
-        (self.released if block.owner is None else self.unused_borrowed).append(block)
+        """Queue a block for release. A borrowed block keeps its owner alive until earlier work is complete."""
+        is_borrowed = block.owner is not None
+        if is_borrowed:
+            self.unused_borrowed.append(block)
+        else:
+            self.released.append(block)
 
     def borrow(self, address: int, size: int, owner: Any) -> Block:
         """Return a block over memory of another owner, which the block keeps alive."""
@@ -107,7 +114,7 @@ class StreamOrderedPool(BlockPool[Block]):
             return Block(address, size, self._next_number(), owner)
 
     def _take_back_released(self) -> None:
-        """Collect released blocks. If they exceed MAX_FREE_BYTES, free blocks until half of it is left."""
+        """Collect released blocks for reuse. If they exceed MAX_FREE_BYTES, free blocks until half of it is left."""
         super()._take_back_released()
         if self.free_bytes > MAX_FREE_BYTES:
             self._free_to(MAX_FREE_BYTES // 2)
@@ -147,12 +154,12 @@ class StreamOrderedPool(BlockPool[Block]):
     def _free_to(self, max_bytes: int) -> None:
         """Return free blocks to the driver until at most `max_bytes` are left.
 
-        All blocks of one size are returned together, the least recently released size first.
+        All free blocks of one size are returned together, beginning with the size that was released least recently.
         """
         context = self.context
         with context.current:
             while self.free and self.free_bytes > max_bytes:
-                _, blocks = self.free.popitem(last=False)
+                _size, blocks = self.free.popitem(last=False)  # `free`: size → free blocks, in order of release
                 for block in blocks:
                     self.free_bytes -= block.size
                     if not context.loss_reason:  # the memory of a lost device is gone already
@@ -173,15 +180,17 @@ class StreamOrderedPool(BlockPool[Block]):
         return {**super()._stats(), "reserved_bytes": self._reserved()}
 
     def _reserved(self) -> int:
-        """Return the bytes that the pool of the driver holds; 0 when they are not known."""
+        """Return the bytes that the pool of the driver has reserved; 0 when they are not known."""
         if self.context.loss_reason or self.context.is_shut:
             return 0
         name = self.attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
         with self.context.current:
             result = self.driver.cuMemPoolGetAttribute(self.handle, name)
+        if result[0]:
+            return 0
         try:
-            return 0 if result[0] else int(result[1])
-        except (Error, TypeError):
+            return int(result[1])
+        except (Error, TypeError):  # not a number: this is only a statistic
             return 0
 
     def destroy(self) -> None:

@@ -28,8 +28,8 @@ class CudaKernel:
         export: Name of the export.
         function: CUfunction.
         block: Threads of a block in x, y and z.
-        shared: Bytes of dynamic shared memory.
-        packer: Packer of its parameters.
+        shared: Bytes of dynamic shared memory of a block.
+        packer: Writes the parameters of a launch (addresses and constants) as the kernel reads them.
     """
 
     __slots__ = ("block", "executable", "export", "function", "packer", "shared")
@@ -75,7 +75,7 @@ class Modules:
 
         Args:
             executable: The executable.
-            parts: Description of its modules: the key "ptx" of the variant in the manifest.
+            parts: Description of its modules: their formats, and the symbol and block of each kernel.
             codes: PTX or cubin of each module, with imports linked, in the order of `parts.modules`.
 
         Raises:
@@ -103,18 +103,21 @@ class Modules:
         return self.kernels[command.executable, command.ordinal]
 
     def _check_entry(self, entry: KernelEntry, where: str) -> None:
-        """Raise DeviceUnavailableError if the device cannot launch a kernel's blocks."""
-        facts, (x, y, z) = self.context.attributes, entry.block
-        if x * y * z > facts["threads"] or x > facts["block_x"] or y > facts["block_y"] or z > facts["block_z"]:
+        """Raise DeviceUnavailableError if a kernel's blocks have too many threads or too much shared memory."""
+        attributes, (x, y, z) = self.context.attributes, entry.block
+        max_threads = attributes["threads"]
+        max_x, max_y, max_z = attributes["block_x"], attributes["block_y"], attributes["block_z"]
+        if x * y * z > max_threads or x > max_x or y > max_y or z > max_z:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': blocks of {x}x{y}x{z} invocations, {self.context.name} starts at "
-                f"most {facts['threads']} ({facts['block_x']}x{facts['block_y']}x{facts['block_z']})"
+                f"most {max_threads} ({max_x}x{max_y}x{max_z})"
             )
-        limit = max(facts["shared_optin"], facts["shared"])  # the first is 0 if the driver does not know it
-        if entry.shared > limit:
+        # "shared_optin" is the limit of kernels that opt in by cuFuncSetAttribute; 0 if the driver does not know it.
+        max_shared_bytes = max(attributes["shared_optin"], attributes["shared"])
+        if entry.shared > max_shared_bytes:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {entry.shared} bytes of workgroup memory, {self.context.name} has "
-                f"{limit} for a block"
+                f"{max_shared_bytes} for a block"
             )
 
     def _load(self, data: bytes, kind: str, where: str) -> Any:
@@ -129,22 +132,29 @@ class Modules:
             where: Beginning of error messages, which names the executable.
         """
         context = self.context
-        code, is_cached = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
+        if kind == CUBIN:
+            code, is_cached = data, False
+        else:
+            code, is_cached = compile_ptx(context, data, where)
         log = Log(context.driver)
-        result = self._load_data(code, log)
-        if result[0] and is_cached:  # the cached file may be damaged
+        status, *handles = self._load_data(code, log)
+        if status and is_cached:  # the cached file may be damaged
             code, _ = compile_ptx(context, data, where, fresh=True)
-            result = self._load_data(code, log)
-        status = result[0]
+            status, *handles = self._load_data(code, log)
         if status:
-            if int(status) in cuda.STICKY or int(status) == cuda.OUT_OF_MEMORY:
+            is_device_failure = int(status) in cuda.STICKY  # a fault of an earlier kernel, returned by every later call
+            if is_device_failure or int(status) == cuda.OUT_OF_MEMORY:
                 context.raise_failure(status, f"{where}: loading its code")
+            # Every other failure means that the driver rejects this code.
             raise rejection_error(context, status, where, b"" if kind == CUBIN else data, log.text())
-        self.handles.append(result[1])
-        return result[1]
+        self.handles += handles
+        return handles[0]
 
     def _load_data(self, code: bytes, log: Log) -> tuple[Any, ...]:
-        """Pass code to the driver and return its result. log: receives the messages of the compiler."""
+        """Pass code to the driver and return (status, CUmodule). log: receives the messages of the driver's compiler.
+
+        If loading fails, the result is (status,) alone or has None as its CUmodule.
+        """
         with self.context.current:
             result: tuple[Any, ...] = self.context.driver.cuModuleLoadDataEx(
                 code, len(log.options), log.options, log.values
@@ -171,19 +181,18 @@ class Modules:
             if int(result[0]) == cuda.NOT_FOUND:
                 raise ArtifactError(f"{where}, export '@{entry.name}': its module has no entry '{entry.symbol}'")
             context.raise_failure(result[0], f"{label}: cuModuleGetFunction")
-        function, names = result[1], driver.CUfunction_attribute
+        function, attributes = result[1], driver.CUfunction_attribute
         if entry.shared > _MAX_DEFAULT_SHARED_BYTES:
-            attribute = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            what = f"{label}: {entry.shared} bytes of dynamic workgroup memory"
-            context.check(driver.cuFuncSetAttribute(function, attribute, entry.shared), what)
-        limit = context.check(
-            driver.cuFuncGetAttribute(names.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), f"{label}: its limits"
-        )
+            attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            result = driver.cuFuncSetAttribute(function, attribute, entry.shared)
+            context.check(result, f"{label}: {entry.shared} bytes of dynamic workgroup memory")
+        result = driver.cuFuncGetAttribute(attributes.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function)
+        max_threads = int(context.check(result, f"{label}: its limits"))
         x, y, z = entry.block
-        if x * y * z > int(limit):
+        if x * y * z > max_threads:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': with the registers that it uses, {context.name} starts at most "
-                f"{int(limit)} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
+                f"{max_threads} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
                 ".maxntid in PTX, so that its compiler keeps to it"
             )
         return CudaKernel(name, function, entry)
@@ -233,8 +242,8 @@ class Modules:
 
     def check_grid(self, kernel: CudaKernel, grid: Sequence[int]) -> None:
         """Raise InvalidArgumentError for a grid (workgroups in x, y and z) that the device cannot launch."""
-        facts = self.context.attributes
-        limits = facts["grid_x"], facts["grid_y"], facts["grid_z"]
+        attributes = self.context.attributes
+        limits = attributes["grid_x"], attributes["grid_y"], attributes["grid_z"]
         if any(size > limit for size, limit in zip(grid, limits, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, {self.context.name} starts "
@@ -244,5 +253,5 @@ class Modules:
     def destroy(self) -> None:
         """Hand the modules to the context's garbage. They are unloaded after the work in flight is complete."""
         handles, self.handles, self.kernels = self.handles, [], {}
-        if not self.context.loss_reason:
+        if not self.context.loss_reason:  # calls of the driver for a lost device fail
             self.context.garbage.extend((self.context.unload_module, handle) for handle in handles)

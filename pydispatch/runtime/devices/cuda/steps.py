@@ -74,6 +74,7 @@ class Dispatch(Step):
     """Step of a CUDA plan that launches a kernel, on a stream or as a node of a graph.
 
     Attributes:
+        region, name: As in `Step`.
         kernel: The loaded kernel.
         grid: Number of workgroups in x, y and z.
         first_constant: Index of the dispatch's first push constant, a 32-bit word, among those of the plan.
@@ -107,9 +108,8 @@ class Dispatch(Step):
         self.memory = bytearray(max(1, packer.size))  # not empty, because ctypes has no address of empty memory
         self.packed = b""  # nothing is bound yet
         memory_address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(
-            *[memory_address + offset for offset in packer.offsets]
-        )
+        pointer_array = ctypes.c_void_p * max(1, len(packer.offsets))  # a type
+        self.pointers = pointer_array(*[memory_address + offset for offset in packer.offsets])
         # `struct` functions of `bind`: one writes the parameters to `memory`, the other reads the constants of a call.
         self.pack_into, self.unpack_from = packer.pack_into, packer.unpack_from
         self.parameters = ctypes.addressof(self.pointers)
@@ -142,7 +142,8 @@ class Dispatch(Step):
 
     def launch(self, stream: Any) -> Result:
         """Launch the kernel on a stream."""
-        result: Result = self.launch_kernel(self.kernel.function, *self.arguments, stream, self.parameters, 0)
+        extra = 0  # alternative to `kernelParams`, unused
+        result: Result = self.launch_kernel(self.kernel.function, *self.arguments, stream, self.parameters, extra)
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
@@ -187,11 +188,11 @@ class Copy(Step):
         The arguments are those of `Step.bind`; only the addresses are used.
         """
         (source, source_offset), (target, target_offset) = self.source, self.target
-        bound = addresses[source] + source_offset, addresses[target] + target_offset
-        if bound == self.bound_values:
+        new_values = addresses[source] + source_offset, addresses[target] + target_offset
+        if new_values == self.bound_values:
             return False
-        self.bound_values = bound
-        self.node_params.srcDevice, self.node_params.dstDevice = bound
+        self.bound_values = new_values
+        self.node_params.srcDevice, self.node_params.dstDevice = new_values
         return True
 
     def launch(self, stream: Any) -> Result:
@@ -263,23 +264,25 @@ class Fill(Step):
         buffer, offset = self.target
         element_mask = (1 << 8 * self.element_bytes) - 1
         value = (fill_patterns[self.command_index] >> (8 * self.pattern_byte)) & element_mask
-        bound = addresses[buffer] + offset + self.pattern_byte, value
-        if bound == self.bound_values:
+        new_values = addresses[buffer] + offset + self.pattern_byte, value
+        if new_values == self.bound_values:
             return False
-        self.bound_values = bound
-        self.node_params.dst, self.node_params.value = bound
+        self.bound_values = new_values
+        self.node_params.dst, self.node_params.value = new_values
         return True
 
     def launch(self, stream: Any) -> Result:
         """Enqueue the fill on a stream, as a 2-D fill of width 1 if the elements are not adjacent."""
         driver, (address, value) = self.driver, self.bound_values
         result: Result
-        if self.pitch:  # `fills` divides patterns into elements of 1 or 4 bytes only
-            by_bytes = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}
-            result = by_bytes[self.element_bytes](address, self.pitch, value, 1, self.count, stream)
+        if self.pitch:
+            # Elements of 2 bytes are always adjacent: patterns are only divided into elements of 1 or 4 bytes.
+            memset_of_size = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}
+            width, height = 1, self.count
+            result = memset_of_size[self.element_bytes](address, self.pitch, value, width, height, stream)
         else:
-            by_bytes = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, 4: driver.cuMemsetD32Async}
-            result = by_bytes[self.element_bytes](address, value, self.count, stream)
+            memset_of_size = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, 4: driver.cuMemsetD32Async}
+            result = memset_of_size[self.element_bytes](address, value, self.count, stream)
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
@@ -312,11 +315,11 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
     """
     offset, length = command.target.offset, command.target.size
     size = command.pattern_size
-    pattern_value = command.pattern & (1 << 8 * size) - 1
+    pattern_value = command.pattern & ((1 << 8 * size) - 1)
     pattern_bytes = pattern_value.to_bytes(size, "little")
 
     def fill(element_bytes: int, pattern_byte: int = 0, pitch: int = 0) -> Fill:
-        """Return the fill of the whole memory with elements that begin with byte `pattern_byte` of the pattern.
+        """Return the fill of the command's memory with elements that begin with byte `pattern_byte` of the pattern.
 
         pitch: bytes from one element to the next; 0 if they are adjacent.
         """
@@ -360,7 +363,7 @@ def copies(context: Context, region: int, source: tuple[int, int], target: tuple
 
 
 def steps_of(
-    context: Context, plan: Sequence[commands.Command], is_deferred: bool, modules: Modules, scratch: int
+    context: Context, plan: Sequence[commands.Command], is_deferred: bool, modules: Modules, scratch_buffer: int
 ) -> tuple[list[list[Step]], int]:
     """Return the steps of each command, and the bytes of scratch memory that they need.
 
@@ -372,7 +375,7 @@ def steps_of(
         plan: The commands.
         is_deferred: Whether fill patterns depend on the call, so that they are known only in `Step.bind`.
         modules: The loaded kernels.
-        scratch: Index that the scratch memory has among the buffers.
+        scratch_buffer: Index that the scratch memory has among the buffers of the plan.
     """
     steps: list[list[Step]] = []
     scratch_bytes = 0
@@ -388,12 +391,14 @@ def steps_of(
             source = command.source.buffer, command.source.offset
             target = command.target.buffer, command.target.offset
             size, region = command.source.size, command.region
+            is_one_buffer = command.source.buffer == command.target.buffer
+            distance = abs(command.source.offset - command.target.offset)
             if source == target:
                 steps.append([])  # a copy of bytes to themselves
-            elif source[0] != target[0] or abs(source[1] - target[1]) >= size:
+            elif not is_one_buffer or distance >= size:
                 steps.append(copies(context, region, source, target, size))
             else:
-                own_scratch = scratch, scratch_bytes
+                own_scratch = scratch_buffer, scratch_bytes  # (buffer index, byte offset)
                 to_scratch = copies(context, region, source, own_scratch, size)
                 steps.append(to_scratch + copies(context, region, own_scratch, target, size))
                 # Copies that run concurrently have ranges of their own, aligned to 256 bytes.

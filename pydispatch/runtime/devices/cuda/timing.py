@@ -37,8 +37,8 @@ class Stopwatch:
         context = self.context
         pairs = zip(self.marks, self.marks[1:], strict=False)
         return [
-            float(context.check(context.driver.cuEventElapsedTime(first, then), "cuEventElapsedTime")) * 1e-3
-            for first, then in pairs
+            float(context.check(context.driver.cuEventElapsedTime(begin, end), "cuEventElapsedTime")) * 1e-3
+            for begin, end in pairs
         ]
 
     def close(self) -> None:

@@ -79,12 +79,13 @@ class PtxInterpreterDevice(AcceleratorDevice):
         """
         context = self._context
         major, minor = context.capability
+        sm_number = 10 * major + minor  # 80 for sm_80
         return {
             "name": self.name,
             "model": "an interpreter of PTX on the CPU",
             "capability": f"{major}.{minor}",
             "format": FORMAT,
-            "shared memory": f"{shared_limit(10 * major + minor)} bytes",
+            "shared memory": f"{shared_limit(sm_number)} bytes",
             "races": "reported" if context.races else "not looked for (ptx-interpreter?races=1)",
         }
 

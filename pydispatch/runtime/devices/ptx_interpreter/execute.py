@@ -45,7 +45,7 @@ class InterpretedKernel:
 
     Attributes:
         executable, export: Names of its executable and export.
-        entry: The kernel in the simulated device, which `launch` of the device takes.
+        entry: The kernel as `launch` of the simulated device takes it.
         block: Invocations of a thread block along x, y and z.
         shared_bytes: Dynamic shared memory of a block.
         pack: Returns the bytes of the kernel's parameters for (addresses of bindings, constants of all dispatches,
@@ -55,7 +55,10 @@ class InterpretedKernel:
     __slots__ = ("block", "entry", "executable", "export", "pack", "shared_bytes")
 
     def __init__(self, executable: str, kernel_entry: KernelEntry, entry: Any) -> None:
-        """Combine `kernel_entry`, the description of the kernel in the artifact, and `entry`, its loaded function."""
+        """Create a kernel of an executable.
+
+        kernel_entry: the description of the kernel in the artifact. entry: its loaded function.
+        """
         self.executable, self.export, self.entry = executable, kernel_entry.name, entry
         self.block, self.shared_bytes = kernel_entry.block, kernel_entry.shared
         self.pack = packer_of(kernel_entry).pack
@@ -75,9 +78,9 @@ class SeparateTransients(DevicePlan):
     __slots__ = ("transient_sizes",)
 
     def _move_transients_to_arena(self) -> None:
-        """Leave each transient a buffer of its own instead of a range of one arena.
+        """Override the base class's packing of all transients into one arena: give each a block of its own.
 
-        The executor allocates a block for each entry of `transient_sizes`. The empty `transients` mean: no arena.
+        The executor allocates a block for each entry of `transient_sizes`. Without `transients` there is no arena.
         """
         self.transient_sizes = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
         self.transients = []
@@ -116,14 +119,14 @@ class Executor(execute.Executor):
         parts = PtxParts(executable.code, variant.get("ptx"), f"{file}: {where}")
         if any(module_range.kind == CUBIN for module_range in parts.modules):
             raise DeviceUnavailableError(f"{file}: {where}: {NO_CUBINS}")
-        # The PTX of each module, linked with the libraries if it imports functions; and the kernel of each export in
-        # it.
+        # Link the PTX of each module with the libraries if it imports functions, and find the kernel of each export.
         texts = parts.module_codes(executable.code)
         if variant.get("imports"):
             texts = executable.resolution.link(name, texts, variant)
         entries = parts.kernel_entries(texts, executable.exports)
-        # File name or "NAME.ptx" of each module; the index tells several modules of one executable apart.
-        names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(texts))]
+        # Parse and check the modules, and load them into the simulated device.
+        file_name = Path(source).name if source else f"{name}.ptx"
+        names = [file_name if i == 0 else f"{file_name} {i}" for i in range(len(texts))]  # a.ptx, a.ptx 1, a.ptx 2
         modules = [read.read(text, f"{where}: {label}") for text, label in zip(texts, names, strict=True)]
         for module in modules:
             self._check_target(module, where)
@@ -134,13 +137,14 @@ class Executor(execute.Executor):
         self._write_constants(loaded, modules, parts.constant_values(executable.constants))
         for entry in entries:
             self._check_shared(entry, modules[entry.module], where)
-            kernel = InterpretedKernel(name, entry, loaded[entry.module].entry(entry.symbol))
+            kernel = InterpretedKernel(name, kernel_entry=entry, entry=loaded[entry.module].entry(entry.symbol))
             self.kernels[executable.index, entry.ordinal] = kernel
         return int(variant["alignment"])
 
     def _load(self, module: PtxModule, where: str) -> Loaded:
-        """Load a module into the simulated device. Raise ArtifactError, which begins with `where`, for one that it
-        cannot run.
+        """Load a module into the simulated device.
+
+        Raise ArtifactError, which begins with `where`, if the device cannot run the module.
         """
         with self.context.lock:
             try:
@@ -169,7 +173,8 @@ class Executor(execute.Executor):
         variables = [*module.variables, *(function.variables if function is not None else ())]
         static_bytes = sum(v.size for v in variables if v.space == "shared")
         major, minor = self.context.capability
-        limit = interface.shared_limit(10 * major + minor)  # takes the number in sm_80
+        sm_number = 10 * major + minor  # 80 for sm_80
+        limit = interface.shared_limit(sm_number)
         if static_bytes + entry.shared > limit:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {static_bytes} bytes of shared memory and {entry.shared} "
@@ -183,8 +188,8 @@ class Executor(execute.Executor):
 
         Args:
             loaded, modules: Each module as loaded and as parsed.
-            values: (name of the variable, value) of each constant. The variable has the low bytes of the value, as many
-                as its size; every module that declares it receives the value.
+            values: (name of a variable, word of up to 64 bits) of each constant. Every module that declares the
+                variable receives the low bytes of the word, as many as the variable has.
 
         Raises:
             ArtifactError: No module has the variable of a constant.
@@ -203,14 +208,14 @@ class Executor(execute.Executor):
 
     def run(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run all commands, which are complete on return."""
-        self._run(device_plan, blocks, constants, fill_patterns, None)
+        self._run(device_plan, blocks, constants, fill_patterns, after=None)
 
     def time(
         self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> list[Timing]:
         """Run a plan, and return the seconds that each command took on the host's clock."""
-        stamps = [time.perf_counter()]
-        self._run(device_plan, blocks, constants, fill_patterns, lambda: stamps.append(time.perf_counter()))
+        stamps = [time.perf_counter()]  # the start, then the end of each command
+        self._run(device_plan, blocks, constants, fill_patterns, after=lambda: stamps.append(time.perf_counter()))
         return [
             Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(device_plan.commands)
         ]
@@ -220,13 +225,13 @@ class Executor(execute.Executor):
         return False
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """Return the device state that a host command receives.
+        """Return the device state that a host command receives. synchronous: unused, all earlier work is complete.
 
-        The command gets the memory of a tensor as its address, with an offset of 0.
-
-        synchronous: unused, since all earlier work is complete.
+        `address_of` returns (pointer, offset) of a tensor. Here the pointer includes the offset, so the second is 0.
         """
-        return Surroundings("ptx-interpreter", self.context, address_of=lambda block, at: (block.address + at, 0))
+        return Surroundings(
+            "ptx-interpreter", self.context, address_of=lambda block, offset: (block.address + offset, 0)
+        )
 
     def _label(self, command: Command) -> str:
         """Return the name of a command in traces and profiles; a dispatch has the name of its kernel."""
@@ -237,10 +242,14 @@ class Executor(execute.Executor):
         return self.kernels[command.executable, command.ordinal]
 
     def _fill(self, command: Fill, addresses: Sequence[int], fill_pattern: int) -> None:
-        """Fill a range of a buffer with the low `command.pattern_size` bytes of a pattern. addresses: of buffers."""
+        """Fill a range of a buffer with the low `command.pattern_size` bytes of a pattern.
+
+        addresses: device address of each buffer of the plan.
+        """
         target, size = command.target, command.pattern_size
-        pattern = (fill_pattern & (1 << 8 * size) - 1).to_bytes(size, "little")
-        self.context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
+        mask = (1 << 8 * size) - 1  # 0xFFFF for 2 bytes
+        pattern = (fill_pattern & mask).to_bytes(size, "little")
+        self.context.memory.fill(addresses[target.buffer] + target.offset, pattern, count=target.size // size)
 
     def _run(
         self,
@@ -255,8 +264,7 @@ class Executor(execute.Executor):
         A transient, a buffer for intermediate values, gets a block of its own for the time of the run.
 
         Args:
-            device_plan: The commands of a function for certain sizes, and the buffers that they use, as `keep` has
-                converted them.
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
             blocks: Memory of each buffer of the plan; None for transients and unused buffers.
             constants: Push constants of all dispatches, 32-bit words.
             fill_patterns: Fill pattern of each command; 0 for other commands.
@@ -265,7 +273,7 @@ class Executor(execute.Executor):
         context = self.context
         with context.lock:
             context.require_usable()
-            assert isinstance(device_plan, SeparateTransients)  # the result of `keep`
+            assert isinstance(device_plan, SeparateTransients)  # `keep` creates all plans of this executor
             # Transients have no block yet: their 0 and None are replaced below.
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, transients = list(blocks), []
@@ -279,7 +287,7 @@ class Executor(execute.Executor):
                     elif isinstance(command, Fill):
                         self._fill(command, addresses, fill_patterns[index])
                     elif isinstance(command, Custom):
-                        assert self.calls is not None
+                        assert self.calls is not None  # the host commands, set for every program that has some
                         surroundings = self.surroundings(synchronous=True)
                         self.calls.call(device_plan.data.function, command, blocks, constants, surroundings)
                     elif isinstance(command, Copy):
@@ -293,7 +301,10 @@ class Executor(execute.Executor):
                     context.release(block)
 
     def _dispatch(self, command: Dispatch, addresses: Sequence[int], constants: bytes) -> None:
-        """Launch a kernel. Raise KernelError with the executable and the export if it fails."""
+        """Launch a kernel. If it fails, raise KernelError with its executable and export.
+
+        addresses: device address of each buffer. constants: push constants of all dispatches of the plan.
+        """
         kernel, grid = self._kernel_of(command), command.grid
         if any(size > limit for size, limit in zip(grid, MAX_GRID, strict=True)):
             raise InvalidArgumentError(

@@ -21,7 +21,8 @@ class PipelineCache:
         uuid: Identifier of the driver's cache format.
         header: The 32 bytes that a cache of this driver and device begins with (VkPipelineCacheHeaderVersionOne).
         entry: (folder, name) of the file in the cache directory.
-        stored: Number of bytes in the file, as last read or written; 0 if it counts as empty.
+        stored: Number of bytes in the file, as last read or written; 0 if it counts as empty. `save` writes only a
+            larger cache.
         handle: VkPipelineCache.
     """
 
@@ -33,24 +34,18 @@ class PipelineCache:
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
-        # The 32 bytes that such a file begins with (VkPipelineCacheHeaderVersionOne); `entry` is its (folder, name).
-        self.header = (
-            struct.pack(
-                "<IIII", api.CACHE_HEADER_BYTES, api.CACHE_HEADER_VERSION, properties.vendorID, properties.deviceID
-            )
-            + self.uuid
-        )
+        header_fields = api.CACHE_HEADER_BYTES, api.CACHE_HEADER_VERSION, properties.vendorID, properties.deviceID
+        self.header = struct.pack("<IIII", *header_fields) + self.uuid
         self.entry = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
         data = self._load()
-        self.stored = len(data)  # bytes in the file: save() writes only a cache that is larger
+        self.stored = len(data)
         ffi, arena = context.ffi, api.Arena()
-        create = arena.new("VkPipelineCacheCreateInfo")
+        create_info = arena.new("VkPipelineCacheCreateInfo")
         if data:
-            create.initialDataSize, create.pInitialData = len(data), arena.array("char", data)
+            create_info.initialDataSize, create_info.pInitialData = len(data), arena.array("char", data)
         handle = ffi.new("VkPipelineCache*")
-        api.check(
-            context.calls.vkCreatePipelineCache(context.handle, create, ffi.NULL, handle), "vkCreatePipelineCache"
-        )
+        result = context.calls.vkCreatePipelineCache(context.handle, create_info, ffi.NULL, handle)
+        api.check(result, "vkCreatePipelineCache")
         self.handle = handle[0]
 
     def _load(self) -> bytes:
@@ -61,15 +56,18 @@ class PipelineCache:
         return data
 
     def save(self) -> None:
-        """Write the cache to the file if pipelines were added since it was read. A file that cannot be written is no
-        error.
+        """Write the cache to the file if pipelines were added since it was read.
+
+        A cache that cannot be read from the driver, or written to the file, is no error: it only saves time.
         """
         context, ffi = self.context, self.context.ffi
         size = ffi.new("size_t*")
-        if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0:
+        is_failure = context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0
+        if is_failure or size[0] > _MAX_BYTES:
             return
-        # A cache without pipelines is its header alone. Caches only grow: one of the stored size has no new pipelines.
-        if size[0] <= max(api.CACHE_HEADER_BYTES, self.stored) or size[0] > _MAX_BYTES:
+        # A cache without pipelines is its header alone. A cache only grows when a pipeline is added.
+        has_new_pipelines = size[0] > max(api.CACHE_HEADER_BYTES, self.stored)
+        if not has_new_pipelines:
             return
         data = ffi.new("char[]", size[0])
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, data) != 0:

@@ -142,20 +142,23 @@ class Context(Closing, base.Context):
             for pointer in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
         )
         self.lost = self.closed = False
-        self._set_object_name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
+        self._set_object_name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_debug_utils else None
         # What submissions, allocations and recordings use. The timeline semaphore counts completed submissions; `value`
         # is the number of the last one.
         self._create_timeline()  # sets semaphore, semaphores and value
         self._make_pools(lib, force_staging)  # sets pool, staging, is_mapped and heap_bytes
         pool = self.ffi.new("VkCommandPool*")
-        create = self.arena.new("VkCommandPoolCreateInfo", flags=api.POOL_RESETS_BUFFERS, queueFamilyIndex=self.family)
-        api.check(self.calls.vkCreateCommandPool(self.handle, create, self.ffi.NULL, pool), "vkCreateCommandPool")
+        create_info = self.arena.new(
+            "VkCommandPoolCreateInfo", flags=api.POOL_RESETS_BUFFERS, queueFamilyIndex=self.family
+        )
+        api.check(self.calls.vkCreateCommandPool(self.handle, create_info, self.ffi.NULL, pool), "vkCreateCommandPool")
         self.command_pool = pool[0]
         self.cache = cache.PipelineCache(self)
         self.descriptors = Descriptors(self)
         self.garbage: deque[Callable[[], None]] = deque()  # functions that free objects of dead recordings and programs
         limits = self.features.limits
-        self.alignment = max(8, limits["minStorageBufferOffsetAlignment"])  # generated code reads pairs of 4 bytes
+        # At least 8 bytes, because generated code reads pairs of 4-byte words.
+        self.alignment = max(8, limits["minStorageBufferOffsetAlignment"])
         self.max_range = limits["maxStorageBufferRange"]
 
     def _create(self, lib: Any) -> Any:
@@ -164,7 +167,7 @@ class Context(Closing, base.Context):
         lib: functions of the loader.
         """
         arena, features = self.arena, self.features
-        extensions = [name for name in (ATOMIC_FLOAT,) if name in features.extensions]
+        extensions = [ATOMIC_FLOAT] if ATOMIC_FLOAT in features.extensions else []
         queue = arena.new(
             "VkDeviceQueueCreateInfo",
             queueFamilyIndex=self.family,
@@ -172,25 +175,26 @@ class Context(Closing, base.Context):
             pQueuePriorities=arena.array("float", [1.0]),
         )
         # `enabled` is the chain of structures with the features that shaders may use.
-        create = arena.new(
+        create_info = arena.new(
             "VkDeviceCreateInfo", pNext=features.enabled, queueCreateInfoCount=1, pQueueCreateInfos=queue,
             enabledExtensionCount=len(extensions), ppEnabledExtensionNames=arena.texts(extensions),
         )  # fmt: skip
         handle = self.ffi.new("VkDevice*")
-        api.check(
-            lib.vkCreateDevice(self.physical, create, self.ffi.NULL, handle), f"vulkan:{self.index}: vkCreateDevice"
-        )
+        result = lib.vkCreateDevice(self.physical, create_info, self.ffi.NULL, handle)
+        api.check(result, f"vulkan:{self.index}: vkCreateDevice")
         return handle[0]
 
     def _create_timeline(self) -> None:
-        """Create the timeline semaphore. `value` counts submissions; each sets the semaphore to it when it is done."""
+        """Create the timeline semaphore, and set `value`, the number of submissions so far, to 0.
+
+        Submission n sets the semaphore to n when its work is complete.
+        """
         arena = self.arena
-        kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=api.TIMELINE_SEMAPHORE, initialValue=0)
-        create = arena.new("VkSemaphoreCreateInfo", pNext=kind)
-        self.semaphores = arena.array("VkSemaphore", 1)  # the array for the structures of submissions and waits
-        api.check(
-            self.calls.vkCreateSemaphore(self.handle, create, self.ffi.NULL, self.semaphores), "vkCreateSemaphore"
-        )
+        type_info = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=api.TIMELINE_SEMAPHORE, initialValue=0)
+        create_info = arena.new("VkSemaphoreCreateInfo", pNext=type_info)
+        self.semaphores = arena.array("VkSemaphore", 1)  # structures of submissions and waits point to this array
+        result = self.calls.vkCreateSemaphore(self.handle, create_info, self.ffi.NULL, self.semaphores)
+        api.check(result, "vkCreateSemaphore")
         self.semaphore = self.semaphores[0]
         self.value = 0
 
@@ -258,8 +262,9 @@ class Context(Closing, base.Context):
 
             The device sets the timeline semaphore to the new `self.value` when the submission is complete.
             """
-            if self.lost or self.is_forked or (self.closed and not even_closed):
-                self.require_usable()
+            is_refused_as_closed = self.closed and not even_closed
+            if self.lost or self.is_forked or is_refused_as_closed:
+                self.require_usable()  # raises
             recorded.append(recording := prepare())
             self.value = recording.submission.value[0] = self.value + 1
             return recording.submission.addresses
@@ -275,11 +280,14 @@ class Context(Closing, base.Context):
         recorded[0].raise_if_ended_early()
         return recorded[0]
 
-    def _failed(self, result: int, what: str) -> None:
-        """Raise the error for a VkResult other than success; record whether the device was lost. what: the call."""
+    def _failed(self, result: int, function: str) -> None:
+        """Raise the error for a VkResult other than success, and record if the device was lost.
+
+        function: name of the Vulkan function that returned the result.
+        """
         if result == api.DEVICE_LOST:
             self.lost = True
-        api.check(result, f"vulkan:{self.index}: {what}")
+        api.check(result, f"vulkan:{self.index}: {function}")
 
     def require_usable(self) -> None:
         """Raise DeviceUnavailableError if the device was closed or lost, or belongs to the parent process of a fork."""
@@ -367,8 +375,8 @@ class Context(Closing, base.Context):
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
         """Copy `size` bytes between blocks, from byte `at` of the source to byte `to` of the target.
 
-        The copy is complete on return. The host copies a few bytes between mapped blocks. A closed device copies too,
-        because its live buffers can still be read.
+        The copy is complete on return. Between mapped blocks the host copies a few bytes itself, which takes less time
+        than a submission. A closed device copies too, because its live buffers can still be read.
         """
         if size == 0:
             return

@@ -21,12 +21,12 @@ class Descriptors:
     """Descriptor pools of a context. A new pool is created when the others are full. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
-        """Begin without pools: the first sets that are allocated create one."""
+        """Begin without pools: the first allocation creates one."""
         self.context = context
         self.pools: list[Any] = []
 
     def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
-        """Allocate one descriptor set per layout, all from one pool, and return the pool, which frees them.
+        """Allocate one descriptor set per layout, all from one pool, and return that pool.
 
         Args:
             layouts: VkDescriptorSetLayout of each set, at most POOL_SETS.
@@ -36,7 +36,8 @@ class Descriptors:
         context, arena = self.context, api.Arena()
         array = arena.array("VkDescriptorSetLayout", layouts)
         info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)
-        for pool in reversed(self.pools):  # the newest is the least likely to be full; a full one fails
+        # Try the newest pool first: it is the least likely to be full. An allocation in a full pool fails.
+        for pool in reversed(self.pools):
             info.descriptorPool = pool
             if context.calls.vkAllocateDescriptorSets(context.handle, info, sets) == 0:
                 return pool
@@ -49,7 +50,7 @@ class Descriptors:
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         sizes = arena.array("VkDescriptorPoolSize", 1)
         sizes[0].type, sizes[0].descriptorCount = STORAGE_BUFFER, descriptors
-        create = arena.new(
+        create_info = arena.new(
             "VkDescriptorPoolCreateInfo",
             flags=api.POOL_FREES_SETS,
             maxSets=POOL_SETS,
@@ -57,8 +58,7 @@ class Descriptors:
             pPoolSizes=sizes,
         )
         handle = ffi.new("VkDescriptorPool*")
-        api.check(
-            context.calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, handle), "vkCreateDescriptorPool"
-        )
+        result = context.calls.vkCreateDescriptorPool(context.handle, create_info, ffi.NULL, handle)
+        api.check(result, "vkCreateDescriptorPool")
         self.pools.append(handle[0])
         return handle[0]

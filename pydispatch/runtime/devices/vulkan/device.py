@@ -88,7 +88,7 @@ class VulkanDevice(AcceleratorDevice):
             ids=("vulkan", self.name),
             format=FORMAT,
             features=names,
-            known=names,
+            queryable=names,  # a query for any other feature has no answer
             processor_data=(0,) * 8,  # features of a CPU, which kernels here do not read
             workers=1,
         )

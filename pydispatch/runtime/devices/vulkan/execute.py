@@ -48,14 +48,15 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         self.executables.release()
 
     def load(self, executable: Executable) -> None:
-        """Create the pipelines of an executable; see `accelerators.execute.Executor.load`."""
+        """Link the SPIR-V modules of an executable with its imports, and create its pipelines."""
         name, variant = executable.name, executable.variant
         # Code that is supplied at load time has no table of modules: it is a single module.
         module_table = variant.get("spirv") if executable.source is None else None
-        member = SpirvMember(len(executable.code), module_table, f"{executable.file}: executable '{name}'")
-        modules = [bytes(executable.code[at : at + size]) for at, size in member.modules]
+        member = SpirvMember(len(executable.code), module_table, where=f"{executable.file}: executable '{name}'")
+        modules = [bytes(executable.code[offset : offset + size]) for offset, size in member.modules]
         if variant.get("imports"):
             modules = executable.resolution.link(name, modules, variant)
+            # A linked function may write a buffer that the program declares read-only, which is an error.
             check_writes(f"executable '@{name}'", modules, member.entries, variant)
         self.executables.load(executable, member, modules)
 
@@ -64,7 +65,8 @@ class Executor(RecordingExecutor[RecordedBuffer]):
 
         A recording is a finished command buffer, which refers to certain blocks. Recordings are cached by the
         numbers of these blocks, and by constants and fill patterns if they differ between calls. A recording is taken
-        out of the cache while it runs, so that no other thread submits it.
+        out of the cache while it runs, so that no other thread submits it. `epoch` counts the times that the pool has
+        destroyed memory: a recording of an earlier epoch may refer to destroyed memory.
 
         Args:
             device_plan: The commands of a function for certain sizes, and the buffers that they use.
@@ -77,7 +79,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         recordings = self.recordings(device_plan)
 
         def prepare() -> RecordedBuffer:
-            """Take a cached recording of the plan; record it if there is none, or memory was released since."""
+            """Return a cached recording of the plan, or record the plan: if none is cached, or it may be outdated."""
             recording = recordings.take(key)
             if recording is None or recording.epoch != context.pool.epoch:
                 recording = self.record(device_plan, blocks, constants, fill_patterns)
@@ -108,12 +110,14 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         """
         recorder = CommandBufferRecorder(self.context)
 
-        def host(command: Custom) -> None:
-            """Let a host command record its work into the command buffer."""
+        def record_host_command(command: Custom) -> None:
+            """Let a host command of the plan record its work into the command buffer of `recorder`."""
             self._record_command(device_plan.data.function, command, blocks, constants, recorder.buffer)
 
         try:
-            recorder.commands(device_plan.commands, blocks, constants, fill_patterns, self.executables, timed, host)
+            recorder.commands(
+                device_plan.commands, blocks, constants, fill_patterns, self.executables, timed, record_host_command
+            )
         except BaseException:
             recorder.recorded.release()  # the blocks and descriptor sets that the recording has acquired so far
             raise
@@ -124,7 +128,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
 
         Raise CommandError if the command fails, or if the validation layer reports an error in the recorded work.
         """
-        assert self.calls is not None
+        assert self.calls is not None  # set for every program with host commands
         instance = self.context.instance
         message_count = len(instance.messages)
         self.calls.call(function, command, blocks, constants, self.surroundings(synchronous=False, buffer=buffer))
@@ -156,9 +160,9 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             """Return a handle of the Vulkan API as an integer, for C."""
             return int(ffi.cast("uintptr_t", handle))
 
-        def address_of(block: Any, at: int) -> tuple[int, int]:
-            """Return the VkBuffer that contains a block, and the offset in it of byte `at` of the block."""
-            return handle_bits(block.buffer), block.offset + at
+        def address_of(block: Any, offset: int) -> tuple[int, int]:
+            """Return the VkBuffer that contains a block, and the offset in it of byte `offset` of the block."""
+            return handle_bits(block.buffer), block.offset + offset
 
         recorded = None if buffer is None else handle_bits(buffer)
         handle = handle_bits(context.handle)  # the VkDevice
@@ -216,7 +220,10 @@ class Fixed(FixedRecording[RecordedBuffer]):
         self.context.run(self._prepare)
 
     def _prepare(self) -> RecordedBuffer:
-        """Return the recorded commands of the plan; record them again if memory has been destroyed since."""
+        """Return the recorded commands of the plan; record them again if the pool has destroyed memory since.
+
+        The pool increases its epoch whenever it destroys memory, to which the recorded commands may refer.
+        """
         if self.recorded is None or self.recorded.epoch != self.context.pool.epoch:
             self.recorded = self.executor.record(self.plan, *self.arguments)
         return self.recorded

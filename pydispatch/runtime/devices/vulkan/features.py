@@ -113,14 +113,14 @@ class Features:
         self.properties = instance.properties(device)
         self.extensions = self._extensions()
         # Structures of features that this device knows, by its version of Vulkan and its extensions.
-        kinds = ["VkPhysicalDeviceVulkan11Features", "VkPhysicalDeviceVulkan12Features"]
+        structs = ["VkPhysicalDeviceVulkan11Features", "VkPhysicalDeviceVulkan12Features"]
         self.is_1_3 = self.properties.apiVersion >= api.VERSION_1_3
         if self.is_1_3:
-            kinds.append("VkPhysicalDeviceVulkan13Features")
+            structs.append("VkPhysicalDeviceVulkan13Features")
         if ATOMIC_FLOAT in self.extensions:
-            kinds.append("VkPhysicalDeviceShaderAtomicFloatFeaturesEXT")
+            structs.append("VkPhysicalDeviceShaderAtomicFloatFeaturesEXT")
         self.features: set[str] = set()  # `_enable` adds the names
-        self.enabled = self._enable(ffi, lib, kinds)
+        self.enabled = self._enable(ffi, lib, structs)
         self.subgroup_size, subgroup_bits = self._subgroups(ffi, lib)  # bits: VkSubgroupFeatureFlags
         self.limits = self._limits(ffi)
         # A variant (the code of an executable for one kind of device) lists what it requires, for example "Float16",
@@ -137,14 +137,14 @@ class Features:
         lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, properties)
         return {ffi.string(properties[i].extensionName).decode() for i in range(count[0])}
 
-    def _enable(self, ffi: Any, lib: Any, kinds: list[str]) -> Any:
+    def _enable(self, ffi: Any, lib: Any, structs: list[str]) -> Any:
         """Enable the features in WANTED that the device has, and add their names to `features`.
 
-        kinds: the structures to chain after VkPhysicalDeviceFeatures2, keys of WANTED. Returns the head of the chain
-        for `pNext` of VkDeviceCreateInfo.
+        Returns the head of the chain for `pNext` of VkDeviceCreateInfo. structs: names of the structures to chain
+        after VkPhysicalDeviceFeatures2; keys of WANTED.
         """
-        # Two equal chains of structures: in one Vulkan reports what is supported, the other requests features.
-        supported, enabled = [self.arena.new(kind) for kind in kinds], [self.arena.new(kind) for kind in kinds]
+        # Two equal chains of structures: in one Vulkan reports the supported features, the other requests features.
+        supported, enabled = [self.arena.new(s) for s in structs], [self.arena.new(s) for s in structs]
         heads = []
         for chain in (supported, enabled):
             for structure, successor in zip(chain, [*chain[1:], ffi.NULL], strict=True):
@@ -152,13 +152,13 @@ class Features:
             heads.append(self.arena.new("VkPhysicalDeviceFeatures2", pNext=chain[0]))
         supported_head, enabled_head = heads
         lib.vkGetPhysicalDeviceFeatures2(self.device, supported_head)
-        # Request the wanted features that are supported. The first structure is a part of the chain's head.
+        # Request the wanted features that are supported. VkPhysicalDeviceFeatures is a member of the chain's head.
         structures = [("VkPhysicalDeviceFeatures", supported_head.features, enabled_head.features)]
-        structures += list(zip(kinds, supported, enabled, strict=True))
-        for kind, source, target in structures:
-            for name in WANTED[kind]:
-                if getattr(source, name):
-                    setattr(target, name, 1)
+        structures += list(zip(structs, supported, enabled, strict=True))
+        for struct, supported_features, enabled_features in structures:
+            for name in WANTED[struct]:
+                if getattr(supported_features, name):
+                    setattr(enabled_features, name, 1)
                     self.features.add(name)
         return enabled_head
 
@@ -166,10 +166,8 @@ class Features:
         """Return the size of a subgroup, and the VkSubgroupFeatureFlags that compute shaders support, 0 for none."""
         properties = self.arena.new("VkPhysicalDeviceSubgroupProperties")
         lib.vkGetPhysicalDeviceProperties2(self.device, self.arena.new("VkPhysicalDeviceProperties2", pNext=properties))
-        return (
-            properties.subgroupSize,
-            properties.supportedOperations if properties.supportedStages & api.COMPUTE_STAGE else 0,
-        )
+        supports_compute = properties.supportedStages & api.COMPUTE_STAGE
+        return properties.subgroupSize, properties.supportedOperations if supports_compute else 0
 
     def _limits(self, ffi: Any) -> dict[str, int]:
         """Return the limits of the device by name; an element of an array is named `name[i]`.
@@ -190,7 +188,7 @@ class Features:
 
         subgroup_bits: VkSubgroupFeatureFlags.
         """
-        names = {name for name, any_of in CAPABILITIES.items() if self.features.intersection(any_of)}
+        names = {name for name, sufficient in CAPABILITIES.items() if self.features.intersection(sufficient)}
         names |= {name for name, bit in SUBGROUPS.items() if subgroup_bits & bit}
         names |= {name for name, extension in EXTENSIONS.items() if extension in self.extensions}
         return names | ({"spirv1.6"} if self.is_1_3 else set())

@@ -32,16 +32,16 @@ class Instance:
     """Vulkan instance (VkInstance), with the validation layer if PYDISPATCH_VULKAN_VALIDATION is set.
 
     Attributes:
-        ffi, lib: Binding of the Vulkan loader, of cffi.
+        ffi, lib: cffi's binding of the Vulkan loader.
         validates: Whether the validation layer is enabled.
-        has_names: Whether objects can have debug names.
+        has_debug_utils: Whether VK_EXT_debug_utils is enabled, for names of objects and messages of the layer.
         handle: VkInstance.
     """
 
     def __init__(self) -> None:
-        """Create the instance, for Vulkan 1.3. It enables debug names if the loader has them.
+        """Create the instance, for Vulkan 1.3, with VK_EXT_debug_utils if the loader has it.
 
-        If PYDISPATCH_VULKAN_VALIDATION is set, it also enables the validation layer, with its checks of
+        If PYDISPATCH_VULKAN_VALIDATION is set, the instance has the validation layer, with its checks of
         synchronization, and collects the messages of the layer.
 
         Raises:
@@ -49,56 +49,60 @@ class Instance:
         """
         self.ffi, self.lib = api.binding()
         # Extensions and layers.
-        arena = api.Arena()
+        arena = api.Arena()  # owns the C structures below until this function returns
         self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
-        self._mailbox, self._messages = Mailbox(), list[str]()  # messages from C callbacks, and those read from there
-        layers, extensions = self._layers(), self._extensions(None)  # names of the available ones; None: the loader's
-        self.has_names = "VK_EXT_debug_utils" in extensions
-        enabled_extensions = ["VK_EXT_debug_utils"] if self.has_names else []
+        self._mailbox = Mailbox()  # receives the messages of the layer from a C callback
+        self._messages = list[str]()  # messages that `messages` has taken out of the mailbox
+        available_layers, extensions = self._layers(), self._extensions(layer=None)
+        self.has_debug_utils = "VK_EXT_debug_utils" in extensions
+        enabled_extensions = ["VK_EXT_debug_utils"] if self.has_debug_utils else []
         enabled_layers = [LAYER] if self.validates else []
-        if self.validates and LAYER not in layers:
+        if self.validates and LAYER not in available_layers:
             raise DeviceUnavailableError(
                 f"{VARIABLE} is set and the layer {LAYER} is not installed: apt-get install vulkan-validationlayers"
             )
         # The layer checks synchronization only if VkInstanceCreateInfo has this structure as `pNext`.
-        chain = self.ffi.NULL
+        next_structure = self.ffi.NULL
         if self.validates and "VK_EXT_validation_features" in self._extensions(LAYER):
             enabled_extensions.append("VK_EXT_validation_features")
             enables = arena.array("VkValidationFeatureEnableEXT", [api.VALIDATE_SYNCHRONIZATION])
-            chain = arena.new(
+            next_structure = arena.new(
                 "VkValidationFeaturesEXT", enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
             )
         # The instance.
         application = arena.new(
             "VkApplicationInfo", pApplicationName=arena.text("pydispatch"), apiVersion=api.VERSION_1_3
         )
-        create = arena.new(
-            "VkInstanceCreateInfo", pNext=chain, pApplicationInfo=application, enabledLayerCount=len(enabled_layers),
+        create_info = arena.new(
+            "VkInstanceCreateInfo", pNext=next_structure, pApplicationInfo=application,
+            enabledLayerCount=len(enabled_layers),
             ppEnabledLayerNames=arena.texts(enabled_layers), enabledExtensionCount=len(enabled_extensions),
             ppEnabledExtensionNames=arena.texts(enabled_extensions),
         )  # fmt: skip
         handle = self.ffi.new("VkInstance*")
-        result = self.lib.vkCreateInstance(create, self.ffi.NULL, handle)
+        result = self.lib.vkCreateInstance(create_info, self.ffi.NULL, handle)
         if result == api.INCOMPATIBLE_DRIVER:
             raise DeviceUnavailableError(_no_driver())
         api.check(result, "vkCreateInstance")
         self.handle = handle[0]
-        self._listen(arena)  # messages of the layer go to the mailbox
+        if self.validates and self.has_debug_utils:
+            self._listen()
 
-    def _names(self, enumerate: Any, kind: str, field: str, *first: Any) -> set[str]:
+    def _names(self, enumerate: Any, struct: str, field: str, *leading_arguments: Any) -> set[str]:
         """Return the names of the layers or extensions that a Vulkan function enumerates.
 
         Args:
             enumerate: The function; it returns the count if the array is NULL.
-            kind: Type of the structures that it fills.
-            field: Their field with the name.
-            first: Arguments of the function before the count and the structures.
+            struct: Type of the structures that it fills, such as "VkLayerProperties".
+            field: Field of such a structure that has the name.
+            leading_arguments: Arguments of the function before the count and the structures.
         """
         count = self.ffi.new("uint32_t*")
-        if enumerate(*first, count, self.ffi.NULL) < 0 or not count[0]:
+        is_failure = enumerate(*leading_arguments, count, self.ffi.NULL) < 0  # VkResult of errors is negative
+        if is_failure or not count[0]:
             return set()
-        properties = self.ffi.new(f"{kind}[]", count[0])
-        enumerate(*first, count, properties)
+        properties = self.ffi.new(f"{struct}[]", count[0])
+        enumerate(*leading_arguments, count, properties)
         return {self.ffi.string(getattr(properties[i], field)).decode() for i in range(count[0])}
 
     def _layers(self) -> set[str]:
@@ -117,13 +121,9 @@ class Instance:
         self._messages += [text for *_, text in self._mailbox.take()]
         return self._messages
 
-    def _listen(self, arena: api.Arena) -> None:
-        """Register the C callback that puts messages of the validation layer into the mailbox.
-
-        arena: owner of the structures of vkCreateInstance.
-        """
-        if not (self.validates and self.has_names):
-            return
+    def _listen(self) -> None:
+        """Register the C callback that puts errors and warnings of the validation layer into the mailbox."""
+        arena = api.Arena()  # owns the C structure until this function returns
         create = self.function("vkCreateDebugUtilsMessengerEXT")
         info = arena.new(
             "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=_ERROR_BITS, messageType=api.ALL_MESSAGE_TYPES,
@@ -159,14 +159,16 @@ class Instance:
     def queue_family(self, device: Any) -> int | None:
         """Return the index of the queue family to use; None if no family can compute.
 
-        It is the first that can compute but not draw (GPUs run these beside graphics), else the first that can compute.
+        The first family that can compute but not draw is used, because GPUs run it beside graphics. Without one, the
+        first family that can compute is used.
         """
         count = self.ffi.new("uint32_t*")
         self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, self.ffi.NULL)
         families = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
         self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, families)
         compute = [i for i in range(count[0]) if families[i].queueFlags & _COMPUTE]
-        return min(compute, key=lambda i: (families[i].queueFlags & _GRAPHICS, i), default=None)
+        without_graphics = [i for i in compute if not families[i].queueFlags & _GRAPHICS]
+        return next(iter(without_graphics or compute), None)
 
 
 _lock = process_lock()  # guards `_instance` and `_owner`

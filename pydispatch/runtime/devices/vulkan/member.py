@@ -41,7 +41,7 @@ class SpirvMember:
             ArtifactError: The notes are malformed or do not fit `size` bytes.
         """
         self.modules: list[tuple[int, int]] = [(0, size)]  # (offset, size): one module in all bytes
-        self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
+        self.entries: list[tuple[int, str]] | None = None  # of each export (index of module, name of entry point)
         self.specialization: list[list[int]] = []  # of each executable constant, the SpecIds that it specializes
         self.spilled: list[bool] = []  # of each export, whether its constants are in a buffer
         self.watched: list[bool] = []  # of each export, whether it reports loops that the device ended early
@@ -85,7 +85,7 @@ class SpirvMember:
         for flags in listed(notes.get("read_only", [])):
             list(map(flag, listed(flags)))
         for offset, length in self.modules:
-            if offset > size or length > size - offset:
+            if offset + length > size:
                 raise ValueError(f"a module has {length} bytes at {offset} of {size}")
         if not all(module < len(self.modules) for module, _ in self.entries):
             raise ValueError("an entry point is in a module that is not there")
@@ -114,26 +114,27 @@ class SpirvMember:
         for module, reflection in enumerate(reflections):
             if reflection.entry_point(name) is not None:
                 return module, name
-        points = [(m, e.name) for m, r in enumerate(reflections) for e in r.entry_points]
-        if len(points) == 1:
-            return points[0]
-        have = ", ".join(entry for _, entry in points) or "none"
-        raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
+        entries = [
+            (module, entry.name) for module, reflection in enumerate(reflections) for entry in reflection.entry_points
+        ]
+        if len(entries) == 1:
+            return entries[0]
+        entry_names = ", ".join(entry_name for _, entry_name in entries) or "none"
+        raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {entry_names}")
 
     def is_spilled(self, ordinal: int) -> bool:
         """Return whether an export takes its constants from a buffer."""
-        return self.spilled[ordinal : ordinal + 1] == [True]
+        return ordinal < len(self.spilled) and self.spilled[ordinal]
 
     def is_watched(self, ordinal: int) -> bool:
-        """Return whether the shader of an export reports in a buffer that a loop was cut short."""
-        return self.watched[ordinal : ordinal + 1] == [True]
+        """Return whether the shader of an export reports in a buffer that the device ended a loop early."""
+        return ordinal < len(self.watched) and self.watched[ordinal]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:
         """Return SpecId → value, from the values of the executable constants in order.
 
-        If the variant's entry in the manifest lacks the key "spirv", which lists the SpecIds of each constant, the n-th
-        constant has SpecId n.
+        The key "spirv" in the manifest lists the SpecIds of each constant. Without this key, constant n has SpecId n.
         """
-        if self.entries is None:
+        if self.entries is None:  # the key is missing
             return dict(enumerate(constants))
         return {id: value for ids, value in zip(self.specialization, constants, strict=False) for id in ids}

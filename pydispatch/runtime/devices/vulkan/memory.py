@@ -100,17 +100,20 @@ class BoundRange(NamedTuple):
 
 
 class ChunkPool(BlockPool[Block]):
-    """Pool of one kind of memory, whose blocks are ranges of chunks.
+    """Pool of memory of one Vulkan memory type, whose blocks are ranges of chunks.
 
     A chunk is one large allocation of the driver with one VkBuffer over it, because drivers allow few allocations and
     take long for each.
 
-    epoch: counts destroyed chunks; recordings of an earlier epoch may refer to their buffers, and are void.
+    epoch: Number of destroyed chunks. A recorded command buffer of an earlier epoch may refer to the buffer of a
+        destroyed chunk, so it must be recorded again.
     """
 
     granule = GRANULE
 
-    def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int, total: int) -> None:
+    def __init__(
+        self, device: Any, calls: Any, memory_type: int, mapped: bool, name: str, limit: int, total: int
+    ) -> None:
         """Create an empty pool.
 
         A chunk is one large allocation of the driver with one VkBuffer over it; the blocks of the pool are ranges of
@@ -119,7 +122,7 @@ class ChunkPool(BlockPool[Block]):
         Args:
             device: VkDevice.
             calls: Functions of the device by name.
-            kind: Index of the memory type in VkPhysicalDeviceMemoryProperties.
+            memory_type: Index of the memory type in VkPhysicalDeviceMemoryProperties.
             mapped: Whether the host can access the memory: chunks are mapped as long as they live.
             name: Name of the pool in messages.
             limit: Bytes of the largest block.
@@ -127,11 +130,11 @@ class ChunkPool(BlockPool[Block]):
         """
         super().__init__()
         self.ffi, _ = api.binding()
-        self.device, self.calls, self.kind, self.mapped = device, calls, kind, mapped
+        self.device, self.calls, self.memory_type, self.mapped = device, calls, memory_type, mapped
         self.name, self.limit, self.total = name, limit, total
         self.chunks: list[Chunk] = []
         self.is_destroyed = False
-        self.epoch = 0  # number of destroyed chunks: recordings of an earlier epoch may refer to them
+        self.epoch = 0
         self.name_buffer: Any = None  # name_buffer(VkBuffer, text) sets the debug name of a chunk; None for no names
 
     def _allocate(self, size: int) -> Block:
@@ -174,7 +177,8 @@ class ChunkPool(BlockPool[Block]):
         """
         if size > self.limit:
             raise OutOfMemoryError(f"{self.name}: {size} bytes in one buffer, the device has at most {self.limit}")
-        for chunk_bytes in dict.fromkeys((max(size, min(CHUNK_BYTES, self.limit)), size)):  # each size once
+        preferred_bytes = max(size, min(CHUNK_BYTES, self.limit))
+        for chunk_bytes in [preferred_bytes, size] if size < preferred_bytes else [size]:
             try:
                 return self._chunk(chunk_bytes)
             except OutOfMemoryError:
@@ -189,22 +193,21 @@ class ChunkPool(BlockPool[Block]):
             ) from None
 
     def _chunk(self, size: int) -> Chunk:
-        """Allocate a chunk of `size` bytes with a buffer over it, mapped if the pool is.
+        """Allocate a chunk of `size` bytes with a VkBuffer over it, and map it if the pool's memory is mapped.
 
-        A chunk is a VkBuffer, the VkDeviceMemory that is bound to it, its size, and the host address of the memory (0
-        if it is not mapped). Raise OutOfMemoryError if the pool's total is exceeded or the driver has no memory.
+        Raise OutOfMemoryError if the pool's total is exceeded or the driver has no memory.
         """
         if sum(chunk.size for chunk in self.chunks) + size > self.total:
             raise OutOfMemoryError(f"the device has {self.total}")
         ffi, calls, arena = self.ffi, self.calls, api.Arena()
         buffer, memory, address = ffi.new("VkBuffer*"), ffi.new("VkDeviceMemory*"), ffi.new("void**")
-        create = arena.new("VkBufferCreateInfo", size=size, usage=_USAGE)
-        api.check(calls.vkCreateBuffer(self.device, create, ffi.NULL, buffer), f"a buffer of {size} bytes")
+        create_info = arena.new("VkBufferCreateInfo", size=size, usage=_USAGE)
+        api.check(calls.vkCreateBuffer(self.device, create_info, ffi.NULL, buffer), f"a buffer of {size} bytes")
         try:
             needs = ffi.new("VkMemoryRequirements*")
             calls.vkGetBufferMemoryRequirements(self.device, buffer[0], needs)
-            allocate = arena.new("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=self.kind)
-            api.check(calls.vkAllocateMemory(self.device, allocate, ffi.NULL, memory), f"{size} bytes of memory")
+            info = arena.new("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=self.memory_type)
+            api.check(calls.vkAllocateMemory(self.device, info, ffi.NULL, memory), f"{size} bytes of memory")
             api.check(calls.vkBindBufferMemory(self.device, buffer[0], memory[0], 0), "vkBindBufferMemory")
             if self.mapped:
                 result = calls.vkMapMemory(self.device, memory[0], 0, api.WHOLE_SIZE, 0, address)
@@ -216,7 +219,8 @@ class ChunkPool(BlockPool[Block]):
             raise
         if self.name_buffer is not None:
             self.name_buffer(buffer[0], f"{self.name}, chunk {len(self.chunks)}")
-        return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
+        host_address = int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0
+        return Chunk(buffer[0], memory[0], size, host_address)
 
     def _free_blocks(self) -> None:
         """Return free blocks to their chunks, and destroy the chunks without blocks in use.
@@ -226,7 +230,7 @@ class ChunkPool(BlockPool[Block]):
         self._merge()
         used = []
         for chunk in self.chunks:
-            if chunk.free == [(0, chunk.size)]:
+            if chunk.free == [(0, chunk.size)]:  # no block is in use
                 self.calls.vkDestroyBuffer(self.device, chunk.buffer, self.ffi.NULL)
                 self.calls.vkFreeMemory(self.device, chunk.memory, self.ffi.NULL)
                 self.epoch += 1
@@ -293,7 +297,7 @@ def memory_types(properties: Any, force_staging: bool) -> MemoryTypes:
     shared_flags = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT
     shared_type = _best_type(types, shared_flags, _HOST_CACHED, largest_local_heap // 2)
     assert staging_type is not None, "every device has memory that is host visible and coherent"
-    # Use the first kind that the device has.
+    # Use the first of the shared type, device memory that is not mapped, and the staging type that the device has.
     if shared_type is not None and not force_staging:
         return MemoryTypes(shared_type, is_mapped=True, staging=staging_type)
     device_type = _best_type(types, _DEVICE_LOCAL, 0)
@@ -307,7 +311,7 @@ def _best_type(
 ) -> int | None:
     """Return the index of the type with all required and most preferred flags in a heap of at least `min_heap_bytes`.
 
-    Of equal types it is the first, which Vulkan orders by speed. Return None if there is none.
+    Of equal types this is the first one: Vulkan orders types by speed. Return None if there is no such type.
 
     types: (VkMemoryPropertyFlags, bytes of the heap) of each memory type.
     """
@@ -315,4 +319,10 @@ def _best_type(
         i for i, (flags, heap_bytes) in enumerate(types)
         if flags & required_flags == required_flags and heap_bytes >= min_heap_bytes
     ]  # fmt: skip
-    return max(candidates, key=lambda i: (bin(types[i][0] & preferred_flags).count("1"), -i), default=None)
+
+    def preference(i: int) -> tuple[int, int]:
+        """Return (number of preferred flags of type i, negated index), which is larger for a better type."""
+        flags, _ = types[i]
+        return (flags & preferred_flags).bit_count(), -i
+
+    return max(candidates, key=preference, default=None)

@@ -20,10 +20,10 @@ class Spirv:
     messages.
     """
 
-    kind = "spirv"  # of the libraries, as registrations state it
+    kind = "spirv"  # kind of a library, as registrations state it
     language = "SPIR-V"
-    device = "a Vulkan device"
-    functions = "shader functions"  # in a library
+    device = "a Vulkan device"  # term for messages, like `language` and `functions`
+    functions = "shader functions"
     suffix = ".spv"
     prototypes = "glsl"  # key of the prototypes of imported functions in a manifest
     library_command = "glslangValidator -V -g --keep-uncalled -S comp lib.glsl -o lib.spv"
@@ -67,7 +67,8 @@ def check_writes(
         entry = reflections[module].entry_point(name)
         for resource in entry.resources if entry is not None else ():
             # Flags may end before the last binding; bindings beyond them may be written.
-            is_read_only = isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]
+            has_flag = isinstance(flags, list) and resource.binding < len(flags)
+            is_read_only = has_flag and flags[resource.binding] is True
             if resource.written and is_read_only:
                 raise InvalidArgumentError(
                     f"{where}, export '@{name}': a function that was linked in writes the buffer at binding "

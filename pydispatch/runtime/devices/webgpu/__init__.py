@@ -28,17 +28,18 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> WebGPUDevice:
-    """Open a device; see `Scheme.open`. The number in its name is an index among the matching adapters.
+    """Open a device.
 
     Args:
-        name: Name of the device, such as "webgpu" or "webgpu:1".
+        name: Name of the device, such as "webgpu" or "webgpu:1"; the number is an index among the adapters that match
+            the options "adapter" and "backend".
         options: "adapter": text in the name of the adapter. "backend": vulkan, metal, d3d12 or gl. "staging": "1" if
             buffers are never mapped, as on a discrete GPU. "standard": "1" for no more than the limits and features
             that every WebGPU device has.
     """
-    base = name.partition(":")[0]
-    check_options(base, options, OPTIONS)
-    staging, standard = flag(base, options, "staging"), flag(base, options, "standard")
+    scheme = name.partition(":")[0]  # for messages
+    check_options(scheme, options, OPTIONS)
+    staging, standard = flag(scheme, options, "staging"), flag(scheme, options, "standard")
     from pydispatch.runtime.devices.webgpu.device import open_device
 
     return open_device(device_number(name), options.get("adapter", ""), options.get("backend", ""), staging, standard)

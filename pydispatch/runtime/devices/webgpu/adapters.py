@@ -119,9 +119,10 @@ def _without_messages() -> Iterator[None]:
 
 @cache
 def _adapters(owner: int, backends: int) -> list[Adapter]:
-    """Return the adapters of an instance, in wgpu's order.
+    """Return the adapters of this process for some back ends, in wgpu's order.
 
-    owner: the process id, part of the cache key as in `_instance`. backends: bits of BACKENDS.
+    owner: the process id, part of the cache key: a forked child cannot use its parent's adapters. backends: bits of
+    BACKENDS.
     """
     ffi, lib = api.binding()
     instance = _instance(owner, backends)
@@ -165,7 +166,7 @@ def select_adapter(index: int, backend: str, name_part: str) -> Adapter:
     if index < len(candidates):
         return candidates[index]
     requested = "".join(f", {key} '{value}'" for key, value in (("adapter", name_part), ("backend", backend)) if value)
-    have = ", ".join(f"{a.model} ({a.backend})" for a in adapters(backend)) or (
+    available = ", ".join(f"{adapter.model} ({adapter.backend})" for adapter in adapters(backend)) or (
         "none; install a driver for Vulkan, for example mesa-vulkan-drivers, which needs no GPU"
     )
-    raise DeviceUnavailableError(f"there is no device 'webgpu:{index}'{requested}; this machine has: {have}")
+    raise DeviceUnavailableError(f"there is no device 'webgpu:{index}'{requested}; this machine has: {available}")

@@ -45,10 +45,11 @@ def text_of(view: Any) -> str:
     ffi, _ = binding()
     if view.data == ffi.NULL:
         return ""
-    ends_with_nul = 2 ** (8 * ffi.sizeof("size_t")) - 1  # the length WGPU_STRLEN
-    raw = ffi.string(view.data) if view.length == ends_with_nul else ffi.unpack(
-        ffi.cast("char const*", view.data), view.length
-    )  # fmt: skip
+    wgpu_strlen = 2 ** (8 * ffi.sizeof("size_t")) - 1  # WGPU_STRLEN: the length of a string that ends with NUL
+    if view.length == wgpu_strlen:
+        raw = ffi.string(view.data)
+    else:
+        raw = ffi.unpack(ffi.cast("char const*", view.data), view.length)
     return bytes(raw).decode("utf-8", "replace")
 
 
@@ -165,14 +166,14 @@ class Errors:
         """Open an error scope: errors of all calls until `end` are collected."""
         self._push_scope(self.device, VALIDATION_FILTER)
 
-    def end(self, what: str) -> None:
+    def end(self, where: str) -> None:
         """Close the error scope. Raise its first error if there is one, or DeviceLostError if the device was lost.
 
-        what: begins the message.
+        where: text that the message begins with.
         """
         self._pop_scope(self.device, self._scope_callback[0])
         if self.lost or self.reported:
-            self.fail(what)
+            self.fail(where)
 
     def take(self) -> tuple[int, str] | None:
         """Close the error scope, and return its first error as (WGPUErrorType, message), or None.
@@ -190,22 +191,22 @@ class Errors:
 
     def raise_lost(self) -> NoReturn:
         """Raise DeviceLostError, because the device was lost."""
-        self.fail(what="")  # the message begins with the name of the device
+        self.fail(where="")  # the message begins with the name of the device
 
-    def fail(self, what: str) -> NoReturn:
-        """Raise DeviceLostError if the device was lost, else the first error in `reported`, which has one.
+    def fail(self, where: str) -> NoReturn:
+        """Raise DeviceLostError if the device was lost, else the first error in `reported`, which is not empty then.
 
-        what: begins the message of the latter.
+        where: text that the message of the latter begins with.
         """
-        is_lost = self.lost
-        kind, message = self.reported[0] if self.reported else (0, "")  # the latter only for a lost device
+        loss_reason = self.lost
+        kind, message = self.reported[0] if self.reported else (0, "")
         self.reported.clear()
-        if is_lost or _LOST in message:
-            self._lost = is_lost or message
+        if loss_reason or _LOST in message:
+            self._lost = loss_reason or message
             raise DeviceLostError(
                 f"{self.name} was lost ({without_frame(self._lost)}); open it again with pydispatch.device()"
             )
-        raise error_of(kind, f"{what}: {without_frame(message)}")
+        raise error_of(kind, f"{where}: {without_frame(message)}")
 
 
 def error_of(kind: int, text: str) -> Exception:
@@ -216,8 +217,9 @@ def error_of(kind: int, text: str) -> Exception:
 
 
 def without_frame(message: str) -> str:
-    """Return a message of wgpu in one line, without the lines that say nothing about the error: _FRAME, and those that
-    name the function of wgpu.
+    """Return a message of wgpu in one line, without the lines that only frame the error.
+
+    These are the lines in _FRAME, and lines such as "In wgpuDeviceCreateBuffer".
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))

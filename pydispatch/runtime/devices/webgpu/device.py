@@ -30,7 +30,7 @@ def open_device(index: int, adapter: str, backend: str, staging: bool, standard:
         index: Index among the adapters that match `adapter` and `backend`.
         adapter: Text in the name of the adapter; "" for any.
         backend: Back end of wgpu, such as "vulkan"; "" for all but OpenGL.
-        staging: Whether buffers are never mapped.
+        staging: Whether the host never maps buffers of kernels, but copies through staging buffers.
         standard: Whether the device has only what every WebGPU device has: the guaranteed limits, and no features.
     """
     with _opening:
@@ -60,7 +60,7 @@ class WebGPUDevice(AcceleratorDevice):
             ids=("webgpu", self.name),
             format=FORMAT,
             features=features,
-            known=features,
+            queryable=features,  # a query for any other feature has no answer
             processor_data=(0,) * 8,  # features of a CPU, which kernels here do not read
             workers=1,
         )
@@ -80,7 +80,7 @@ class WebGPUDevice(AcceleratorDevice):
         """Return a description of the device: its adapter and back end, limits, and features of shaders."""
         context = self._context
         adapter, limits = context.adapter, context.limits
-        _smallest_subgroup, largest_subgroup = adapter.subgroup
+        _smallest_subgroup, largest_subgroup = adapter.subgroup  # in invocations; 0 if unknown
         sizes = "x".join(str(limits[f"maxComputeWorkgroupSize{axis}"]) for axis in "XYZ")
         return {
             "name": self.name,

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class ShaderKey(NamedTuple):
-    """Key under which a shader module is cached: a WGSL module and its adaptations.
+    """Key under which a shader module is cached among those of one WGSL module: how the module's text was changed.
 
     Attributes:
         keeps_access: Whether buffers keep their declared access. Else all are declared read_write, for a dispatch that
             binds one buffer both read-only and writable, which WebGPU forbids.
         is_folded: Whether workgroup ids are computed from a folded grid: one of another shape, because an axis of the
             program's grid exceeds the device's limit.
-        is_merged: Whether buffers are merged, because the device cannot bind as many.
+        is_merged: Whether several storage buffers are merged into one, because the device cannot bind as many.
         entry: Entry point for which the text of a folded or merged variant is rewritten; "" for other variants, whose
             text serves all entry points of the module.
     """
@@ -85,16 +85,14 @@ class WebGPUKernel:
         bindings: int,
         override_values: Mapping[str, float],
     ) -> None:
-        """Create a kernel without pipelines, of an export with so many bindings. For the parameters, see the class."""
+        """Create a kernel without pipelines. bindings: number of bindings of the export. The rest: see the class."""
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
-        # `entry.bindings` has, for each binding that the shader declares, whether it is writable.
+        # `entry.bindings`: index of a binding that the shader declares → whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
         self.override_values = override_values
         self.merged: Merged | None = None  # set if the device cannot bind as many buffers
         self.shaders: dict[ShaderKey, Any] = {}  # adaptation of the module → WGPUShaderModule
-        # (for each binding, whether it is bound read-only; whether the grid is folded) → (pipeline, layout of bind
-        # group 0).
         self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
@@ -112,7 +110,7 @@ class Kernels:
     """Kernels of one program that its executor has loaded on a WebGPU device: their shader modules and pipelines.
 
     The executor calls `load` for each executable. A recorder then gets the kernel of each dispatch by `kernel_of`, its
-    launch grid by `form_of` and a pipeline, created on first use, by `pipeline`. `release` ends it.
+    launch grid by `launch_grid` and its pipeline by `pipeline`. `release` hands everything to the device's garbage.
 
     Attributes:
         kernels: (index of the executable, ordinal of the export) → kernel.
@@ -143,18 +141,21 @@ class Kernels:
         Args:
             executable: The executable.
             parts: Layout of its WGSL modules.
-            codes: These modules, with imports linked.
+            codes: WGSL text of each module, with imports linked.
 
         Raises:
             ArtifactError: A module is invalid or does not fit the program.
             DeviceUnavailableError: The device lacks a feature or a limit.
         """
-        # Read and check the modules.
-        name = executable.name
-        where = f"executable '{name}'"
-        files = [executable.source] if executable.source else parts.files or ["its shader"] * len(codes)
+        # Read and check the modules. `files` are their names in messages.
+        where = f"executable '{executable.name}'"
+        if executable.source:
+            files = [executable.source]
+        else:
+            files = parts.files or ["its shader"] * len(codes)
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
-        # Each constant must be one of the user's modules; generated modules may lack unused ones.
+        # A constant that no module of the user declares is an error. A generated module may lack a constant: code
+        # generation removes unused ones.
         if parts.has_user_modules and (problem := unknown_constant(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
         if executable.source is not None:
@@ -176,13 +177,14 @@ class Kernels:
 
         Buffers that the program declares ReadOnly, and that no entry point writes, also become read-only.
         """
-        # The program may name the export instead of the entry point, if the module has only one.
+        # If the module has only one entry point, the program need not state its name.
         only_entry = module.entry_points[0].name if len(module.entry_points) == 1 else ""
         layouts: dict[str, list[bool]] = {}  # entry point → for each binding, whether the program declares it ReadOnly
         for export in executable.exports:
             name, flags = parts.entry_name(export), parts.read_only_of(export)
             if flags is not None:
-                layouts[name if module.entry(name) is not None else only_entry] = flags
+                has_entry = module.entry(name) is not None
+                layouts[name if has_entry else only_entry] = flags
         return adapted(module, layouts)
 
     def _kernel(self, executable: Executable, export: Export, module: WgslModule, parts: WgslParts) -> WebGPUKernel:
@@ -210,8 +212,7 @@ class Kernels:
         values = {override.name: override.value(words[override.word_index]) for override in overrides}
         entry = entry_of(module.with_overrides(values), function)
         # Compare the entry point with the export's layout, and its requirements with the device.
-        # For each binding, whether the program expects it to be only read; None if it states nothing.
-        flags = parts.read_only_of(export)
+        flags = parts.read_only_of(export)  # for each binding, whether the program declares it ReadOnly; None: unknown
         problem = interface.mismatch(entry, export.constants, export.bindings, flags)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{export.name}', entry point '{entry.name}': {problem}")
@@ -231,7 +232,9 @@ class Kernels:
         return kernel
 
     def _explain(self, need: str) -> str:
-        """Return a text for a missing feature, or for a limit such as "maxBufferSize>=1024"."""
+        """Return a requirement in words: "the feature f16" for "f16", "maxBufferSize of 1024 (it has 512)" for
+        "maxBufferSize>=1024" on a device that has 512.
+        """
         limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"the feature {need}"
@@ -252,7 +255,8 @@ class Kernels:
             context, pipelines = self.context, self.context.pipelines
             keeps_access, merged = read_only == kernel.read_only, kernel.merged
             shader = self._shader(kernel, keeps_access, is_folded=is_folded, merged=merged)
-            # A kernel with merged buffers reads the offset of each original buffer from a uniform buffer.
+            # Uniform buffers beside the bindings: the push constants, the program's grid if it is folded, and the
+            # offset of each original buffer if buffers are merged.
             uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, merged is not None)
             uniform_groups = frozenset(uniform.group for uniform, is_used in uniforms if is_used)
             group, layout = pipelines.layout(read_only, uniform_groups)
@@ -275,15 +279,20 @@ class Kernels:
                 axis of the program's grid exceeds the device's limit.
             merged: Text of the kernel with merged buffers; None for the original one.
         """
-        is_for_one_entry = is_folded or merged is not None  # such a text is made for one entry point
+        is_for_one_entry = is_folded or merged is not None  # folding and merging rewrite the text for one entry point
         entry_name = kernel.entry.name if is_for_one_entry else ""
         key = ShaderKey(keeps_access, is_folded, is_merged=merged is not None, entry=entry_name)
         shader = kernel.shaders.get(key)
         if shader is None:
             context, module = self.context, kernel.module
-            text = merged.text if merged is not None else module.text if keeps_access else all_read_write(module)
+            if merged is not None:
+                text = merged.text  # declares every merged buffer read_write, so `keeps_access` makes no difference
+            elif keeps_access:
+                text = module.text
+            else:
+                text = all_read_write(module)
             if is_folded:
-                changed = read(text.encode(), module.where)  # `with_grid` takes the parsed form of the changed text
+                changed = read(text.encode(), module.where)  # `with_grid` takes a parsed module
                 entry = changed.entry(kernel.entry.name)
                 assert entry is not None
                 text = with_grid(changed, entry)
@@ -295,11 +304,11 @@ class Kernels:
         """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
-    def form_of(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Return the grid to dispatch for a kernel: `grid`, or one of another shape that the device's limit allows.
+    def launch_grid(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Return the grid to dispatch for a kernel: `grid`, or a folded grid that the device's limit allows.
 
-        Such a folded grid has at least as many workgroups; those that are too many return at once. For a limit of
-        65,535 workgroups along an axis, (100000, 1, 1) becomes (65535, 2, 1).
+        A folded grid has another shape and at least as many workgroups; surplus workgroups return at once. For a limit
+        of 65,535 workgroups along an axis, (100000, 1, 1) becomes (65535, 2, 1).
 
         Args:
             kernel: The kernel.
@@ -311,19 +320,22 @@ class Kernels:
         limit = self.context.limits["maxComputeWorkgroupsPerDimension"]
         if max(grid) <= limit:
             return grid
-        form, entry = form_of(grid, limit), kernel.module.entry(kernel.entry.name)
+        folded, entry = form_of(grid, limit), kernel.module.entry(kernel.entry.name)
         assert entry is not None
-        problem = why_not(kernel.module, entry) if form else "2^32 in all are too many: give each workgroup more"
-        if form is None or problem is not None:
+        if folded is None:
+            problem: str | None = "2^32 in all are too many: give each workgroup more"
+        else:
+            problem = why_not(kernel.module, entry)  # why the shader cannot be folded; None if it can
+        if folded is None or problem is not None:
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, {self.context.name} starts at "
                 f"most {limit} a dimension, and {problem}"
             )
-        return form
+        return folded
 
 
 def _entry_point(module: WgslModule, name: str, any_name: bool) -> Declaration:
-    """Return the entry point of a module with a name. any_name: the only entry point of a module may have another."""
+    """Return the entry point `name` of a module; if `any_name`, also the only entry point under another name."""
     function = module.entry(name)
     if function is None and any_name and len(module.entry_points) == 1:
         function = module.entry_points[0]

@@ -24,7 +24,7 @@ class Block:
         pool: Pool that the block is released to.
         buffer: WGPUBuffer.
         size: Its bytes, a multiple of GRANULE.
-        number: Identifies the block among all blocks of the pool.
+        number: Identifies the block: no two blocks of a pool have the same number.
     """
 
     __slots__ = ("buffer", "number", "pool", "size")
@@ -100,19 +100,22 @@ class BufferPool(BlockPool[Block]):
 
     def _create_buffer(self, size: int) -> Any:
         """Create a buffer; return None if the device has no memory for it."""
-        create = self.ffi.new("WGPUBufferDescriptor*", {"usage": self.usage, "size": size})
+        descriptor = self.ffi.new("WGPUBufferDescriptor*", {"usage": self.usage, "size": size})
         errors, lib = self.errors, self.lib
         lib.wgpuDevicePushErrorScope(errors.device, api.OUT_OF_MEMORY_FILTER)
         errors.begin()
-        buffer = lib.wgpuDeviceCreateBuffer(errors.device, create)
-        problem = errors.take()  # of the inner scope, which begin() opened for validation errors
-        out_of_memory = errors.take()  # of the outer scope, which has OUT_OF_MEMORY_FILTER
-        if problem is None and out_of_memory is None and buffer != self.ffi.NULL:
+        buffer = lib.wgpuDeviceCreateBuffer(errors.device, descriptor)
+        # An error is (WGPUErrorType, message); None if there was none.
+        validation_error = errors.take()  # of the inner scope, which begin() opened
+        memory_error = errors.take()  # of the outer scope, which has OUT_OF_MEMORY_FILTER
+        has_buffer = buffer != self.ffi.NULL
+        if has_buffer and validation_error is None and memory_error is None:
             return buffer
-        if buffer != self.ffi.NULL:
+        if has_buffer:
             lib.wgpuBufferRelease(buffer)
-        if problem is not None and problem[0] != api.OUT_OF_MEMORY:
-            raise api.error_of(problem[0], f"{self.name}: a buffer of {size} bytes: {api.without_frame(problem[1])}")
+        if validation_error is not None and validation_error[0] != api.OUT_OF_MEMORY:
+            kind, message = validation_error
+            raise api.error_of(kind, f"{self.name}: a buffer of {size} bytes: {api.without_frame(message)}")
         return None
 
     def _free_blocks(self) -> None:

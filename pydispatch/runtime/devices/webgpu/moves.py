@@ -68,7 +68,7 @@ signed number. The bytes that are read outside of the source are before the rang
 
 
 class Moves:
-    """Pipelines of copies and fills at any byte, also within one buffer. They are created on first use."""
+    """Compute pipelines for copies and fills at any byte, also within one buffer. They are created on first use."""
 
     def __init__(self, context: LogicalDevice) -> None:
         """Create an empty set of pipelines."""

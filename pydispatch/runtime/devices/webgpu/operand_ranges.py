@@ -20,13 +20,15 @@ MIN_BINDING_BYTES = 16
 
 
 class Copier(Protocol):
-    """Part of `record.PassRecorder` that this module uses; `record` imports this module, so not the reverse."""
+    """Part of `record.PassRecorder` that this module uses. It cannot import `record`, which imports this module."""
 
     context: LogicalDevice
 
-    def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None: ...
+    def copy(self, source: Block, source_offset: int, target: Block, target_offset: int, size: int) -> None:
+        """Record a copy of `size` bytes; offsets are in bytes."""
 
-    def temporary(self, size: int) -> Block: ...
+    def temporary(self, size: int) -> Block:
+        """Acquire memory that lives as long as the recording."""
 
 
 class OperandRanges:
@@ -81,8 +83,8 @@ class OperandRanges:
     def read_only_flags(self) -> tuple[bool, ...]:
         """Return for each range of a kernel without merged buffers whether to bind it as read-only.
 
-        These are the bindings that the kernel does not write. But WebGPU refuses a buffer that one dispatch binds both
-        as read-only and as writable: a dispatch with such a buffer binds all of them as writable.
+        A binding that the kernel does not write is bound as read-only. But WebGPU refuses a dispatch that binds one
+        buffer both as read-only and as writable. Such a dispatch binds all buffers as writable.
         """
         read_only = self._kernel.read_only
         written = {bound.buffer for bound, flag in zip(self.ranges, read_only, strict=True) if not flag}
@@ -91,10 +93,9 @@ class OperandRanges:
         return read_only
 
     def _copy_together(self, bindings: Sequence[int], written: Collection[int]) -> tuple[BufferRange, list[int]]:
-        """Record copies of the operands of bindings into one temporary buffer, and copies back of those that are
-        written.
+        """Record copies of the operands of some bindings into one temporary buffer, for a kernel with merged buffers.
 
-        A kernel with more buffers than the device can bind reads several operands from one buffer in this way.
+        For operands that the kernel writes, also record copies back.
 
         Args:
             bindings: The bindings.
@@ -106,8 +107,8 @@ class OperandRanges:
         starts, total = [], 0
         for binding in bindings:
             starts.append(total)
-            # An empty operand takes space too, so that the buffer is not empty.
-            total += -(-max(self._command.slots[binding].size, 1) // ALIGNMENT) * ALIGNMENT
+            size = max(1, self._command.slots[binding].size)  # an empty operand takes space: a buffer cannot be empty
+            total += -(-size // ALIGNMENT) * ALIGNMENT  # rounded up
         self._check_size(f"bindings {', '.join(map(str, bindings))} in one buffer", total)
         temporary = self._copier.temporary(total)
         for binding, start in zip(bindings, starts, strict=True):
@@ -118,12 +119,15 @@ class OperandRanges:
                 self.copies_back.append(CopyBack(temporary, start, block, slot.offset, slot.size))
         return BufferRange(temporary.buffer, 0, total), starts
 
-    def _check_size(self, what: str, size: int) -> None:
-        """Raise InvalidArgumentError if a binding exceeds maxStorageBufferBindingSize. what: names the binding."""
+    def _check_size(self, binding_text: str, size: int) -> None:
+        """Raise InvalidArgumentError if a binding exceeds maxStorageBufferBindingSize.
+
+        binding_text: the binding, for the message, such as "binding 2". size: its bytes.
+        """
         limit = self._context.limits["maxStorageBufferBindingSize"]
         if size > limit:
             raise InvalidArgumentError(
-                f"{self._kernel.label}, {what}: {size} bytes, {self._context.name} binds at most {limit} "
+                f"{self._kernel.label}, {binding_text}: {size} bytes, {self._context.name} binds at most {limit} "
                 "(maxStorageBufferBindingSize)"
             )
 
@@ -146,25 +150,32 @@ class OperandRanges:
         """
         kernel, slot = self._kernel, self._command.slots[binding]
         block = block_of(self._blocks, slot)
-        buffer = kernel.entry.buffers.get(binding)
-        # Bindings are multiples of 4 bytes. `buffer` is None for a binding that the shader does not use.
-        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, (buffer.bytes + 3) & ~3)
-        size = max(min_bytes, (slot.size + 3) & ~3)
+        buffer = kernel.entry.buffers.get(binding)  # None for a binding that the shader does not use
+        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, _whole_words(buffer.bytes))
+        size = max(min_bytes, _whole_words(slot.size))
         if buffer is not None and buffer.is_fixed_size and slot.size < buffer.bytes:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{buffer.name}' of the shader is "
                 f"{buffer.type} of {buffer.bytes}: give it a larger tensor, or declare an array without a size"
             )
         self._check_size(f"binding {binding}", size)
-        if slot.size == 0 and min_bytes <= block.size:  # any bytes do: its own offset may be at the end of the block
+        # An empty operand may be at the end of its block. Bind the start of the block, which the kernel does not use.
+        if slot.size == 0 and min_bytes <= block.size:
             return BufferRange(block.buffer, 0, min_bytes)
-        if slot.offset % self._context.alignment == 0 and slot.offset + size <= block.size:
+        is_aligned = slot.offset % self._context.alignment == 0
+        fits_block = slot.offset + size <= block.size
+        if is_aligned and fits_block:
             return BufferRange(block.buffer, slot.offset, size)
         temporary = self._copier.temporary(size)
         self._copier.copy(block, slot.offset, temporary, 0, slot.size)
         if not kernel.read_only[binding]:
             self.copies_back.append(CopyBack(temporary, 0, block, slot.offset, slot.size))
         return BufferRange(temporary.buffer, 0, size)
+
+
+def _whole_words(size: int) -> int:
+    """Return a number of bytes rounded up to 4-byte words, in which WebGPU binds buffers."""
+    return (size + 3) & ~3
 
 
 def block_of(blocks: Sequence[Block | None], slot: Slot) -> Block:

@@ -23,7 +23,8 @@ class Plan(DevicePlan):
     Attributes:
         alignment: Alignment in bytes that the device requires of bound offsets; it divides ARENA_ALIGNMENT.
         transient_sizes: (index of its buffer, bytes) of each transient with memory of its own: operands of host
-            commands. WebGPU cannot copy within one buffer, so such commands could not use the arena.
+            commands. A host command may copy from one operand to another with WebGPU's copy command, which does not
+            copy within one buffer. So its operands must not be ranges of the arena.
     """
 
     __slots__ = ("alignment", "transient_sizes")
@@ -36,12 +37,13 @@ class Plan(DevicePlan):
     def _move_transients_to_arena(self) -> None:
         """Move transients to the arena, except operands of host commands, which get buffers of their own.
 
-        WebGPU cannot copy within one buffer, so host commands could not use operands in the arena.
+        WebGPU's copy command does not copy within one buffer. A host command could not use it between two operands in
+        the arena.
         """
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
         self.transient_sizes = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [(index, offset) for index, offset in self.transients if index not in operands]
-        if self.alignment > CORE_ALIGNMENT:  # the C core has aligned the offsets to CORE_ALIGNMENT only
+        if self.alignment > CORE_ALIGNMENT:  # the C core has aligned the offsets in the arena to CORE_ALIGNMENT only
             self._align_transients()
         super()._move_transients_to_arena()
 
@@ -54,12 +56,12 @@ class Plan(DevicePlan):
         none afterwards. Transients with equal offsets still have equal ones.
         """
         new_offset_of: dict[int, int] = {}
-        last_offset = last_new_offset = 0
+        previous_offset = previous_new_offset = 0
         for offset in sorted({offset for _, offset in self.transients}):
-            distance = offset - last_offset
-            # The old distance from the previous new offset, rounded up.
-            new_offset = -(-(last_new_offset + distance) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+            # Keep the distance from the previous offset, and round up: 0 + 64 → 256, then 256 + (320 - 64) = 512.
+            least_offset = previous_new_offset + (offset - previous_offset)
+            new_offset = -(-least_offset // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
             new_offset_of[offset] = new_offset
-            last_offset, last_new_offset = offset, new_offset
-        self.arena_bytes += last_new_offset - last_offset
+            previous_offset, previous_new_offset = offset, new_offset
+        self.arena_bytes += previous_new_offset - previous_offset
         self.transients = [(index, new_offset_of[offset]) for index, offset in self.transients]

@@ -31,6 +31,11 @@ _MAX_GRID = 65535
 """Workgroups along one axis that every device starts."""
 
 
+def _rounded_up(size: int, multiple: int) -> int:
+    """Return the smallest multiple of `multiple` that is not less than `size`."""
+    return -(-size // multiple) * multiple
+
+
 class PendingUniform(NamedTuple):
     """Uniform buffer of a launch whose bind group is created when recording ends.
 
@@ -71,30 +76,33 @@ class PassRecorder:
 
     # Copies and fills
 
-    def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """Record a copy of `size` bytes from byte `at` of a block to byte `to` of a block; the ranges may overlap.
+    def copy(self, source: Block, source_offset: int, target: Block, target_offset: int, size: int) -> None:
+        """Record a copy of `size` bytes from a range of a block to a range of a block; the ranges may overlap.
 
         Copies that are not aligned to 4-byte words, or within one block, run as a shader, since WebGPU's copy command
-        takes neither. Overlapping ranges are copied through a temporary block.
+        takes neither. Overlapping ranges are copied through a temporary block. Offsets and size are in bytes.
         """
-        if size == 0 or (source is target and at == to):
+        is_one_block = source is target
+        if size == 0 or (is_one_block and source_offset == target_offset):
             return
         # A piece of the recording: a function that is called with the encoder and these arguments.
-        if source is not target and (at | to | size) & 3 == 0:
+        are_whole_words = (source_offset | target_offset | size) & 3 == 0  # all three are multiples of 4
+        if are_whole_words and not is_one_block:
             call = self.lib.wgpuCommandEncoderCopyBufferToBuffer
-            self.recording.pieces.append((call, source.buffer, at, target.buffer, to, size))
-        elif source is target and abs(at - to) < size:
+            self.recording.pieces.append((call, source.buffer, source_offset, target.buffer, target_offset, size))
+        elif is_one_block and abs(source_offset - target_offset) < size:
             intermediate = self.temporary(size)
-            self.copy(source, at, intermediate, 0, size)
-            self.copy(intermediate, 0, target, to, size)
+            self.copy(source, source_offset, intermediate, 0, size)
+            self.copy(intermediate, 0, target, target_offset, size)
         else:
-            for first in range(0, size, _MAX_MOVE_BYTES):
-                self._dispatch_move("copy", target, to + first, min(_MAX_MOVE_BYTES, size - first), source, at + first)
+            for done in range(0, size, _MAX_MOVE_BYTES):  # bytes of the dispatches so far
+                chunk = min(_MAX_MOVE_BYTES, size - done)
+                self._dispatch_move("copy", target, target_offset + done, chunk, source, source_offset + done)
 
-    def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
-        """Record a fill of `size` bytes from byte `at` of a block.
+    def fill(self, target: Block, offset: int, size: int, pattern: int, pattern_bytes: int) -> None:
+        """Record a fill of `size` bytes from byte `offset` of a block.
 
-        WebGPU has a command only to clear whole words of 4 bytes to 0. A shader of `moves` does all other fills.
+        WebGPU has a command only to clear whole words of 4 bytes to 0. A shader of this package does all other fills.
 
         pattern: bits of a pattern of `pattern_bytes` (1, 2, 4 or 8) bytes, little-endian. `size` is a multiple of
         `pattern_bytes`.
@@ -103,56 +111,59 @@ class PassRecorder:
             return
         all_bits = (1 << 8 * pattern_bytes) - 1
         eight_bytes = (pattern & all_bits).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
-        if not any(eight_bytes) and (at | size) & 3 == 0:
-            self.recording.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, at, size))
+        is_zero = not any(eight_bytes)
+        are_whole_words = (offset | size) & 3 == 0  # both are multiples of 4
+        if is_zero and are_whole_words:
+            self.recording.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, offset, size))
             return
-        for first in range(0, size, _MAX_MOVE_BYTES):
-            self._dispatch_move("fill", target, at + first, min(_MAX_MOVE_BYTES, size - first), pattern=eight_bytes)
+        for done in range(0, size, _MAX_MOVE_BYTES):  # bytes of the dispatches so far
+            self._dispatch_move("fill", target, offset + done, min(_MAX_MOVE_BYTES, size - done), pattern=eight_bytes)
 
     def _dispatch_move(
-        self, name: str, target: Block, to: int, size: int, source: Block | None = None, at: int = 0,
-        pattern: bytes = b"\0" * 8,
+        self, name: str, target: Block, target_offset: int, size: int, source: Block | None = None,
+        source_offset: int = 0, pattern: bytes = b"\0" * 8,
     ) -> None:  # fmt: skip
         """Record a dispatch of the shader that copies or fills ranges that are not aligned to words.
 
         Buffers are bound from a multiple of the device's alignment on, so that a range may start later in its binding.
         With an alignment of 256, a copy of 6 bytes from byte 10 to byte 257 binds the source from byte 0 on
-        (`source_start` 10) and the target from byte 256 on (`target_start` 1). `first` is 10 - 1 = 9: byte b of the
+        (`source_start` 10) and the target from byte 256 on (`target_start` 1). `shift` is 10 - 1 = 9: byte b of the
         target binding comes from byte b + 9 of the source binding.
 
         Args:
             name: Entry point "copy" or "fill" of the shader in `moves`.
             target: Block to write.
-            to: First byte in the target.
+            target_offset: First byte in the target.
             size: Bytes to write, at most _MAX_MOVE_BYTES.
             source: Source of a copy; None for a fill.
-            at: First byte in the source.
+            source_offset: First byte in the source.
             pattern: Eight bytes that a fill repeats; unused by a copy.
         """
         pipeline, layout = self.context.moves.pipeline(name)
-        target_range, target_start = self._aligned_range(target, to, size)
-        ranges, first = [target_range], 0
+        target_range, target_start = self._aligned_range(target, target_offset, size)
+        ranges, shift = [target_range], 0
         if source is not None:
             # A word of the target may take bytes of two words of the source: bind one more word.
-            source_range, source_start = self._aligned_range(source, at, size + 4)
+            source_range, source_start = self._aligned_range(source, source_offset, size + 4)
             ranges.append(source_range)
-            first = source_start - target_start & 0xFFFFFFFF  # modulo 2^32, because the shader adds it to a u32
+            shift = (source_start - target_start) & 0xFFFFFFFF  # modulo 2^32, because the shader adds it to a u32
         unused = 0
-        words = struct.pack("<3I8sI", target_start, size, first, pattern, unused)  # `Move` in the shader
+        words = struct.pack("<3I8sI", target_start, size, shift, pattern, unused)  # `Move` in the shader
         assert len(words) == 4 * WORDS
-        workgroups = -(-((target_start & 3) + size) // (4 * _INVOCATIONS))  # one invocation for each word
-        grid = min(max(1, workgroups), _MAX_GRID), 1, 1  # in a smaller grid invocations write several words each
+        # One invocation for each word: ceil(bytes from the first word on / bytes of a workgroup).
+        workgroups = -(-((target_start & 3) + size) // (4 * _INVOCATIONS))
+        grid = min(max(1, workgroups), _MAX_GRID), 1, 1  # if limited, invocations write several words each
         self._add(pipeline, self._group(layout, ranges), grid, {CONSTANTS.group: words})
 
-    def _aligned_range(self, block: Block, at: int, size: int) -> tuple[BufferRange, int]:
+    def _aligned_range(self, block: Block, offset: int, size: int) -> tuple[BufferRange, int]:
         """Return what to bind for a range of a block, and the start of the range in that binding.
 
         The start is rounded down to the alignment that the device requires of bindings, the end up to whole words of 4
         bytes, but not beyond the block.
         """
-        start = at & -self.context.alignment
-        end = min(block.size, (at + size + 3) & ~3)
-        return BufferRange(block.buffer, start, end - start), at - start
+        start = offset & -self.context.alignment  # a power of two: 300 & -256 = 256
+        end = min(block.size, (offset + size + 3) & ~3)
+        return BufferRange(block.buffer, start, end - start), offset - start
 
     def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
@@ -182,13 +193,12 @@ class PassRecorder:
         is_pass_open = bool(pieces) and type(pieces[-1]) is list  # a list of launches is a compute pass
         if not is_pass_open or self._last_piece_is_timed():
             pieces.append([])
-        # A uniform buffer begins at a multiple of the device's alignment and is bound in multiples of 16 bytes.
-        alignment = self.context.uniform_alignment
         groups: list[tuple[int, Any]] = []  # filled when recording ends, once the uniform buffer exists
         for group_index, words in uniforms.items():
-            bound_bytes = -(-len(words) // 16) * 16
+            # A uniform buffer begins at a multiple of the device's alignment and is bound in multiples of 16 bytes.
+            bound_bytes = _rounded_up(len(words), 16)
             self.pending_uniforms.append(PendingUniform(groups, group_index, len(self.uniform_bytes), bound_bytes))
-            self.uniform_bytes += words.ljust(-(-len(words) // alignment) * alignment, b"\0")
+            self.uniform_bytes += words.ljust(_rounded_up(len(words), self.context.uniform_alignment), b"\0")
         pieces[-1].append((pipeline, group, groups, *grid))
 
     def _last_piece_is_timed(self) -> bool:
@@ -222,8 +232,7 @@ class PassRecorder:
                 slot = command.target
                 self.fill(block_of(blocks, slot), slot.offset, slot.size, fill_patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
-                # It is called when the recording is encoded.
-                self.recording.pieces.append(command)
+                self.recording.pieces.append(command)  # the host command is called when the recording is encoded
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
                 self.copy(block_of(blocks, source), source.offset, block_of(blocks, target), target.offset, source.size)
@@ -247,7 +256,7 @@ class PassRecorder:
         kernel = kernels.kernel_of(command)
         if 0 in command.grid:  # no workgroup runs, and folding would divide by 0
             return
-        launch_grid = kernels.form_of(kernel, command.grid)  # `command.grid`, or a folded one
+        launch_grid = kernels.launch_grid(kernel, command.grid)  # `command.grid`, or a folded one
         operands = OperandRanges(self, command, blocks, kernel)
         # Bind the operands.
         uniforms: dict[int, bytes] = {}  # index of a bind group → content of its uniform buffer

@@ -66,38 +66,43 @@ class RecordedPlan:
         if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.release()
 
-    def run(self, what: str, host: HostCommands | None = None) -> None:
+    def run(self, where: str, host: HostCommands | None = None) -> None:
         """Submit the whole recording.
 
         Args:
-            what: Text that error messages begin with.
+            where: Text that error messages begin with.
             host: Caller of the host commands in the recording; None if it has none.
         """
-        self.submit(self.pieces, what, host)
+        self.submit(self.pieces, where, host)
 
-    def submit(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
-        """Submit some pieces of the recording.
+    def submit(self, pieces: list[Any], where: str, host: HostCommands | None) -> None:
+        """Submit consecutive pieces of the recording, and call the host commands among them.
 
-        They are one submission, split before each host command that requires all earlier work to be complete. `what`
-        begins error messages. `host` is None for a plan without host commands.
+        The pieces are one submission, which is split before each host command that requires all earlier work to be
+        complete.
+
+        Args:
+            pieces: A range of `self.pieces`.
+            where: Text that error messages begin with.
+            host: Caller of the host commands; None for a plan without host commands.
         """
         first = 0  # index of the first piece that is not submitted yet
         for index, piece in enumerate(pieces):
             if type(piece) is Custom and host is not None and host.waits(piece):
-                self._encode(pieces[first:index], what, host)
+                self._encode(pieces[first:index], where, host)
                 self.context.wait()
                 host.call(piece, encoder=None)
                 first = index + 1
         if first < len(pieces):
-            self._encode(pieces[first:], what, host)
+            self._encode(pieces[first:], where, host)
 
-    def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
+    def _encode(self, pieces: list[Any], where: str, host: HostCommands | None) -> None:
         """Encode pieces into one command encoder and submit it; an exception abandons it.
 
         A list of launches becomes a compute pass. A tuple such as (wgpuCommandEncoderClearBuffer, buffer, 0, 64) is one
         call with the encoder as first argument. A host command is called, and records into the encoder by itself.
 
-        what: begins error messages. host: caller of the host commands; None for pieces without any.
+        where: text that error messages begin with. host: caller of the host commands; None for pieces without any.
         """
         context = self.context
         with context.lock:
@@ -114,22 +119,24 @@ class RecordedPlan:
             except BaseException:
                 context.abandon(encoder)  # releases it with what was encoded, so that nothing runs
                 raise
-            context.submit(encoder, what)
+            context.submit(encoder, where)
 
     def _launch(self, launches: list[Launch], encoder: Any) -> None:
         """Encode a compute pass with these launches."""
         lib, null = self.context.lib, self.context.ffi.NULL
-        bind, start = lib.wgpuComputePassEncoderSetBindGroup, lib.wgpuComputePassEncoderDispatchWorkgroups
-        use = lib.wgpuComputePassEncoderSetPipeline
-        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
-        current = None  # pipeline that is set, so that equal ones are set once
+        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+        dispatch_workgroups = lib.wgpuComputePassEncoderDispatchWorkgroups
+        compute_pass = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
+        current_pipeline = None  # set again only if it changes
         for pipeline, group, uniforms, x, y, z in launches:
-            if pipeline is not current:
-                use(compute, pipeline)
-                current = pipeline
-            bind(compute, 0, group, 0, null)
+            if pipeline is not current_pipeline:
+                set_pipeline(compute_pass, pipeline)
+                current_pipeline = pipeline
+            # The arguments 0 and `null` mean: no dynamic offsets.
+            set_bind_group(compute_pass, 0, group, 0, null)
             for group_index, uniform in uniforms:
-                bind(compute, group_index, uniform, 0, null)
-            start(compute, x, y, z)
-        lib.wgpuComputePassEncoderEnd(compute)
-        lib.wgpuComputePassEncoderRelease(compute)
+                set_bind_group(compute_pass, group_index, uniform, 0, null)
+            dispatch_workgroups(compute_pass, x, y, z)
+        lib.wgpuComputePassEncoderEnd(compute_pass)
+        lib.wgpuComputePassEncoderRelease(compute_pass)

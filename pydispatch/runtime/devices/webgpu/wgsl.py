@@ -10,13 +10,13 @@ from pydispatch.link.wgsl.link import LinkedWgsl, WgslLibrary
 
 
 class Wgsl:
-    """WGSL; implements `libraries.Dialect`, which describes the fields. They are terms for error messages, except
-    `kind` and `prototypes`.
+    """WGSL as the language of device libraries, modules with functions that kernels import; implements
+    `libraries.Dialect`.
     """
 
-    kind = "wgsl"  # of a Provider of functions
+    kind = "wgsl"  # kind of a library, as registrations state it
     language = "WGSL"
-    device = "a WebGPU device"
+    device = "a WebGPU device"  # term for messages, like most of these fields
     functions = "shader functions"  # in a library
     suffix = ".wgsl"
     prototypes = "wgsl"  # key of the prototypes of imported functions in a manifest
