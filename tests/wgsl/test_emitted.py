@@ -58,7 +58,7 @@ def test_text() -> None:
     assert "@group(0) @binding(2) var<storage, read_write> binding2_f: array<f32>;" in text
     assert "@group(3) @binding(0) var<uniform> constants: array<vec4u, 1>;" in text
     assert "@compute @workgroup_size(64, 1, 1)\nfn kernel(" in text
-    assert (entry.name, entry.size, entry.bindings, entry.constants) == ("kernel", (64, 1, 1), (0, 1, 2), True)
+    assert (entry.name, entry.size, entry.bindings, entry.reads_constants) == ("kernel", (64, 1, 1), (0, 1, 2), True)
 
 
 @pytest.mark.parametrize("name", ["i32", "switch", "pyd_f32_is_nan", "a.b"])

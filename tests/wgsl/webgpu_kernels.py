@@ -52,7 +52,7 @@ class Loaded:
         if made:
             slots = [{"binding": n, "resource": {"buffer": buffer}} for n, buffer in made.items()]
             one.set_bind_group(0, gpu.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=slots))
-        if entry.constants:
+        if entry.reads_constants:
             words = np.zeros(-(-self.words // 4) * 4, np.uint32)
             words[: len(constants)] = [c & 0xFFFFFFFF for c in constants]
             uniform = gpu.create_buffer_with_data(data=words, usage=wgpu.BufferUsage.UNIFORM)

@@ -34,9 +34,10 @@ def native_floats(platform: Platform[FunctionEmitter]) -> Native:
 @functools.cache
 def _native(arch: str, features: frozenset[str]) -> Native:
     """Return the native float types of an architecture with these LLVM features; others are computed in f32."""
-    arithmetic = _WITH_F16 if _F16_ARITHMETIC & features else PLAIN
-    converts = arch in ("aarch64", "nvptx64") or _F16_CONVERSIONS & features
-    return Native(arithmetic, conversions=_WITH_F16 if converts else PLAIN)
+    computes_in_f16 = not _F16_ARITHMETIC.isdisjoint(features)
+    # Every AArch64 and NVIDIA GPU converts f16.
+    converts_f16 = arch in ("aarch64", "nvptx64") or not _F16_CONVERSIONS.isdisjoint(features)
+    return Native(arithmetic=_WITH_F16 if computes_in_f16 else PLAIN, conversions=_WITH_F16 if converts_f16 else PLAIN)
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
@@ -72,21 +73,31 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
 
 
 def natively(row: Lowering) -> Lowering:
-    """Return a lowering that uses `row` for float types with native arithmetic, and the definition for others."""
+    """Return a lowering that uses `row` for the float types that the target computes in, and expands other types.
+
+    An expansion computes the operation by others, such as an addition of bf16 by one of f32.
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Lower an operation by `row` if the target computes on the type of its first operand, else by definition."""
-        kind = type(op.operands[0].type)
-        (row if kind in PLAIN or kind in native_floats(emitter.platform).arithmetic else expand)(emitter, op)
+        """Lower an operation by `row` if the target computes in the type of its first operand, else expand it."""
+        float_class = type(op.operands[0].type)
+        # PLAIN, f32 and f64, is tested first: it saves the look-up of the frequent types.
+        if float_class in PLAIN or float_class in native_floats(emitter.platform).arithmetic:
+            row(emitter, op)
+        else:
+            expand(emitter, op)
 
     return lower
 
 
 def only_plain(row: Lowering) -> Lowering:
-    """Return a lowering that uses `row` for f32 and f64, and the definition for other types."""
+    """Return a lowering that uses `row` for f32 and f64, and expands other types into other operations."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Lower an operation on f32 or f64 by the row, and others by its definition."""
-        (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)
+        """Lower an operation by `row` if its first operand is an f32 or f64, else expand it."""
+        if type(op.operands[0].type) in PLAIN:
+            row(emitter, op)
+        else:
+            expand(emitter, op)
 
     return lower

@@ -82,10 +82,11 @@ class Platform(ABC, Generic[F]):
         """Return the executable constant that `key` names, as a value of a type."""
 
     @abstractmethod
-    def grid(self, emitter: F, what: str, dimension: int) -> str:
+    def grid(self, emitter: F, grid_property: str, dimension: int) -> str:
         """Return a property of the grid along a dimension, 0 to 2 for x to z, as an i64.
 
-        `what` is "id" or "count" of workgroups, "size" of a workgroup, or on GPUs "thread", the id in the workgroup.
+        `grid_property` is the "id" of the workgroup, the "count" of workgroups, the "size" of a workgroup in
+        invocations, or on GPUs "thread", the id of the invocation in the workgroup.
         """
 
     @abstractmethod
@@ -101,7 +102,11 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def field(self, emitter: F, name: str) -> tuple[str, str]:
-        """Return (LLVM type, operand) of an entry of hal.import.fields. Raises CompileError for an unknown name."""
+        """Return (LLVM type, operand) of a value that an import requests by `hal.import.fields`: "processor_id".
+
+        Raises:
+            CompileError: No value has this name.
+        """
 
     @abstractmethod
     def import_call(self, emitter: F, callee: FuncOp, operands: list[Value]) -> list[str]:

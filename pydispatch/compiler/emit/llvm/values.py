@@ -64,7 +64,7 @@ def components(type_: Attribute) -> list[str]:
     if not isinstance(type_, MemRefType):
         return [scalar(type_)]
     offset, sizes, strides = layout_of(type_)
-    return ["ptr", "ptr", *("i64" for size in (offset, *sizes, *strides) if size is None)]
+    return ["ptr", "ptr", *("i64" for static_value in (offset, *sizes, *strides) if static_value is None)]
 
 
 def flatten(value: Value, type_: Attribute) -> list[str]:
@@ -78,7 +78,7 @@ def flatten(value: Value, type_: Attribute) -> list[str]:
     assert isinstance(type_, MemRefType)
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
-    return [value.base, value.aligned, *(str(part) for part, size in parts if size is None)]
+    return [value.base, value.aligned, *(str(part) for part, static_value in parts if static_value is None)]
 
 
 def unflatten(operands: list[str], type_: Attribute) -> Value:
@@ -87,7 +87,9 @@ def unflatten(operands: list[str], type_: Attribute) -> Value:
         return operands[0]
     dynamic_parts = iter(operands[2:])
     offset, sizes, strides = layout_of(type_)
-    layout = [part if part is not None else next(dynamic_parts) for part in (offset, *sizes, *strides)]
+    layout = [
+        static_value if static_value is not None else next(dynamic_parts) for static_value in (offset, *sizes, *strides)
+    ]
     rank = len(sizes)
     return MemRef(
         base=operands[0],

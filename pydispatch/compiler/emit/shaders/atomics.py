@@ -18,16 +18,17 @@ from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of,
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer, storage_bits
 
 
-def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
-    """Return whether one atomic instruction on the word of `bits` bits that holds an element can update the element.
+def _is_update_of_word(kind: str, element: Attribute, bits: int) -> bool:
+    """Return whether an update of an element is an atomic instruction on the word of `bits` bits that holds it alone.
 
-    A sum of a narrower integer cannot be: its carry would change the bits of the word above the element.
     kind: of the update, one of `KINDS` in `kernel_ir/atomics.py`, or "compare_exchange".
     """
     if kind == "compare_exchange":
         return False  # it has two operands, the expected and the new element
     if is_float(element):
         return kind == "assign"  # all others of these instructions compute on integers
+    # A sum of narrower integers, such as i8 in workgroup memory, may carry into the bits above, which would no longer
+    # be copies of its sign.
     return bit_width(element) == bits or kind != "addi"
 
 
@@ -41,7 +42,7 @@ class Atomics(Memory[E, V]):
     """Width of the widest word that has atomic operations."""
 
     @abstractmethod
-    def exchange(self, emitter: E, memref: MemRef, address: V, bits: int, new: Callable[[V], V]) -> V:
+    def compare_exchange(self, emitter: E, memref: MemRef, address: V, bits: int, new: Callable[[V], V]) -> V:
         """Emit a loop that replaces a word by compare-exchange until no other write intervened; return the old word.
 
         Args:
@@ -73,15 +74,15 @@ class Atomics(Memory[E, V]):
         # Width of the element in memory: bindings have narrow elements, workgroup memory has whole registers.
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
         if bits < 32:  # `index` becomes that of the word
-            index, shift = self.part(emitter, index, bits)
+            index, shift = self.unit_and_shift(emitter, index, bits)
         address = self.atomic_address(emitter, memref, index, max(bits, 32))
         # Update it by one instruction if possible: atomic_update() returns None if the language has none of this kind.
         old_word = None  # the whole word before the update
-        if bits >= 32 and _is_on_words(kind, element, bits):
+        if bits >= 32 and _is_update_of_word(kind, element, bits):
             operand = self.to_bits(emitter, emitter.get(op.operands[0]), element)
             old_word = self.atomic_update(emitter, kind, memref, address, bits, operand)
         if old_word is None:
-            old_word = self.exchange(
+            old_word = self.compare_exchange(
                 emitter, memref, address, max(bits, 32), lambda word: self._updated(emitter, op, word, bits, shift)
             )
         emitter.define(op.results[0], self.from_word(emitter, old_word, element, bits, shift))
@@ -99,7 +100,7 @@ class Atomics(Memory[E, V]):
         element = emitter.memref(op.operands[1]).element
         old_element = self.from_word(emitter, word, element, bits, shift)
         new = combined(emitter, emitter.table, op, element, old_element)
-        if is_integer(element) and bit_width(element) < emitter.width(element):  # cut off the register's upper bits
+        if is_integer(element) and bit_width(element) < emitter.width(element):  # copies of the sign in upper bits
             new = self.sign_extended(emitter, new, bits=bit_width(element), width=emitter.width(element))
         part = self.to_word(emitter, new, element, bits, shift)
         if bits >= 32:

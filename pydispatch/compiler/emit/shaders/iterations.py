@@ -56,8 +56,10 @@ class Iterations:
 
     def add(self, count: int | None) -> None:
         """Add the loop iterations of one run of the code at the current position; None for an unknown count."""
-        known = self._runs is not None and count is not None and self.total is not None
-        self.total = self.total + self._runs * count if known else None  # type: ignore[operator]
+        if self._runs is None or count is None or self.total is None:
+            self.total = None
+        else:
+            self.total += self._runs * count
 
     @contextmanager
     def loop_body(self, count: int | None) -> Iterator[None]:
@@ -81,8 +83,10 @@ class Iterations:
         """
         if count is None or self._runs is None or count * self._runs <= ALLOWED_ITERATIONS:
             return 1
-        needed = -(-count * self._runs // ALLOWED_ITERATIONS)  # with so many copies, ALLOWED_ITERATIONS remain
-        needed_power, most_for_count = 1 << (needed - 1).bit_length(), 1 << (count.bit_length() - 1)
+        # Example: 300 iterations in code that runs 1,000 times. 8 copies leave 38,000 iterations.
+        needed = -(-count * self._runs // ALLOWED_ITERATIONS)  # rounded up
+        needed_power = 1 << (needed - 1).bit_length()  # the next power of two that is not below
+        most_for_count = 1 << (count.bit_length() - 1)  # the largest power of two up to `count`
         return min(needed_power, most_for_count, MOST_COPIES)
 
     def unroll_factor(self, bounds: tuple[Index, Index, Index], carries_values: bool, most: int | None) -> int:
@@ -96,10 +100,11 @@ class Iterations:
         lower, upper, _ = bounds
         if most is not None and known(upper):
             return self.copies(most)
-        # A loop of unknown length is unrolled only if each invocation runs all its iterations, as a sum over a dynamic
-        # size does. A loop without carried values, or with a runtime lower bound, may be distributed to invocations.
-        runs_all_iterations = known(lower) and lower >= 0 and carries_values and self.is_outside_loops
-        if not runs_all_iterations:
+        # A loop with a dynamic end is unrolled only if each invocation runs all its iterations, as a sum over a dynamic
+        # size does. A loop without carried values, or with a runtime lower bound, may be distributed to invocations,
+        # so that each runs few. Loops of unknown length inside of others are not unrolled either.
+        has_static_start = known(lower) and lower >= 0
+        if not (has_static_start and carries_values and self.is_outside_loops):
             return 1
         return UNKNOWN_COPIES if most is None else self.copies(most)
 
@@ -108,5 +113,5 @@ def iteration_count(bounds: tuple[Index, Index, Index]) -> int | None:
     """Return the number of iterations of a loop from its first counter, end (exclusive), and step; None if unknown."""
     lower, upper, step = bounds
     if known(lower) and known(upper) and known(step) and step > 0:
-        return max(0, -(-(upper - lower) // step))
+        return max(0, -(-(upper - lower) // step))  # rounded up
     return None

@@ -105,10 +105,12 @@ class Memory(Registers[E, V]):
         """Declare an array of `count` elements of the invocation for an allocation, and return the variable."""
 
     @abstractmethod
-    def table(
+    def declare_table(
         self, emitter: E, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Any]:
-        """Declare a constant array unless the module has it, and return (what identifies it, its variable).
+        """Declare a constant array unless the module has it, and return (key of its storage, its variable).
+
+        Memrefs of equal keys may alias (`Root.key`).
 
         Args:
             emitter: The function's emitter.
@@ -120,16 +122,17 @@ class Memory(Registers[E, V]):
 
     # Parts of words
 
-    def part(self, emitter: E, index: Index, bits: int, unit_bits: int = 32) -> tuple[Index, Index]:
-        """Return the unit of `unit_bits` bits (a word or byte) that holds the element `index` of `bits` bits.
+    def unit_and_shift(self, emitter: E, index: Index, bits: int, unit_bits: int = 32) -> tuple[Index, Index]:
+        """Return where element `index`, of `bits` bits, is stored in an array of units: words of 32 bits, or bytes.
 
-        The result is (index of the unit, number of lower bits of it before the element).
+        The result is (index of the unit, number of lower bits of it before the element): byte 5 is (1, 8), the bits
+        above the low 8 of word 1. The number is a 32-bit register unless it is known.
         """
-        count = unit_bits // bits
-        shift: Index = emitter.times(emitter.divide(index, count, remainder=True), bits)
+        elements_in_unit = unit_bits // bits
+        shift: Index = emitter.times(emitter.divide(index, elements_in_unit, remainder=True), bits)
         if not known(shift):
             shift = self.resized(emitter, shift, from_width=emitter.index_width, to_width=32)
-        return emitter.divide(index, count), shift
+        return emitter.divide(index, elements_in_unit), shift
 
     def from_word(self, emitter: E, word: V, element: Attribute, bits: int, shift: Index) -> V:
         """Return the register of an element that is stored in `bits` bits of a word, above the low `shift` bits."""
@@ -146,7 +149,10 @@ class Memory(Registers[E, V]):
         return self.from_bits(emitter, element_bits, element)
 
     def to_word(self, emitter: E, value: V, element: Attribute, bits: int, shift: Index) -> V:
-        """Emit a word with an element in `bits` bits above the low `shift` bits and zeros elsewhere, and return it."""
+        """Emit a word with an element in `bits` bits above the low `shift` bits and zeros elsewhere, and return it.
+
+        value: the register of the element, whose type is `element`.
+        """
         if bits >= 32:
             return self.to_bits(emitter, value, element)
         width = bit_width(element)
@@ -157,7 +163,10 @@ class Memory(Registers[E, V]):
         return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
 
     def mask_of_others(self, emitter: E, bits: int, shift: Index) -> V:
-        """Emit a mask with zeros in `bits` bits above the low `shift` bits and ones elsewhere, and return it."""
+        """Emit a mask with zeros in `bits` bits above the low `shift` bits and ones elsewhere, and return it.
+
+        For 8 bits and a shift of 16 it is 0xFF00FFFF.
+        """
         mask = (1 << bits) - 1
         if known(shift):
             return emitter.constant(~(mask << shift), i32)
@@ -171,7 +180,7 @@ class Memory(Registers[E, V]):
         atomic.
         """
         bits = storage_bits(memref.element)
-        word_index, shift = self.part(emitter, index, bits)
+        word_index, shift = self.unit_and_shift(emitter, index, bits)
         address = self.atomic_address(emitter, memref, word_index, bits=32)
         part = self.to_word(emitter, value, memref.element, bits, shift)
         self.atomic_update(emitter, "andi", memref, address, bits=32, value=self.mask_of_others(emitter, bits, shift))
@@ -186,7 +195,7 @@ class Memory(Registers[E, V]):
         index = element_index(emitter, memref, [values[operand] for operand in indices])
         if memref.root.kind == "binding" and self.shares_word(emitter, memref):
             bits = storage_bits(memref.element)
-            word_index, shift = self.part(emitter, index, bits)
+            word_index, shift = self.unit_and_shift(emitter, index, bits)
             word = self.load_word(emitter, memref, word_index)
             values[op.results[0]] = self.from_word(emitter, word, memref.element, bits, shift)
         else:
@@ -230,10 +239,10 @@ class Memory(Registers[E, V]):
         element = memref.element_type
 
         def values() -> Sequence[Any]:
-            """Return the elements of the table as the language's registers hold them."""
+            """Return the `count` elements of the table, `declared`, as the language's registers hold them."""
             return table_values(emitter, declared, element, emitter.width(element), count)
 
-        key, variable = self.table(emitter, symbol(op, "name"), element, count, values)
+        key, variable = self.declare_table(emitter, symbol(op, "name"), element, count, values)
         emitter.define(result, whole_storage(memref, Root("constant", key, variable=variable, read_only=True)))
 
     def forward(self, emitter: E, op: Operation) -> None:

@@ -87,12 +87,12 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops:
     f.declared_size, f.layout = export.workgroup_size, export.layout
     # has_word_counts: shifts take only the low 32 bits of their count
     expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
-    f.region(kernel.function.body, leave=lambda op: None)
+    f.region(kernel.function.body, leave=lambda op: None)  # the return is emitted below
     if reports_cut_loops and f.iterations.may_exceed_limit:
         watch_loops(f)
     f.code.do("Return")
-    # Decorations of the variables that declare bindings. In the coherent ones, invocations of a workgroup read elements
-    # that others of it wrote.
+    # Decorations of the variables that declare bindings. Through a coherent binding, invocations of a workgroup read
+    # elements that other invocations wrote.
     coherent_bindings = integers(kernel.function, COHERENT_BINDINGS)
     for binding, variables in f.binding_variables.items():
         for variable in variables:

@@ -42,14 +42,14 @@ class EntryPoint:
         size: Invocations of a workgroup along x, y and z.
         workgroup_bytes: Bytes of workgroup memory.
         bindings: Ordinals of the bindings that it uses, ascending.
-        constants: Whether it reads layout constants (scalar arguments of the dispatch).
+        reads_constants: Whether it reads layout constants (scalar arguments of the dispatch).
     """
 
     name: str
     size: tuple[int, int, int]
     workgroup_bytes: int
     bindings: tuple[int, ...]
-    constants: bool
+    reads_constants: bool
 
 
 @functools.cache
@@ -98,16 +98,18 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     emitter.synchronizes_buffers = bool(integers(kernel.function, COHERENT_BINDINGS))
     # How to declare bindings, whose keys are ("binding", ordinal), and the allocations that atomic operations access,
     # whose keys are their operations.
-    planned = buffers.buffer_declarations(kernel.ops, emitter.has_f16)
-    emitter.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
+    declarations = buffers.buffer_declarations(kernel.ops, emitter.has_f16)
+    emitter.atomic = {
+        key: buffer for key, buffer in declarations.items() if buffer.is_atomic and not isinstance(key, tuple)
+    }
     emitter.buffers = {
-        key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
+        key[1]: buffer for key, buffer in declarations.items() if isinstance(key, tuple) and key[0] == "binding"
     }
     # The statements. has_word_counts: shifts take only the low 32 bits of their count.
     expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True, registers=WIDTHS))
-    emitter.region(kernel.function.body, leave=lambda op: None)
-    # Sums are combined with this variable, so that compilers cannot regroup them: it is always 0, since it is 1 only in
-    # an empty grid, in which no code runs; compilers do not know that.
+    emitter.region(kernel.function.body, leave=lambda op: None)  # a return at the end needs no statement
+    # A variable that is combined with sums, so that compilers cannot regroup them. It would be 1 in an empty grid, in
+    # which no code runs. So it is always 0, which compilers do not know.
     if HIDDEN_ZERO in emitter.module.declarations:
         emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
     # The function. Names that begin with pyd_ belong to library functions and definitions.

@@ -102,7 +102,7 @@ class StatementEmitter(ShaderFunction[Name]):
     def scope(self) -> Iterator[None]:
         """Indent the statements that are emitted in this context.
 
-        Index sums that are cached in it are dropped afterwards: their names are not visible outside of the scope.
+        Index sums that are cached in the context are dropped afterwards: their names are not visible outside of it.
         """
         pad, sums = self._pad, self._cached_sums
         self._pad, self._cached_sums = pad + "  ", dict(sums)
@@ -111,7 +111,10 @@ class StatementEmitter(ShaderFunction[Name]):
 
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:
-        """Append a comment with the line of `op` to each emitted line of WGSL that has none."""
+        """Append a comment with the source line of `op` to each line of WGSL that is emitted in this context.
+
+        Lines that an operation in a region of `op` has emitted have a comment already.
+        """
         lines, start, location = self.lines, len(self.lines), line_of(op, self.function)
         yield
         if location is not None:
@@ -124,6 +127,7 @@ class StatementEmitter(ShaderFunction[Name]):
         cached = self._cache.get(key)
         if cached is None:
             lines, pad, sums = self.lines, self._pad, self._cached_sums
+            # `make` must not use cached sums: the statements that compute them come later.
             self.lines, self._pad, self._cached_sums = self.entry, "  ", {}
             cached = self._cache[key] = make()
             self.lines, self._pad, self._cached_sums = lines, pad, sums

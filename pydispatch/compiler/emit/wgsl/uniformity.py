@@ -13,7 +13,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.readers import op_name
 
-_DIFFERS = frozenset(("memref.load", *UPDATES, "gpu.thread_id", "func.call", "util.call"))
+_MAY_DIFFER = frozenset(("memref.load", *UPDATES, "gpu.thread_id", "func.call", "util.call"))
 """Operations whose results may differ between invocations although their operands are uniform: WGSL takes memory that
 is written, and calls, for non-uniform."""
 
@@ -56,9 +56,11 @@ class Uniformity:
         """
         if isinstance(value, OpResult):
             op = value.op
-            return not op.regions and op_name(op) not in _DIFFERS and all(map(self.is_uniform, op.operands))
+            is_uniform_operation = not op.regions and op_name(op) not in _MAY_DIFFER
+            return is_uniform_operation and all(map(self.is_uniform, op.operands))
         # An argument of a block: the counter of a counted loop is uniform if its bounds and step are.
         loop = value.owner.parent_op()
-        is_counter = loop is not None and loop.name == "scf.for" and value.index == 0  # type: ignore[attr-defined]
-        bounds_and_step = loop.operands[:3] if is_counter else ()  # type: ignore[union-attr]
+        if loop is None or loop.name != "scf.for":
+            return False
+        is_counter, bounds_and_step = value.index == 0, loop.operands[:3]  # type: ignore[attr-defined]
         return is_counter and all(map(self.is_uniform, bounds_and_step))

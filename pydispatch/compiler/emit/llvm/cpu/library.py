@@ -41,7 +41,7 @@ def library(
     yield from _names("@pyd.imports", "@pyd.import", [entry.marked_symbol for entry in imports])
     yield from _names("@pyd.names", "@pyd.export", [export.name for export in exports])
     yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
-    rows = ", ".join(f"{ATTRS} {_attrs(export, own)}" for export, own in zip(exports, pages, strict=True))
+    rows = ", ".join(f"{ATTRS} {_export_attributes(export, own)}" for export, own in zip(exports, pages, strict=True))
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
     null = "ptr", "null"  # optional tables that this compiler does not write
     export_table = _struct(
@@ -76,7 +76,7 @@ def _names(table: str, prefix: str, texts: Sequence[str]) -> Iterator[tuple[str,
     yield _table(table, symbols)
 
 
-def _attrs(export: Export, pages: int) -> str:
+def _export_attributes(export: Export, pages: int) -> str:
     """Return the dispatch attributes of an export as an LLVM constant.
 
     `pages` is the local memory that its code reserves, in units of 4096 bytes. The export may declare more.

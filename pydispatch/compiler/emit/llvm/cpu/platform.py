@@ -194,15 +194,15 @@ class CpuPlatform(Platform[FunctionEmitter]):
         words = self._field_of(emitter, "%env", _CONSTANTS, "ptr", align=8)
         return self._word(emitter, words, ordinal, type_, count=2 if is_wide else 1)
 
-    def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
+    def grid(self, emitter: FunctionEmitter, grid_property: str, dimension: int) -> str:
         """Return a workgroup id, count or size as i64.
 
-        `what` is "id", "count" or "size"; `dimension` is 0 for x, 1 for y, 2 for z.
+        `grid_property` is "id", "count" or "size"; `dimension` is 0 for x, 1 for y, 2 for z.
         """
-        base, fields = _GRID[what]
+        base, fields = _GRID[grid_property]
         offset, type_ = fields[dimension]
         value = self._field_of(emitter, base, offset, type_, align=4 if type_ == "i32" else 2)
-        return emitter.once((what, dimension), lambda: emitter.body.let_entry(f"zext {type_} {value} to i64"))
+        return emitter.once((grid_property, dimension), lambda: emitter.body.let_entry(f"zext {type_} {value} to i64"))
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
         """Reserve bytes of the module's local memory, and return a pointer to them.

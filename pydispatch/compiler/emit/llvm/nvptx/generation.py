@@ -13,14 +13,14 @@ def generation_of(emitter: FunctionEmitter) -> int:
     return next(int(match[1]) for match in names if match is not None)
 
 
-def require_generation(emitter: FunctionEmitter, least: int, what: str) -> None:
+def require_generation(emitter: FunctionEmitter, least: int, feature: str) -> None:
     """Raise CompileError, at the operation that is being lowered, if the target's architecture is older than `least`.
 
-    `what` is the part of the operation that needs the architecture, such as "pyd.mma tensor of bf16".
+    `feature` is the part of the operation that needs the architecture, such as "pyd.mma tensor of bf16".
     """
     generation = generation_of(emitter)
     if generation < least:
         raise emitter.error(
-            f"{what} needs sm_{least} or newer, and the target is sm_{generation}",
+            f"{feature} needs sm_{least} or newer, and the target is sm_{generation}",
             "name a newer architecture, or compute it with other operations for this one",
         )

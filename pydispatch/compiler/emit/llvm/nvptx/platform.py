@@ -131,9 +131,10 @@ class CudaPlatform(Platform[FunctionEmitter]):
         parameters += [f"i32 noundef %c{ordinal}" for ordinal in range(export.layout.constants)]
         size = ",".join(map(str, self._sizes[name]))
         attributes = f'#0 "nvvm.reqntid"="{size}"'
-        groups = attribute(function, "pyd.groups_per_core")
-        if isinstance(groups, IntegerAttr):
-            attributes += f' "nvvm.minctasm"="{groups.value.data}"'
+        # Workgroups that must fit a multiprocessor together, which limits the registers of an invocation.
+        groups_per_core = attribute(function, "pyd.groups_per_core")
+        if isinstance(groups_per_core, IntegerAttr):
+            attributes += f' "nvvm.minctasm"="{groups_per_core.value.data}"'
         return f'define ptx_kernel void @"{entry_symbol(name)}"({", ".join(parameters)}) {attributes}'
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
@@ -172,7 +173,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         let = emitter.body.let_entry
 
         def convert() -> str:
-            """Emit the value from its one or two parameters."""
+            """Emit the scalar of type `type_` from the kernel's parameter `ordinal`, or from two if `words` is 2."""
             bits = f"%c{ordinal}"
             if words == 2:
                 low, high = let(f"zext i32 %c{ordinal} to i64"), let(f"zext i32 %c{ordinal + 1} to i64")
@@ -194,9 +195,9 @@ class CudaPlatform(Platform[FunctionEmitter]):
             note = "split it into i32 or i64 constants"
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
         narrow = bits_value if width == wide else let(f"trunc i{wide} {bits_value} to i{width}")
-        spelled = scalar(type_)
-        is_llvm_float = is_float(type_) and spelled[0] != "i"  # floats of 8 bits are integers in LLVM IR
-        return let(f"bitcast i{width} {narrow} to {spelled}") if is_llvm_float else narrow
+        llvm_type = scalar(type_)
+        is_llvm_float = is_float(type_) and llvm_type[0] != "i"  # floats of 8 bits are integers in LLVM IR
+        return let(f"bitcast i{width} {narrow} to {llvm_type}") if is_llvm_float else narrow
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
         """Emit the load of an executable constant, a variable of constant memory."""
@@ -210,13 +211,13 @@ class CudaPlatform(Platform[FunctionEmitter]):
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
 
         def convert() -> str:
-            """Load the words of the constant once, at the entry of the function, and convert them."""
+            """Load the `words` of the constant `key` in the entry block, and convert them to a scalar of `type_`."""
             load = emitter.body.let_entry(f'load i{32 * words}, ptr addrspace(4) @"{key}", align {4 * words}')
             return self._scalar(emitter, load, type_, words)
 
         return emitter.once(("executable constant", key, str(type_)), convert)
 
-    def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
+    def grid(self, emitter: FunctionEmitter, grid_property: str, dimension: int) -> str:
         """Return a property of the grid along a dimension, as an LLVM operand of type i64.
 
         The size of a workgroup is a constant. The others are special registers of PTX, which the entry block reads once
@@ -224,41 +225,42 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
         Args:
             emitter: Emitter of the function.
-            what: "id" of the workgroup in the grid, "count" of workgroups, "size" of a workgroup in invocations, or
-                "thread", the id of the invocation in its workgroup.
+            grid_property: "id" of the workgroup in the grid, "count" of workgroups, "size" of a workgroup in
+                invocations, or "thread", the id of the invocation in its workgroup.
             dimension: 0 for x, 1 for y, 2 for z.
         """
-        if what == "size":  # as the export declares it; 0 if it does not
+        if grid_property == "size":  # as the export declares it; 0 if it does not
             return str(max(1, self._exports[emitter.name].workgroup_size[dimension]))
         # Upper limit of the value, exclusive.
-        limit = self._sizes[emitter.name][dimension] if what == "thread" else _LIMITS[what][dimension]
-        name = f"llvm.nvvm.read.ptx.sreg.{_GRID[what]}.{'xyz'[dimension]}"
+        limit = self._sizes[emitter.name][dimension] if grid_property == "thread" else _LIMITS[grid_property][dimension]
+        name = f"llvm.nvvm.read.ptx.sreg.{_GRID[grid_property]}.{'xyz'[dimension]}"
         emitter.module.declare(name, f"declare i32 @{name}()")
 
         def read_register() -> str:
-            """Emit the read of a special register with its known range, as i64."""
-            lowest = 1 if what == "count" else 0
+            """Emit the read of the special register `name`, whose value is below `limit`, as i64."""
+            lowest = 1 if grid_property == "count" else 0
             highest = limit - 2**32 if limit == 2**31 else limit  # range() takes signed i32: 2^31 is written as -2^31
             register = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
             return emitter.body.let_entry(f"zext nneg i32 {register} to i64")
 
-        return emitter.once((what, dimension), read_register)
+        return emitter.once((grid_property, dimension), read_register)
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
         """Reserve shared memory of the current export at a fixed offset, and return its generic address."""
         align = max(align, 16)
-        start = -(-self.shared[emitter.name] // align) * align
+        start = -(-self.shared[emitter.name] // align) * align  # the end of earlier reservations, aligned
         byte_size = -(-byte_size // 4) * 4  # atomics on narrow elements update the whole 32-bit word around them
         self.shared[emitter.name] = start + byte_size
-        if emitter.name in self._dynamic:  # exceeds STATIC_SHARED: the size is passed at launch
+        # `address` is a pointer to shared memory, address space 3.
+        if emitter.name in self._dynamic:  # one array for all reservations: the launch passes its size
             base = "@pyd_shared"
             emitter.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
-            place = emitter.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
-        else:
-            place = f'@"{entry_symbol(emitter.name)}.shared{start}"'
+            address = emitter.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
+        else:  # a variable of static size
+            address = f'@"{entry_symbol(emitter.name)}.shared{start}"'
             size = f"[{max(1, byte_size)} x i8]"
-            emitter.module.globals[place] = f"{place} = internal addrspace(3) global {size} poison, align {align}"
-        return emitter.body.let_entry(f"addrspacecast ptr addrspace(3) {place} to ptr")
+            emitter.module.globals[address] = f"{address} = internal addrspace(3) global {size} poison, align {align}"
+        return emitter.body.let_entry(f"addrspacecast ptr addrspace(3) {address} to ptr")
 
     def barrier(self, emitter: FunctionEmitter) -> None:
         """Emit a barrier of the workgroup; a single invocation needs none."""
@@ -269,7 +271,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         emitter.body.emit(f"call void @{name}(i32 0)")
 
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
-        """Raise CompileError: GPUs have no fields of imports."""
+        """Raise CompileError: GPUs have none of the values that imports can request by `hal.import.fields`."""
         raise emitter.error(
             f"'{name}' (hal.import.fields) is a field that only CPUs have",
             "declare the function without hal.import.fields",
@@ -282,7 +284,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
             CompileError: The function is optional, and no guard tests for it.
         """
         name = bare_symbol(callee)
-        # A call is guarded inside of an scf.if on pyd.import.available.
+        # A call is guarded if it is inside of an scf.if on pyd.import.available.
         if is_optional(callee) and not is_guarded(emitter.op, callee):
             raise emitter.error(
                 f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
@@ -342,11 +344,14 @@ def entry_symbol(name: str) -> str:
     return escaped if _IDENTIFIER.fullmatch(escaped) else f"${escaped}"
 
 
-def check_identifier(name: str, what: str, location: Location | None = None) -> None:
-    """Raise CompileError unless a name is a PTX identifier; `what` is what it names, in the message."""
+def check_identifier(name: str, named_thing: str, location: Location | None = None) -> None:
+    """Raise CompileError unless a name is a PTX identifier.
+
+    named_thing: what has the name, for the message, such as "an executable constant".
+    """
     if _IDENTIFIER.fullmatch(name) is None:
         raise CompileError(
-            f"'{name}' cannot be the name of {what} for CUDA",
+            f"'{name}' cannot be the name of {named_thing} for CUDA",
             location,
             "use letters, digits, _ and $, and no digit in front",
         )

@@ -73,10 +73,10 @@ def _int(instruction: str, fold: Callable[[int, int], int] | None = None) -> Low
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Define the result as the instruction, or as a constant if `fold` can compute it from two constants."""
+        """Define the result by `instruction`, or as a constant if `fold` computes it from two constants."""
         type_ = int_type(emitter, op.results[0].type)
         a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
-        constant_a, constant_b = as_index(a), as_index(b)
+        constant_a, constant_b = as_index(a), as_index(b)  # an int if it is a constant
         if fold and isinstance(constant_a, int) and isinstance(constant_b, int):
             emitter.define(op.results[0], int_constant(fold(constant_a, constant_b), op.results[0].type))
             return
@@ -90,17 +90,18 @@ def _float(instruction: str) -> Lowering:
     """Return the lowering of a float instruction; types that the target lacks are computed in f32 (`natively`)."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the instruction on the operands, with the operation's fast-math flags."""
-        operands = ", ".join(emitter.get(o) for o in op.operands)
-        emitter.define(
-            op.results[0], emitter.body.let(f"{instruction} {fast(op)}{scalar(op.results[0].type)} {operands}")
-        )
+        """Emit `instruction` on the operands, with the operation's fast-math flags."""
+        operands, type_ = ", ".join(emitter.get(o) for o in op.operands), scalar(op.results[0].type)
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {fast(op)}{type_} {operands}"))
 
     return natively(lower)
 
 
 def _remf(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower an exact float remainder: frem on CPUs, which calls C's fmod; on GPUs, whose frem is inexact, C's fmod."""
+    """Lower an exact float remainder to frem, for which LLVM calls C's fmod on CPUs.
+
+    On NVIDIA GPUs, LLVM compiles frem to inexact instructions, so that C's fmod is called explicitly.
+    """
     if emitter.platform.arch != "nvptx64":
         _FREM(emitter, op)
         return
@@ -115,16 +116,15 @@ _FREM = _float("frem")
 
 def _negf(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower a float negation."""
-    emitter.define(
-        op.results[0], emitter.body.let(f"fneg {fast(op)}{scalar(op.results[0].type)} {emitter.get(op.operands[0])}")
-    )
+    type_, operand = scalar(op.results[0].type), emitter.get(op.operands[0])
+    emitter.define(op.results[0], emitter.body.let(f"fneg {fast(op)}{type_} {operand}"))
 
 
 def _intrinsic_int(name: str) -> Lowering:
     """Return the lowering of an operation on integers to the intrinsic `llvm.NAME`."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Call the intrinsic of the result's type."""
+        """Call the intrinsic `llvm.NAME` of the result's type."""
         type_ = int_type(emitter, op.results[0].type)
         arguments = [(type_, emitter.get(operand)) for operand in op.operands]
         emitter.define(op.results[0], emitter.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
@@ -136,7 +136,7 @@ def _intrinsic_float(name: str) -> Lowering:
     """Return the lowering of a float operation to an intrinsic; types that the target lacks are computed in f32."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Call the intrinsic of the result's type, with the operation's fast-math flags."""
+        """Call the intrinsic `llvm.NAME` of the result's type, with the operation's fast-math flags."""
         type_ = scalar(op.results[0].type)
         operands = ((type_, emitter.get(o)) for o in op.operands)
         emitter.define(
@@ -152,13 +152,16 @@ def _extreme(name: str) -> Lowering:
     x86 needs six instructions for that. So a long loop there carries the float as an integer of the same order
     (`extremes.py`), and each step is one integer maximum or minimum.
     """
-    plain = _intrinsic_float(name)
+    lower_as_float = _intrinsic_float(name)
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the integer maximum or minimum if the loop carries an integer, else the float intrinsic."""
+        """Emit the float intrinsic (`lower_as_float`), or an integer maximum or minimum if the loop carries an integer.
+
+        An Order represents the floats by integers that sort like them.
+        """
         order = order_of(emitter, op.results[0])  # None if no loop carries an integer instead
         if order is None:
-            plain(emitter, op)
+            lower_as_float(emitter, op)
         else:
             emitter.define(op.results[0], order.emit_step(emitter))
 
@@ -172,7 +175,10 @@ def _wide_product(extension: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a multiplication in twice the width; define the results as the low and the high half of the product."""
+        """Emit a multiplication in twice the width, of factors that `extension` ("sext" or "zext") extends.
+
+        Define the results as the low and the high half of the product.
+        """
         width = bit_width(op.results[0].type)
         type_, wide = int_type(emitter, op.results[0].type), f"i{2 * width}"
         factors = [emitter.body.let(f"{extension} {type_} {emitter.get(o)} to {wide}") for o in op.operands]
@@ -197,10 +203,8 @@ def _cmpi(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.cmpi`."""
     predicate = INT_PREDICATES[integer(op, "predicate")]
     type_ = int_type(emitter, op.operands[0].type)
-    emitter.define(
-        op.results[0],
-        emitter.body.let(f"icmp {predicate} {type_} {emitter.get(op.operands[0])}, {emitter.get(op.operands[1])}"),
-    )
+    a, b = (emitter.get(operand) for operand in op.operands)
+    emitter.define(op.results[0], emitter.body.let(f"icmp {predicate} {type_} {a}, {b}"))
 
 
 def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
@@ -220,14 +224,13 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
         raise unsupported_type(emitter, op.operands[0].type)
     result = op.results[0]
     a, b = emitter.values[then], emitter.values[other]
-    note = ""  # metadata that makes LLVM prefer a conditional move to a branch
-    if attribute(op, UNPREDICTABLE) is not None:
-        note = f", !unpredictable !{emitter.once('empty', lambda: str(emitter.module.metadata('!{}')))}"
+    metadata = ""
+    if attribute(op, UNPREDICTABLE) is not None:  # makes LLVM prefer a conditional move to a branch
+        metadata = f", !unpredictable !{emitter.once('empty', lambda: str(emitter.module.metadata('!{}')))}"
+    types, left_parts, right_parts = components(result.type), flatten(a, result.type), flatten(b, result.type)
     parts = [
-        left if left == right else emitter.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}{note}")
-        for type_, left, right in zip(
-            components(result.type), flatten(a, result.type), flatten(b, result.type), strict=True
-        )
+        left if left == right else emitter.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}{metadata}")
+        for type_, left, right in zip(types, left_parts, right_parts, strict=True)
     ]
     emitter.define(result, unflatten(parts, result.type))
     # `unflatten` returns a memref of unknown storage. If both memrefs are in one storage, the result is in it too, and

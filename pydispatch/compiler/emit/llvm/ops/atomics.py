@@ -40,7 +40,7 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     # Whether the machine has atomic operations of the element's width; narrower ones are on the word around it.
     has_own_word = bit_width(element) >= emitter.platform.least_atomic
     if not emitter.platform.concurrent and target.root in ("stack", "workgroup"):
-        old = _alone(emitter, op, pointer, element)  # memory of one thread: a plain load and store
+        old = _update_private(emitter, op, pointer, element)  # memory of one thread: a plain load and store
     elif kind == "compare_exchange" and has_own_word:
         expected, value = emitter.get(op.operands[-1]), emitter.get(op.operands[0])
         old = _compare_exchange(emitter, pointer, element, expected=expected, value=value)
@@ -50,9 +50,9 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
         spelled = f"{instruction} ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
         old = emitter.body.let(f"atomicrmw {spelled} {emitter.platform.atomic_scope}monotonic")
     elif has_own_word:  # no instruction, such as for a maximum of floats
-        old = _exchanged(emitter, op, pointer, element)
+        old = _exchange_element(emitter, op, pointer, element)
     else:
-        old = _exchanged_part(emitter, op, pointer, element)
+        old = _exchange_part_of_word(emitter, op, pointer, element)
     emitter.define(op.results[0], old)
 
 
@@ -79,10 +79,11 @@ def _atomic_load(emitter: FunctionEmitter, pointer: str, word: str, align: int) 
     )
 
 
-def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
+def _update_private(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Emit the update `op` of an element that only this thread accesses, as a load and a store; return the old value.
 
-    They are volatile: iterations of a parallel loop may update the same element, so LLVM must not vectorize them.
+    The accesses are volatile so that LLVM does not vectorize the parallel loop around them, whose iterations may update
+    the same element.
 
     pointer, element: the address of the element, and its type.
     """
@@ -93,20 +94,24 @@ def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attri
     return old
 
 
-def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
+def _exchange_element(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Emit a compare-exchange loop that updates the element at `pointer`, and return its old value."""
     type_, word, align = scalar(element), f"i{bit_width(element)}", alignment(element)
 
     def new_word(seen: str) -> tuple[str, str]:
-        """Return the old element and the new word, from the word `seen` in memory."""
-        old = _cast(emitter, seen, word, type_)
-        return old, _cast(emitter, combined(emitter, emitter.module.lowerings, op, element, old), type_, word)
+        """Return the old element, which has the bits of the word `seen` in memory, and the word that replaces it.
+
+        The update `op` computes the new element from the old one. `word` is the integer type of the element's width.
+        """
+        old = _cast(emitter, seen, source=word, target=type_)
+        new = combined(emitter, emitter.module.lowerings, op, element, old)
+        return old, _cast(emitter, new, source=type_, target=word)
 
     initial = _atomic_load(emitter, pointer, word, align)
     return _loop(emitter, pointer, word, align, initial, new_word)
 
 
-def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
+def _exchange_part_of_word(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Emit a compare-exchange loop on the 32-bit word around a smaller element, and return the old element.
 
     All accesses to the word are atomic: at the end of a buffer it has bytes that are not the buffer's.
@@ -117,21 +122,25 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
         pointer: Address of the element, of 8 or 16 bits.
         element: Type of the element.
     """
-    type_, part, let = scalar(element), f"i{bit_width(element)}", emitter.body.let
+    type_, bits_type, let = scalar(element), f"i{bit_width(element)}", emitter.body.let
     # The address of the word, a multiple of 4 bytes; the position of the element in it in bits; and a mask of the other
     # bits. For an i8 at the address 0x1002: the word at 0x1000, the shift 16 and the mask 0xFF00FFFF.
     offset_in_word = let(f"and i64 {let(f'ptrtoint ptr {pointer} to i64')}, 3")
     word = let(f"getelementptr i8, ptr {pointer}, i64 {let(f'sub i64 0, {offset_in_word}')}")
     shift = let(f"shl i32 {let(f'trunc i64 {offset_in_word} to i32')}, 3")
-    kept_mask = let(f"xor i32 {let(f'shl i32 {(1 << bit_width(element)) - 1}, {shift}')}, -1")
+    other_bits = let(f"xor i32 {let(f'shl i32 {(1 << bit_width(element)) - 1}, {shift}')}, -1")
 
     def new_word(seen: str) -> tuple[str, str]:
-        """Return the old element and the new word: the element's bits are replaced in the word `seen`."""
-        bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {part}")
-        old = _cast(emitter, bits, part, type_)
-        new_value = _cast(emitter, combined(emitter, emitter.module.lowerings, op, element, old), type_, part)
-        shifted = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
-        return old, let(f"or i32 {let(f'and i32 {seen}, {kept_mask}')}, {shifted}")
+        """Return the old element, the bits above the low `shift` bits of the word `seen`, and the new word.
+
+        The update `op` computes the new element from the old one. `other_bits` masks the rest of the word.
+        """
+        bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {bits_type}")
+        old = _cast(emitter, bits, source=bits_type, target=type_)
+        new = combined(emitter, emitter.module.lowerings, op, element, old)
+        new_bits = _cast(emitter, new, source=type_, target=bits_type)
+        shifted = let(f"shl i32 {let(f'zext {bits_type} {new_bits} to i32')}, {shift}")
+        return old, let(f"or i32 {let(f'and i32 {seen}, {other_bits}')}, {shifted}")
 
     # The first read of the word is an atomic update too, one that changes nothing: `or` with 0.
     initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
@@ -161,11 +170,8 @@ def _loop(
         initial: The value of the word that was loaded before the loop.
         new_word: Emits, from the value of the word that was last loaded, (the old element, the word to store).
     """
-    loop_label, exit_label, entry_label = (
-        emitter.body.new_label("again"),
-        emitter.body.new_label("exchanged"),
-        emitter.body.label,
-    )
+    entry_label = emitter.body.label
+    loop_label, exit_label = emitter.body.new_label("again"), emitter.body.new_label("exchanged")
     # The loop. Its phi `seen` is the word that was read last, by the first load or by the compare-exchange that failed.
     scope = emitter.platform.atomic_scope
     emitter.body.br(loop_label)
@@ -177,7 +183,8 @@ def _loop(
     )
     current = emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 0")
     seen.incoming += [(initial, entry_label), (current, emitter.body.label)]
-    emitter.body.cond_br(emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 1"), exit_label, loop_label)
+    is_done = emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 1")
+    emitter.body.cond_br(is_done, exit_label, loop_label)
     emitter.body.start(exit_label)
     return old
 

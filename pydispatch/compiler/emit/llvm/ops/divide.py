@@ -18,15 +18,20 @@ def _division(instruction: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a division of the type's width, or of 32 bits for indices below 2^31 (`emitter.narrow_indices`)."""
+        """Emit the division `instruction` in the type's width, or in 32 bits for indices below 2^31.
+
+        `emitter.narrow_indices` states that runtime indices are below 2^31, and that the machine divides such ones
+        faster in 32 bits.
+        """
         (result,), let = op.results, emitter.body.let
         type_, operands = int_type(emitter, result.type), [emitter.get(operand) for operand in op.operands]
-        parts = [as_index(operand) for operand in operands]  # an int if it is known
-        is_small = all(not isinstance(part, int) or abs(part) < 1 << 31 for part in parts)
-        if not (emitter.narrow_indices and isinstance(result.type, IndexType) and is_small):
+        values = [as_index(operand) for operand in operands]  # an int if it is known while compiling
+        are_constants_narrow = all(not isinstance(value, int) or abs(value) < 1 << 31 for value in values)
+        is_narrow = emitter.narrow_indices and isinstance(result.type, IndexType) and are_constants_narrow
+        if not is_narrow:
             emitter.define(result, let(f"{instruction} {type_} {', '.join(operands)}"))
             return
-        lhs, rhs = (part if isinstance(part, int) else let(f"trunc i64 {part} to i32") for part in parts)
+        lhs, rhs = (value if isinstance(value, int) else let(f"trunc i64 {value} to i32") for value in values)
         extension = "sext" if instruction.startswith("s") else "zext"
         emitter.define(result, let(f"{extension} i32 {let(f'{instruction} i32 {lhs}, {rhs}')} to i64"))
 

@@ -39,20 +39,20 @@ def _inline(name: str) -> Lowering:
 
 
 def _call(*names: str) -> Lowering:
-    """Return the lowering to C functions, one for each result; types other than f32 and f64 use the definition."""
+    """Return the lowering to C functions, one for each result; types other than f32 and f64 are expanded."""
     return only_plain(lambda f, op: _c_function(f, op, *names))
 
 
-def _where(feature: str, name: str) -> Lowering:
+def _intrinsic_with(feature: str, name: str) -> Lowering:
     """Return the lowering to an intrinsic if the CPU has `feature`, else to the C function of this name.
 
     Without the feature, LLVM would compile the intrinsic to a call. The device library has the C function as bitcode,
-    which is inlined. Architectures other than x86-64 always have the instruction. `natively`: types that the target
-    lacks are computed in f32.
+    which is inlined. Architectures other than x86-64 always have the instruction. Float types that the target lacks are
+    computed in f32 (`natively`).
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """On x86-64 without the feature, call the function of the device library; else emit the intrinsic."""
+        """Emit the intrinsic `name`. On x86-64 without `feature`, call the C function of this name instead."""
         if emitter.platform.arch != "x86_64" or feature in emitter.platform.features:
             _intrinsic(emitter, op, name)
         else:
@@ -69,12 +69,10 @@ def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Call the integer intrinsic of the result's width."""
+        """Call the intrinsic `llvm.NAME` of the result's width with the operand and the arguments `extra`."""
         type_ = int_type(emitter, op.results[0].type)
-        emitter.define(
-            op.results[0],
-            emitter.intrinsic(f"llvm.{name}.{type_}", type_, (type_, emitter.get(op.operands[0])), *extra),
-        )
+        operand = (type_, emitter.get(op.operands[0]))
+        emitter.define(op.results[0], emitter.intrinsic(f"llvm.{name}.{type_}", type_, operand, *extra))
 
     return lower
 
@@ -99,8 +97,8 @@ ROWS: dict[str, Lowering] = {
     "math.sqrt": _inline("sqrt"),
     "math.absf": only_plain(lambda f, op: _intrinsic(f, op, "fabs")),
     "math.copysign": only_plain(lambda f, op: _intrinsic(f, op, "copysign")),
-    **{f"math.{name}": _where("sse4.1", name) for name in ("floor", "ceil", "trunc", "round", "roundeven")},
-    "math.fma": _where("fma", "fma"),
+    **{f"math.{name}": _intrinsic_with("sse4.1", name) for name in ("floor", "ceil", "trunc", "round", "roundeven")},
+    "math.fma": _intrinsic_with("fma", "fma"),
     "math.absi": _bits("abs", ("i1", "false")),
     "math.ctlz": _bits("ctlz", ("i1", "false")),
     "math.cttz": _bits("cttz", ("i1", "false")),

@@ -37,14 +37,15 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
     block = op.regions[0].blocks[0]
 
     def body(indices: list[str]) -> None:
-        """Emit an iteration at these indices."""
+        """Emit an iteration of `op` at these indices, the arguments of its `block`."""
         for argument, value in zip(block.args, indices, strict=True):
             emitter.define(argument, value)
-        emitter.region(op.regions[0], lambda terminator: None)
+        emitter.region(op.regions[0], leave=lambda terminator: None)  # the end of an iteration needs no code
 
     # Functions such as exp are expensive: a loop that computes them is vectorized even if it has few steps.
     computes_functions = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
     # In functions with matrix products, a loop around long inner loops stays rolled: copies would multiply the code.
+    has_long_inner_loop = any(map(_has_many_steps, walk(block)))
     nest(
         emitter,
         bounds,
@@ -52,7 +53,7 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
         is_parallel=True,
         computes_functions=computes_functions,
         lanes=_lanes(emitter, op),
-        keep_rolled=is_rolled_in_products(emitter, op) and any(map(_has_many_steps, walk(block))),
+        keep_rolled=is_rolled_in_products(emitter, op) and has_long_inner_loop,
     )
 
 
@@ -134,23 +135,24 @@ class _Reduction:
     def emit_loops(self, carried: list[str], depth: int = 0) -> list[str]:
         """Emit the loop of dimension `depth` with the loops inside it; return the carried values after it.
 
-        `carried` are their values before it.
+        `carried` are the carried values before it.
         """
         emitter, loop = self.emitter, self.loop
         if depth == len(self.bounds):
             return _iteration(emitter, loop, carried, self.orders)
-        inner_loop = Loop(emitter, self.bounds[depth])
-        inner_loop.begin()
+        llvm_loop = Loop(emitter, self.bounds[depth])
+        llvm_loop.begin()
         phis = [emitter.body.phi(type_) for type_ in self.types]
         for phi, value in zip(phis, carried, strict=True):
-            phi.incoming.append((value, inner_loop.before))
-        inner_loop.enter()
-        emitter.define(loop.body.blocks[0].args[depth], inner_loop.counter)
-        for phi, value in zip(phis, self.emit_loops([phi.name for phi in phis], depth + 1), strict=True):
+            phi.incoming.append((value, llvm_loop.before))
+        llvm_loop.enter()
+        emitter.define(loop.body.blocks[0].args[depth], llvm_loop.counter)
+        next_values = self.emit_loops([phi.name for phi in phis], depth + 1)
+        for phi, value in zip(phis, next_values, strict=True):
             phi.incoming.append((value, emitter.body.label))
         is_innermost = depth == len(self.bounds) - 1
         keep_rolled = self.is_long and is_innermost  # LLVM does not vectorize a loop that it unrolled completely
-        inner_loop.end(loop_metadata(emitter, loop.results, keep_rolled=keep_rolled, lanes=_lanes(emitter, loop)))
+        llvm_loop.end(loop_metadata(emitter, loop.results, keep_rolled=keep_rolled, lanes=_lanes(emitter, loop)))
         return [phi.name for phi in phis]
 
 
@@ -165,9 +167,10 @@ def _iteration(
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:
-        """Emit the combination of each carried value with the value of the iteration.
+        """Emit the combination of each carried value with the value of the iteration, and collect it in `combined`.
 
-        The region of `scf.reduce` computes it, or an integer maximum or minimum if the value has an Order.
+        A region of the terminator (`scf.reduce`) computes it. For a value with an Order, which represents floats by
+        integers of the same order, an integer maximum or minimum replaces the region.
         """
         for region, value, operand, order in zip(terminator.regions, carried, terminator.operands, orders, strict=True):
             left, right = region.blocks[0].args
@@ -197,7 +200,8 @@ def _forall(emitter: FunctionEmitter, op: Operation) -> None:
         """Return a bound as an int if it is known while compiling, else as an index of LLVM."""
         return bound if isinstance(bound, int) else emitter.index(bound)
 
-    bounds = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
+    # The lower bounds of all dimensions, the upper bounds and the steps.
+    bounds = [[as_index(bound) for bound in loop.bounds(kind)] for kind in ("lower", "upper", "step")]
     _independent(emitter, op, list(zip(*bounds, strict=True)))
 
 

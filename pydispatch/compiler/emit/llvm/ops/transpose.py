@@ -58,13 +58,14 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
         emitter.body.let(f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{metadata}")
         for i in range(side)
     ]
-    # The function that emits the shuffles: rows of up to 128 bits are interleaved in pairs, for which machines have
-    # instructions; longer ones exchange squares, which needs no table of lanes.
-    network = _interleaved if side * bit_width(source.element) <= INTERLEAVED_BITS else _exchanged
+    # Machines have instructions that interleave rows of up to 128 bits. Interleaving longer rows would need a table of
+    # lanes in a register; exchanging squares needs none.
+    columns_of = _interleaved if side * bit_width(source.element) <= INTERLEAVED_BITS else _exchanged
     target_rows, target_columns = target.sizes
     assert isinstance(target_rows, int) and isinstance(target_columns, int)
     lanes = min(side, target_columns - row)  # elements that are stored in each row of the target
-    for i, value in enumerate(network(emitter, type_, values)[: max(0, target_rows - column)]):
+    stored_rows = max(0, target_rows - column)  # the slice below has at most `side` rows
+    for i, value in enumerate(columns_of(emitter, type_, values)[:stored_rows]):
         if lanes < side:  # rows of the target end within the square
             value = shuffled(emitter, type_, value, value, range(lanes))
         pointer = address(emitter, target, column + i, row)
@@ -80,6 +81,7 @@ def _interleaved(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[
     """
     side = len(rows)
     half = side // 2
+    # The lanes of the two halves of an interleaved pair of rows: 0 4 1 5 and 2 6 3 7 for rows of four elements.
     low, high = ([start + lane // 2 + lane % 2 * side for lane in range(side)] for start in (0, half))
     for _ in range(half.bit_length()):
         pairs = zip(rows[:half], rows[half:], strict=True)
@@ -96,7 +98,7 @@ def _exchanged(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[st
     distance = side // 2
     while distance:
         for i in range(side):
-            if not i & distance:
+            if not i & distance:  # the upper row of a pair; j is the lower one
                 j = i + distance
                 columns[i], columns[j] = _exchange(emitter, type_, columns[i], columns[j], side, distance)
         distance //= 2
@@ -109,8 +111,11 @@ def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: i
     Each row is a vector of type `type_` with `side` lanes, which are squares of `distance` columns in pairs. With the
     pairs [a b] in `low` and [c d] in `high`, the rows become [a c] and [b d].
     """
-    upper = [c if not c & distance else side + c - distance for c in range(side)]
-    lower = [c + distance if not c & distance else side + c for c in range(side)]
+    # The lanes of the new rows; those of `high` are numbered after those of `low`. With rows of four elements they are
+    # 0 1 4 5 and 2 3 6 7 at the distance 2, and 0 4 2 6 and 1 5 3 7 at the distance 1.
+    is_right = [bool(column & distance) for column in range(side)]  # whether a column is in the right one of a pair
+    upper = [side + column - distance if is_right[column] else column for column in range(side)]
+    lower = [side + column if is_right[column] else column + distance for column in range(side)]
     return shuffled(emitter, type_, low, high, upper), shuffled(emitter, type_, low, high, lower)
 
 

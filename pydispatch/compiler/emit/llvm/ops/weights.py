@@ -57,10 +57,11 @@ def multiply_weights(
     pieces = pieces_of(emitter, columns, accumulator.element)
     block = _WeightBlock(emitter, lhs, rhs, pieces, rows, bits)
     step = block.add_floats if is_float(accumulator.element) else block.add_bytes
-    groups, count = rhs.sizes[0], rows * len(pieces)  # count: vectors of sums
-    is_short = isinstance(groups, int) and groups <= SHORT_GROUPS  # then the loop is unrolled completely
-    # Other loops have up to 8 groups in an iteration, fewer if one already has many independent multiplications.
-    unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
+    groups = rhs.sizes[0]
+    if isinstance(groups, int) and groups <= SHORT_GROUPS:
+        unroll = groups  # completely
+    else:  # up to 8 groups in an iteration, fewer if one group already has many independent multiplications
+        unroll = unrolling(rows * len(pieces))
     # Load the sums, loop over the groups, and store the sums.
     start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
@@ -186,12 +187,13 @@ def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str
     return emitter.body.let(f"and {type_} {vector}, {_constant(15, BYTES * piece.lanes, 'i8')}")
 
 
-def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bits: int) -> str:
-    """Emit the weights in `bits` bits from bit `first` on of each of `words`, a vector of i32, as a vector of f32."""
+def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first_bit: int, bits: int) -> str:
+    """Emit one weight of each of `words`, a vector of i32, as a vector of f32: `bits` bits from bit `first_bit` on."""
     type_, body = f"<{piece.lanes} x i32>", emitter.body
-    if first:
-        words = body.let(f"lshr {type_} {words}, {_constant(first, piece.lanes, 'i32')}")
-    if first + bits < 32:
+    if first_bit:
+        words = body.let(f"lshr {type_} {words}, {_constant(first_bit, piece.lanes, 'i32')}")
+    has_bits_above = first_bit + bits < 32  # above the weight, which the shift has not removed
+    if has_bits_above:
         words = body.let(f"and {type_} {words}, {_constant((1 << bits) - 1, piece.lanes, 'i32')}")
     return body.let(f"sitofp {type_} {words} to {piece.type}")
 
@@ -250,16 +252,17 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
     ]
 
     def step(group: Index, values: list[str]) -> list[str]:
-        """Emit the rows of a group, one for each weight in a word: of the low halves of the bytes, then the high ones.
+        """Emit the rows of `target` of a group, one for each weight in a word of `words`.
 
-        Weights of 8 bits are whole bytes, in one pass.
+        The rows of the low halves of the bytes come first, then those of the high halves. Weights of 8 bits are whole
+        bytes (`halves` is 1).
         """
         for piece, (zero, scale, *offset) in zip(pieces, vectors, strict=True):
             type_ = f"<{piece.lanes} x i32>"
             loaded = load(emitter, words, type_, group, piece.first, 0, role=ProductRole.UNRELATED)
             for half in range(halves):
                 for byte in range(BYTES):
-                    value = _widened(emitter, piece, loaded, 8 * byte + bits * half, bits)
+                    value = _widened(emitter, piece, loaded, first_bit=8 * byte + bits * half, bits=bits)
                     value = body.let(f"fsub {piece.type} {value}, {zero}")
                     value = body.let(f"fmul {piece.type} {value}, {scale}")
                     for term in offset:

@@ -47,7 +47,7 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
     module = emitter.m
 
     def make() -> Id:
-        """Declare the storage buffer of a binding as an array of `unit`, and return the id of its variable."""
+        """Declare the storage buffer of the binding `root` as an array of `unit`, and return the id of its variable."""
         block = module.block(("buffer", unit), module.runtime_array(unit.type(module), unit.bits // 8))
         variable = module.variable("StorageBuffer", block)
         module.decorate(variable, "DescriptorSet", 0)
@@ -72,13 +72,13 @@ class _PlainAccess(NamedTuple):
 
     Attributes:
         type: Type of an element.
-        pointer: Type of a pointer to an element.
+        pointer_type: Type of a pointer to an element.
         variable: The variable of the binding.
         zero: Constant 0, the number of the array in the block.
     """
 
     type: Id
-    pointer: Id
+    pointer_type: Id
     variable: Id
     zero: Id
 
@@ -95,16 +95,17 @@ def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | No
     if cached is None:
         unit, module = unit_of(element), emitter.m
         access = None
-        if unit.bits >= 32 and unit.bits == emitter.width(element) and not packed(element):
+        is_stored_as_register = unit.bits == emitter.width(element) and not packed(element)
+        if is_stored_as_register and unit.bits >= 32:
             type_ = unit.type(module)
             access = _PlainAccess(
                 type_,
-                pointer=module.pointer("StorageBuffer", type_),
+                pointer_type=module.pointer("StorageBuffer", type_),
                 variable=buffer_variable(emitter, root, unit),
                 zero=module.integer(0),
             )
-        # The reference to `element` keeps Python from giving its id(), which is in the key, to another object.
-        # None is cached, too: a pair in the cache tells "no plain access" from "not computed yet".
+        # The cache has pairs. The element in a pair keeps Python from giving its id(), which is in the key, to another
+        # object. An access that is None is cached, too.
         cached = emitter.plain_accesses[key] = access, element
     known_access: _PlainAccess | None = cached[0]
     return known_access
@@ -160,10 +161,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         """Load an element of a binding, and return its register; see `load_element`."""
         element, module, let = memref.element, emitter.m, emitter.code.let
         if (plain := _plain_access(emitter, memref)) is not None:
-            # The frequent case: the words of AccessChain and Load are appended without a call; see `_ACCESS`.
-            type_, pointer, variable, zero = plain
-            offset, at, loaded = emitter.index_value(index), module.id(), module.id()
-            emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
+            # The frequent case: the words of AccessChain and Load are appended without a call.
+            type_, pointer_type, variable, zero = plain
+            offset, pointer, loaded = emitter.index_value(index), module.id(), module.id()
+            emitter.code.lines += (_ACCESS, pointer_type, pointer, variable, zero, offset)
+            emitter.code.lines += (_LOAD, type_, loaded, pointer)
             return loaded
         unit, width = unit_of(element), emitter.width(element)
         value = let("Load", unit.type(module), _buffer_pointer(emitter, memref.root, unit, index))
@@ -190,10 +192,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         """Store a register as an element of a binding; see `load_element`."""
         element, module, let = memref.element, emitter.m, emitter.code.let
         if (plain := _plain_access(emitter, memref)) is not None:
-            # The frequent case: the words of AccessChain and Store are appended without a call; see `_ACCESS`.
-            _, pointer, variable, zero = plain
-            offset, at = emitter.index_value(index), module.id()
-            emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
+            # The frequent case: the words of AccessChain and Store are appended without a call.
+            _, pointer_type, variable, zero = plain
+            offset, pointer = emitter.index_value(index), module.id()
+            emitter.code.lines += (_ACCESS, pointer_type, pointer, variable, zero, offset)
+            emitter.code.lines += (_STORE, pointer, value)
             return
         unit = unit_of(element)
         pointer = _buffer_pointer(emitter, memref.root, unit, index)
@@ -213,21 +216,21 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
         """Store an element that is part of a byte, such as an i4, in a binding that is declared as an array of bytes.
 
-        has_own_byte: whether no other invocation writes this byte, so that it is read, changed and written; otherwise a
-        word is changed atomically.
+        has_own_byte: whether no other invocation writes this byte. Then the byte is loaded, changed and stored.
+        Otherwise the word around it is changed atomically.
         """
         if not has_own_byte:
             super().store_part(emitter, memref, index, value, has_own_byte)
             return
         bits, module, let = bit_width(memref.element), emitter.m, emitter.code.let
-        byte_index, shift = self.part(emitter, index, bits, unit_bits=8)
+        byte_index, shift = self.unit_and_shift(emitter, index, bits, unit_bits=8)
         pointer = _buffer_pointer(emitter, memref.root, _BYTE, byte_index)
+        # The byte is changed in a 32-bit register.
         byte = let("UConvert", module.int(32), let("Load", _BYTE.type(module), pointer))
         other_bits = let("BitwiseAnd", module.int(32), byte, self.mask_of_others(emitter, bits, shift))
         part = self.to_word(emitter, value, memref.element, bits, shift)
-        emitter.code.do(
-            "Store", pointer, let("UConvert", _BYTE.type(module), let("BitwiseOr", module.int(32), other_bits, part))
-        )
+        word = let("BitwiseOr", module.int(32), other_bits, part)
+        emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(module), word))
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
         """Return a pointer to integer `index` of a storage that is seen as an array of integers of `bits` bits."""
@@ -240,9 +243,15 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def atomic_update(
         self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Id, bits: int, value: Id
     ) -> Id | None:
-        """Emit the atomic instruction of an update, and return the old value.
+        """Emit the atomic instruction of an update, and return the old value; None if `kind` has no instruction.
 
-        None where there is no such instruction for `kind`; other parameters are those of `Memory.atomic_update`.
+        Args:
+            emitter: The function's emitter.
+            kind: The operation, one of `KINDS` in `kernel_ir/atomics.py`.
+            memref: The memref that has the integer.
+            address: Pointer to the integer.
+            bits: Width of the integer, 32 or 64.
+            value: The other operand.
         """
         if kind not in _UPDATES:
             return None
@@ -250,7 +259,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         scope, semantics = module.integer(SCOPE_DEVICE), module.integer(RELAXED)
         return emitter.code.let(_UPDATES[kind], module.int(bits), address, scope, semantics, value)
 
-    def exchange(
+    def compare_exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
     ) -> Id:  # fmt: skip
         """Emit a loop that replaces a value by compare-exchange until no other invocation intervened.
@@ -269,8 +278,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         emitter.iterations.mark_unknown()  # other invocations decide how often the exchange is repeated
         initial, entry_label = code.let("AtomicLoad", word, address, scope, relaxed), code.label
         head_label, body_label, continue_label, merge_label = (module.id() for _ in range(4))
-        seen = module.id()
-        # The header, with the phi of the value that was read last.
+        seen = module.id()  # of the phi: the value that was read last, by the load or by an exchange that failed
+        # The header, with the phi.
         code.branch(head_label)
         code.start(head_label)
         phi_position = code.phi_position()
@@ -295,15 +304,15 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         """Declare `count` elements for each invocation for an allocation, and return the variable."""
         return emitter.code.local(emitter.m.array(_stored_type(emitter, element, op), count))
 
-    def table(
+    def declare_table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Id]:
         """Return (key, variable) of a constant table, which is declared on first use. values: returns its elements."""
-        # Kernels of one module may have indices of different widths, of which a table may consist.
+        # The key has the width of indices: a table may consist of indices, whose width differs between kernels.
         module, key = emitter.m, ("global", name, emitter.index_width)
 
         def elements() -> list[Id]:
-            """Return the ids of the elements' constants."""
+            """Return the ids of the constants for the elements `values()`."""
             if is_float(element):
                 return [self.float_constant(emitter, value, element) for value in values()]
             return [module.integer(value, max(32, emitter.width(element))) for value in values()]

@@ -12,10 +12,10 @@ from pydispatch.compiler.kernel_ir.readers import integer
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while`; its attribute `MOST_ITERATIONS` bounds its iterations, which are unknown without it."""
     with emitter.iterations.loop_body(integer(op, MOST_ITERATIONS, default=0) or None):
-        _repeat(emitter, op)
+        _emit_while(emitter, op)
 
 
-def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
+def _emit_while(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks.
 
     Its first region computes the condition from the carried values, and passes values on to the second, the body, which
@@ -45,9 +45,9 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define_from_parts(arguments, phis, roots)
 
     def branch_on_condition(end: Operation) -> None:
-        """Lower `scf.condition`, the terminator `end`: pass its values on to the body and to the results, and branch.
+        """Lower `scf.condition`, the terminator `end`, to a branch to the body (`after`) or to the code after the loop.
 
-        Its first operand is the condition, the others are the values.
+        Its first operand is the condition. The others are the arguments of the body, and the results of the loop.
         """
         # No phis are needed: the block of the condition dominates both the body and the code after the loop.
         for argument, result, operand in zip(after.blocks[0].args, op.results, end.operands[1:], strict=True):
@@ -63,9 +63,12 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     code.branch(continue_label)
     code.start(continue_label)
     code.branch(head_label)
-    rows = zip(types, phis, initial, next_values, strict=True)
     code.insert_phis(
-        phi_position, [(type_, phi, [(start, entry_label), (end, continue_label)]) for type_, phi, start, end in rows]
+        phi_position,
+        [
+            (type_, phi, [(before_loop, entry_label), (next_value, continue_label)])
+            for type_, phi, before_loop, next_value in zip(types, phis, initial, next_values, strict=True)
+        ],
     )
     code.start(merge_label)
 

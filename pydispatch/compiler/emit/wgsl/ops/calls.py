@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.shaders.calls import callee_of, check_buffer, chec
 from pydispatch.compiler.emit.shaders.memory import element_index
 from pydispatch.compiler.emit.shaders.values import MemRef
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.wgsl.ops.memory import variable
+from pydispatch.compiler.emit.wgsl.ops.memory import binding_variable
 from pydispatch.compiler.emit.wgsl.ops.registers import REGISTERS
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, is_free
 from pydispatch.compiler.kernel_ir.calls import AVAILABLE, bare_symbol, is_declaration, is_import, is_optional
@@ -105,7 +105,7 @@ def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, b
     check_buffer(emitter, name, memref)
     binding = memref.root.binding
     assert emitter.layout is not None
-    return variable(emitter, binding)[0], not emitter.layout.bindings[binding].read_only
+    return binding_variable(emitter, binding)[0], not emitter.layout.bindings[binding].read_only
 
 
 def _declared(

@@ -29,7 +29,7 @@ _WORDS = {"maxs": "i32", "mins": "i32", **dict.fromkeys(UNSIGNED, "u32")}
 """Kind of an update -> type that the words must have; other kinds are the same on i32 and u32."""
 
 
-def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
+def binding_variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
     """Return the name of the variable of a binding, which is declared on first use, and its element type.
 
     binding: ordinal of the binding.
@@ -47,7 +47,7 @@ def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
 def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
     """Return the name of the variable that has the elements of a memref, and its element type."""
     if memref.root.kind == "binding":
-        return variable(emitter, memref.root.binding)
+        return binding_variable(emitter, memref.root.binding)
     buffer = emitter.atomic.get(memref.root.key)  # None for an allocation without atomic operations
     return memref.root.variable, buffer or Buffer(emitter.type(memref.element))
 
@@ -82,7 +82,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
 
     def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
         """Return whether several elements share a word of the binding, so that a store must keep the others."""
-        return element_bits(memref.element) < 32 and variable(emitter, memref.root.binding)[1].word != "f16"
+        return element_bits(memref.element) < 32 and binding_variable(emitter, memref.root.binding)[1].word != "f16"
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
         """Emit the load of an element that does not share its word with others, and return its register.
@@ -129,7 +129,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
 
     def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
         """Load a 32-bit word of a binding as an i32."""
-        name, buffer = variable(emitter, memref.root.binding)
+        name, buffer = binding_variable(emitter, memref.root.binding)
         return _let_integer(emitter, _read(buffer, f"{name}[{emitter.element_index(index)}]"), buffer.word)
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
@@ -150,7 +150,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
             return None
         return _let_integer(emitter, f"{_UPDATES[kind]}(&{address}, {_as_word(value, word)})", word)
 
-    def exchange(
+    def compare_exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Name, bits: int, new: Callable[[Name], Name]
     ) -> Name:
         """Emit a compare-exchange loop on a word, and return the old word, an i32.
@@ -163,7 +163,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
             new: Emits the new word from an old one, both i32.
         """
         _, buffer = _storage(emitter, memref)
-        seen = emitter.var("i32")
+        seen = emitter.var("i32")  # the word before the update
         emitter.iterations.mark_unknown()  # other invocations decide how often the loop repeats
         emitter.do("loop {")
         with emitter.scope():
@@ -191,7 +191,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         atomic = emitter.atomic.get(op)
         return atomic.type if atomic else emitter.type(element)
 
-    def table(
+    def declare_table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, str]:
         """Return the key and the name of the private array of a constant table, which is declared on first use.
@@ -211,7 +211,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         constant_text = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
 
         def declare() -> str:
-            """Declare the array with its elements."""
+            """Declare the array `variable` of `count` elements `values()`."""
             parts = ", ".join(constant_text(emitter, value, element) for value in values())
             return (
                 f"var<private> {variable}: array<{declared_type}, {count}> = array<{declared_type}, {count}>({parts});"

@@ -49,7 +49,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
             return value
         if width == 32:
             return emitter.let(f"extractBits({value}, 0u, {bits}u)")
-        shift = unsigned(width - bits)
+        shift = unsigned(width - bits)  # to the left until the sign is the highest bit, and back
         return emitter.call("pyd_i64_shift_right", emitter.call("pyd_i64_shift_left", value, shift), shift)
 
     def zero_extended(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
@@ -91,8 +91,8 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         count: from 0 to width - 1, as a number known while compiling or a register of the same width.
         """
         if width == 64:
-            # A known count is applied to both words, unless value is a literal, which has no members .x and .y.
-            if isinstance(count, int) and count > 0 and type(value) is not Literal:
+            has_members = type(value) is not Literal  # .x and .y, the two words
+            if isinstance(count, int) and count > 0 and has_members:
                 return emitter.let(_shifted_words(shift, value, count))
             return emitter.call(WIDE_SHIFTS[shift], value, unsigned(count) if isinstance(count, int) else f"{count}.x")
         amount = unsigned(count) if isinstance(count, int) else as_unsigned(count)
@@ -103,7 +103,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
     def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> Name:
         """Emit a comparison of integers by a predicate of `arith.cmpi`, such as "ult".
 
-        A comparison of 64 bits is `<` on swapped operands, negated if needed.
+        The library has `<` of 64 bits alone: a > b is b < a, a <= b is !(b < a), and a >= b is !(a < b).
         """
         is_unsigned, order = predicate[0] == "u", predicate[-2:]  # "ult" is unsigned and "lt"
         if width == 64:
@@ -161,10 +161,12 @@ def _infinity_or_nan(emitter: FunctionEmitter, bits: int) -> Name:
     """Return the f32 with these bits, an infinity or NaN, which no constant expression of WGSL may be."""
 
     def make() -> Name:
-        """Emit the float from its bits. They are bound to a name first: WGSL evaluates constant expressions, and
-        rejects one that is an infinity or NaN.
+        """Emit the float from `bits`, which are bound to a name first.
+
+        WGSL evaluates expressions of literals alone, and rejects one that is an infinity or NaN.
         """
-        return emitter.let(f"bitcast<f32>({emitter.let(unsigned(bits), 'k')})", "k")
+        named_bits = emitter.let(unsigned(bits), stem="k")
+        return emitter.let(f"bitcast<f32>({named_bits})", stem="k")
 
     return emitter.at_entry(("special", bits), make)
 
