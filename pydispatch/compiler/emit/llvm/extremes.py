@@ -64,9 +64,10 @@ class Order:
         return f"i{self.width}"
 
     def _flipped(self, emitter: FunctionEmitter, bits: str) -> str:
-        """Emit the inversion of all bits but the sign, if the sign is set; it is its own inverse.
+        """Emit the inversion of all bits but the sign if the sign is set; the operation is its own inverse.
 
-        Then negative floats, whose magnitudes grow with their bits, have the order of integers.
+        Without it, the bits of negative floats grow with their magnitudes. With it, they sort as integers like the
+        floats: the f32 -0.0, 0x80000000, becomes 0xFFFFFFFF, which is -1.
         """
         type_ = self.integer
         # LLVM would compile the shorter form, a select by the sign, to mask registers, which few units compute.
@@ -128,16 +129,17 @@ def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(emitter, combine):
         return None
-    loop, block = combine.parent_op(), combine.parent
-    if not isinstance(loop, scf.ForOp) or block is None or combine.results[0].uses.get_length() != 1:
+    loop, block, next_value = combine.parent_op(), combine.parent, combine.results[0]
+    if not isinstance(loop, scf.ForOp) or block is None or next_value.uses.get_length() != 1:
         return None
-    (use,) = combine.results[0].uses
+    (use,) = next_value.uses
     if use.operation is not block.last_op:  # the yield
         return None
     carried = block.args[1 + use.index]  # the first argument is the index of the loop
-    if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(emitter, loop):
-        return None
-    return Order(combine, carried, KINDS[combine.name]) if carried in combine.operands else None
+    is_only_use = carried.uses.get_length() == 1 and carried in combine.operands
+    if is_only_use and value in (carried, next_value) and _is_long(emitter, loop):
+        return Order(combine, carried, KINDS[combine.name])
+    return None
 
 
 def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
@@ -146,11 +148,12 @@ def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
     Return None if it carries the float itself, because the region is not a single slow maximum or minimum. The caller
     ensures that the loop is long.
     """
-    carried = region.blocks[0].args[0]
-    combine, *others = region.blocks[0].ops
-    if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(emitter, combine):
+    block = region.blocks[0]  # its arguments are the carried value and the value of the iteration
+    combine, *others = block.ops
+    is_single_operation = len(others) == 1 and set(combine.operands) == set(block.args)  # the other is the terminator
+    if not is_single_operation or not _is_slow(emitter, combine):
         return None
-    return Order(combine, carried, KINDS[combine.name])
+    return Order(combine, carried=block.args[0], kind=KINDS[combine.name])
 
 
 def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:

@@ -124,16 +124,15 @@ class FunctionEmitter:
             *arguments: (LLVM type, operand) of each argument.
             flags: Fast-math flags, each followed by a space.
         """
-        # A C function is linked into the same library, so that its visibility is hidden. An intrinsic must be one that
-        # LLVM has code for on this target.
-        hidden = "" if name.startswith("llvm.") else "hidden "
-        if not hidden and not self.platform.knows(name):
+        is_intrinsic = name.startswith("llvm.")
+        if is_intrinsic and not self.platform.knows(name):
             raise self.error(
                 f"operation '{op_name(self.op)}' cannot be compiled into a kernel for this target ({name})",
                 "LLVM has no code for it: use another width, or another operation",
             )
         types = ", ".join(type_ for type_, _ in arguments)
-        self.module.declare(name, f"declare {hidden}{result} @{quoted(name)}({types})")
+        visibility = "" if is_intrinsic else "hidden "  # C functions are linked into the same library
+        self.module.declare(name, f"declare {visibility}{result} @{quoted(name)}({types})")
         operands = ", ".join(f"{type_} {operand}" for type_, operand in arguments)
         return self.body.let(f"call {flags}{result} @{quoted(name)}({operands})")
 
@@ -195,7 +194,7 @@ class FunctionEmitter:
     def begin_product(self) -> None:
         """Begin a matrix product (`pyd.contract`): declare the alias scope of its register block at this place.
 
-        The accesses of the operation that follow may name it, see `access_metadata`.
+        Accesses of the product, which follow, name the scope if they pass their role to `access_metadata`.
         """
         name, scopes = "llvm.experimental.noalias.scope.decl", self._alias_scopes.begin_product()
         self.module.declare(name, f"declare void @{name}(metadata)")
@@ -222,24 +221,27 @@ class FunctionEmitter:
         if self.exported:
             header = self.platform.export_header(self.name)
         else:
-            result, parameter_list = self.result_type(self.name), ", ".join(parameters)
+            result, parameter_list = self.return_type(self.name), ", ".join(parameters)
             header = f"define internal {result} @{helper_symbol(self.name)}({parameter_list}) #0"
         debug = f" !dbg !{self._lines.subprogram}" if self._lines else ""
         return f"{header}{debug} {{\n{self.body.text()}\n}}\n"
 
-    def result_parts(self, name: str) -> list[str]:
-        """Return the LLVM types that a helper returns: a status if it may fail, then its results."""
-        parts = ["i32"] if self.module.fallible(name) else []
-        for type_ in self.module.functions[name].function_type.outputs.data:
-            parts += components(type_)
-        return parts
+    def returned_types(self, name: str) -> list[str]:
+        """Return the LLVM types of all values that a helper returns: a status if it may fail, then its results.
 
-    def result_type(self, name: str) -> str:
-        """Return the LLVM type that a function returns: void, a scalar, or a structure of `result_parts`."""
-        parts = self.result_parts(name)
-        if len(parts) > 1:
-            return "{ " + ", ".join(parts) + " }"
-        return parts[0] if parts else "void"
+        A result that is a memref is several values: pointers and dynamic sizes.
+        """
+        types = ["i32"] if self.module.fallible(name) else []
+        for type_ in self.module.functions[name].function_type.outputs.data:
+            types += components(type_)
+        return types
+
+    def return_type(self, name: str) -> str:
+        """Return the one LLVM type that a helper returns: void, a scalar, or a structure of its `returned_types`."""
+        types = self.returned_types(name)
+        if len(types) > 1:
+            return "{ " + ", ".join(types) + " }"
+        return types[0] if types else "void"
 
     def _leave_function(self, op: Operation) -> None:
         """Emit the return of the function."""
@@ -254,21 +256,21 @@ class FunctionEmitter:
         if self.exported:
             self.platform.export_return(self, status)
         else:
-            _, *result_types = self.result_parts(self.name)  # the status is first
+            _, *result_types = self.returned_types(self.name)  # the status is first
             self._return([status, *("poison" for _ in result_types)])
 
     def _return(self, operands: list[str]) -> None:
-        """Emit a return of operands, one for each of `result_parts`; several become a structure."""
-        parts, type_ = self.result_parts(self.name), self.result_type(self.name)
-        if not parts:
+        """Emit a return of operands, one for each of `returned_types`; several become a structure."""
+        types, return_type = self.returned_types(self.name), self.return_type(self.name)
+        if not types:
             self.body.emit("ret void")
-        elif len(parts) == 1:
-            self.body.emit(f"ret {type_} {operands[0]}")
+        elif len(types) == 1:
+            self.body.emit(f"ret {return_type} {operands[0]}")
         else:
-            value = "poison"
-            for position, (part, operand) in enumerate(zip(parts, operands, strict=True)):
-                value = self.body.let(f"insertvalue {type_} {value}, {part} {operand}, {position}")
-            self.body.emit(f"ret {type_} {value}")
+            structure = "poison"
+            for position, (type_, operand) in enumerate(zip(types, operands, strict=True)):
+                structure = self.body.let(f"insertvalue {return_type} {structure}, {type_} {operand}, {position}")
+            self.body.emit(f"ret {return_type} {structure}")
 
     # Blocks
 

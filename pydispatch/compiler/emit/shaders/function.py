@@ -97,8 +97,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Return an index as a V; a known one becomes a constant."""
         raise NotImplementedError
 
-    def divide(self, lhs: int | V, rhs: int, remainder: bool = False) -> int | V:
-        """Return the quotient, or the `remainder`, of a non-negative index divided by `rhs`, which is positive."""
+    def divide(self, lhs: int | V, rhs: int, is_remainder: bool = False) -> int | V:
+        """Return the quotient, or the remainder (`is_remainder`), of a non-negative index and the positive `rhs`."""
         raise NotImplementedError
 
     def invocation(self) -> V:
@@ -114,8 +114,9 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         raise NotImplementedError
 
     def at_entry(self, key: object, make: Callable[[], V]) -> V:
-        """Return the cached value of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
-        function, where it dominates all code.
+        """Return the cached value of `key`; on a miss, call `make` for it.
+
+        The code of `make` is emitted at the beginning of the function, where it dominates all code.
         """
         raise NotImplementedError
 
@@ -217,13 +218,14 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             roots: Storage of each merged value, or block argument; None for scalars.
             values: The values that another branch passes.
         """
-        if not any(roots):
+        if not any(roots):  # scalars only
             return
-        if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
-            raise self.error(
-                "a memref that may lie in one of two buffers cannot be compiled into a kernel for this target",
-                "choose between loaded elements instead",
-            )
+        for root, other in zip(roots, self.roots(values), strict=True):
+            if root is not None and (other is None or root.key != other.key):
+                raise self.error(
+                    "a memref that may lie in one of two buffers cannot be compiled into a kernel for this target",
+                    "choose between loaded elements instead",
+                )
 
     def storage(self, type_: Attribute) -> tuple[MemRefType, int]:
         """Return the memref type and the number of elements of an allocation or table.
@@ -244,10 +246,11 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def check_private(self, memref: MemRefType, count: int) -> None:
         """Raise CompileError if an allocation of `count` elements in each invocation exceeds `MAX_PRIVATE` bytes."""
-        size = count * max(32, self.width(memref.element_type)) // 8  # in bytes; a truth value takes 32 bits, too
-        if size > MAX_PRIVATE:
+        element_bits = max(32, self.width(memref.element_type))  # a truth value takes 32 bits, too
+        byte_size = count * element_bits // 8
+        if byte_size > MAX_PRIVATE:
             raise self.error(
-                f"an invocation needs {size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
+                f"an invocation needs {byte_size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
                 "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
             )
 
@@ -361,10 +364,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         parts: list[V] = []
 
         def leave(end: Operation) -> None:
-            """Collect the parts of yielded values; all yields have the same roots."""
+            """Add the parts of the yielded values to `parts`; memrefs must be in the storage that `roots` states."""
             operands = list(end.operands)
             if roots is not None:
-                if not roots:  # the first region
+                if not roots:  # the first region fills the list
                     roots.extend(self.roots(operands))
                 self.require_same_roots(roots, operands)
             parts.extend(self.parts(operands))

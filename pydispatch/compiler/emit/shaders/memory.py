@@ -129,7 +129,7 @@ class Memory(Registers[E, V]):
         above the low 8 of word 1. The number is a 32-bit register unless it is known.
         """
         elements_in_unit = unit_bits // bits
-        shift: Index = emitter.times(emitter.divide(index, elements_in_unit, remainder=True), bits)
+        shift: Index = emitter.times(emitter.divide(index, elements_in_unit, is_remainder=True), bits)
         if not known(shift):
             shift = self.resized(emitter, shift, from_width=emitter.index_width, to_width=32)
         return emitter.divide(index, elements_in_unit), shift

@@ -41,4 +41,6 @@ def table_values(emitter: ShaderFunction[Any], op: Operation, element: Attribute
     if is_float(element):
         return [float(value) for value in data]
     bits = min(bit_width(element), width)
-    return [signed(int(value), bits) if bits > 1 else int(value) & 1 for value in data]
+    if bits == 1:  # a truth value, which may be stored as -1
+        return [int(value) & 1 for value in data]
+    return [signed(int(value), bits) for value in data]

@@ -49,8 +49,10 @@ def register_width(type_: Attribute, index_width: int) -> int:
         return index_width
     if is_float(type_) or is_integer(type_):
         width = bit_width(type_)
+        if width == 1:
+            return 1
         if width <= 64:
-            return 1 if width == 1 else 32 if width <= 32 else 64
+            return 32 if width <= 32 else 64
         note = "shaders have integers of up to 64 bits"
         raise CompileError(f"type {type_} has no register on this target", note=note)
     raise CompileError(
@@ -137,7 +139,7 @@ def whole_storage(memref: MemRefType, root: Root) -> MemRef:
 def passed_index_count(type_: MemRefType) -> int:
     """Return how many indices a memref is passed as: its base, and the dynamic ones of offset, sizes and strides."""
     offset, sizes, strides = layout_of(checked_memref(type_))
-    return 1 + sum(part is None for part in (offset, *sizes, *strides))
+    return 1 + sum(static_value is None for static_value in (offset, *sizes, *strides))
 
 
 def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
@@ -147,15 +149,17 @@ def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
     """
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
-    return [value.base, *(part for part, size in parts if size is None)]
+    return [value.base, *(part for part, static_value in parts if static_value is None)]
 
 
 def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
     """Return the memref that is passed as these indices, in the storage `root`: the inverse of `flatten`."""
-    remaining = iter(parts)
-    base = next(remaining)
+    base, *dynamic_parts = parts
+    remaining = iter(dynamic_parts)
     offset, sizes, strides = layout_of(type_)
-    layout = [part if part is not None else next(remaining) for part in (offset, *sizes, *strides)]
+    layout = [
+        static_value if static_value is not None else next(remaining) for static_value in (offset, *sizes, *strides)
+    ]
     rank = len(sizes)
     return MemRef(
         root=root,

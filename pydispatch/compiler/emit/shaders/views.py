@@ -74,10 +74,12 @@ def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[
 
 def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
     """Lower `memref.reinterpret_cast`."""
-    _, *parts = segments(op, 4)  # the operands: the source; the dynamic offsets; sizes; strides
+    _source, *dynamic_operands = segments(op, 4)  # of three kinds: offsets, sizes and strides
     names = ("static_offsets", "static_sizes", "static_strides")
-    rows = zip(names, parts, strict=True)
-    (offset,), sizes, strides = (mixed_values(op, name, part, emitter.int_or_value) for name, part in rows)
+    (offset,), sizes, strides = (  # static numbers, and values of operands where they are dynamic
+        mixed_values(op, name, dynamic=operands, read=emitter.int_or_value)
+        for name, operands in zip(names, dynamic_operands, strict=True)
+    )
     emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 
 

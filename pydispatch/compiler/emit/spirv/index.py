@@ -61,14 +61,14 @@ class BlockArithmetic(ShaderFunction[Id]):
             cached = self._results[key] = code.let(op, self.index_type(), left, right)
         return cached
 
-    def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
-        """Return the quotient, or the `remainder`, of a non-negative index divided by `rhs`, which is positive."""
+    def divide(self, lhs: Index, rhs: int, is_remainder: bool = False) -> Index:
+        """Return the quotient, or the remainder (`is_remainder`), of a non-negative index and the positive `rhs`."""
         if type(lhs) is int:
-            return lhs % rhs if remainder else lhs // rhs
+            return lhs % rhs if is_remainder else lhs // rhs
         if rhs == 1:
-            return 0 if remainder else lhs
+            return 0 if is_remainder else lhs
         is_power_of_two = rhs & (rhs - 1) == 0  # x / 8 is x >> 3, and x % 8 is x & 7
-        if remainder:
+        if is_remainder:
             op, operand = ("BitwiseAnd", rhs - 1) if is_power_of_two else ("UMod", rhs)
         else:
             op, operand = ("ShiftRightLogical", rhs.bit_length() - 1) if is_power_of_two else ("UDiv", rhs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter
+from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.formats.spirv.interface import watching_binding
 
 
@@ -18,7 +19,7 @@ def watch(emitter: FunctionEmitter) -> None:
     binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
-        """Declare the buffer of two words: the report (1 if a loop was cut short), and the iteration count."""
+        """Declare the buffer of two words at `binding`: the report (1 if a loop was cut short), and the loop count."""
         variable = module.variable("StorageBuffer", module.block("loops", module.array(word, 2, 4)))
         module.decorate(variable, "DescriptorSet", 0)
         module.decorate(variable, "Binding", binding)
@@ -26,11 +27,12 @@ def watch(emitter: FunctionEmitter) -> None:
 
     variable, pointer = module.once(("loops", binding), make), module.pointer("StorageBuffer", word)  # type: ignore[arg-type]
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
-    # Count the iterations of a loop from 0 to `limit` in a carried value.
-    bounds = (zero, limit, one)
-    (count,) = emitter.plain_loop(
-        bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], width=32, is_unsigned=False
-    )
+
+    def increment(_counter: Id, carried: list[Id]) -> list[Id]:
+        """Emit the increment of the carried value, which counts the iterations that the device runs."""
+        return [code.let("IAdd", word, carried[0], one)]
+
+    (count,) = emitter.plain_loop((zero, limit, one), [(word, zero)], increment, width=32, is_unsigned=False)
 
     def report() -> list[int]:
         """Emit the report: the store of 1 to the first word of the buffer."""

@@ -72,18 +72,19 @@ class FunctionEmitter(StatementEmitter):
             cached = self._cached_sums[expression] = self.let(expression, stem="at")
         return cached
 
-    def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
-        """Return the quotient, or the `remainder`, of a non-negative index divided by `rhs`, which is positive."""
+    def divide(self, lhs: Index, rhs: int, is_remainder: bool = False) -> Index:
+        """Return the quotient, or the remainder (`is_remainder`), of a non-negative index and the positive `rhs`."""
         if type(lhs) is int:
-            return lhs % rhs if remainder else lhs // rhs
+            return lhs % rhs if is_remainder else lhs // rhs
         if rhs == 1:
-            return 0 if remainder else lhs
+            return 0 if is_remainder else lhs
         if self.index_width == 64:
-            function = self.module.library("pyd_u64_rem" if remainder else "pyd_u64_div")
+            function = self.module.library("pyd_u64_rem" if is_remainder else "pyd_u64_div")
             return self._cached_let(f"{function}({lhs}, {two_words(rhs)})")
-        if rhs & (rhs - 1) == 0:
-            return self._cached_let(f"{lhs} & {rhs - 1}" if remainder else f"{lhs} >> {rhs.bit_length() - 1}u")
-        return self._cached_let(f"{lhs} {'%' if remainder else '/'} {rhs}")
+        is_power_of_two = rhs & (rhs - 1) == 0  # x / 8 is x >> 3, and x % 8 is x & 7
+        if is_power_of_two:
+            return self._cached_let(f"{lhs} & {rhs - 1}" if is_remainder else f"{lhs} >> {rhs.bit_length() - 1}u")
+        return self._cached_let(f"{lhs} {'%' if is_remainder else '/'} {rhs}")
 
     def element_index(self, index: Index) -> str:
         """Return the text of an index into an array; of a 64-bit index the low word: no buffer has 2^32 elements."""
@@ -97,12 +98,12 @@ class FunctionEmitter(StatementEmitter):
         return name
 
     def index_of(self, word: str) -> Name:
-        """Emit the conversion of a built-in u32, below 2^31, to an index, at the beginning of the function, where it is
-        converted once; return its name.
+        """Emit the conversion of a built-in u32, `word`, to an index, once for the function, and return its name.
+
+        The u32 is below 2^31. The conversion is at the beginning of the function.
         """
-        narrow = self.index_width == 32
-        text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
-        return self.at_entry(("index", word), lambda: self.let(text, stem="at"))
+        index = f"i32({word})" if self.index_width == 32 else f"vec2u({word}, 0u)"
+        return self.at_entry(("index", word), lambda: self.let(index, stem="at"))
 
     def invocation(self) -> Name:
         """Return the number of the invocation in its workgroup, as an index."""
@@ -118,25 +119,28 @@ class FunctionEmitter(StatementEmitter):
             self.do("storageBarrier();")
         self.do("workgroupBarrier();")
 
-    def shared_by_workgroup(self, text: Name, value: SSAValue | None, type_: str) -> Name:
-        """Emit a value that a barrier depends on, so that it is uniform by the rules of WGSL, and return it.
+    def shared_by_workgroup(self, handle: Name, value: SSAValue | None, type_: str) -> Name:
+        """Return the value of invocation 0 in all invocations, as a value that WGSL knows to be uniform.
 
-        Invocation 0 stores it in workgroup memory, from where all load it, so all must reach this code together.
+        Control flow that contains a barrier needs such values. Invocation 0 stores the value in workgroup memory, from
+        where all load it. So all invocations must reach this code together.
 
         Args:
-            text: Name of the value.
-            value: The value in kernel IR, which is shared only if it is not known to be uniform; None: always share it.
+            handle: WGSL name of the value.
+            value: The value in kernel IR. If it is known to be uniform, `handle` is returned. None: always share it.
             type_: WGSL type of the value.
         """
-        if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
-            return text
-        stored_type = "u32" if type_ == "bool" else type_
+        is_uniform = type(handle) is Literal or (value is not None and self.uniformity.is_uniform(value))
+        if is_uniform:
+            return handle
+        is_bool = type_ == "bool"  # stored as a u32
+        stored_type = "u32" if is_bool else type_
         name = f"agreed_{stored_type}"
         shared = self.module.declare(name, lambda: f"var<workgroup> {name}: {stored_type};")
-        conversion = "u32" if stored_type != type_ else ""
-        self.do(f"if {self.built_in('invocation')} == 0u {{ {shared} = {conversion}({text}); }}")
+        stored_value = f"u32({handle})" if is_bool else f"({handle})"
+        self.do(f"if {self.built_in('invocation')} == 0u {{ {shared} = {stored_value}; }}")
         loaded = self.let(f"workgroupUniformLoad(&{shared})")
-        return self.let(f"{loaded} != 0u") if stored_type != type_ else loaded
+        return self.let(f"{loaded} != 0u") if is_bool else loaded
 
     # Loops and branches
 
@@ -150,18 +154,19 @@ class FunctionEmitter(StatementEmitter):
         results = [self.var(type_) for type_ in types]
 
         def emit_branch(emit: Callable[[], list[Name]]) -> None:
-            """Emit a branch, `then` or `other`, which assigns its results to the variables."""
+            """Emit a branch, `then` or `other`, which assigns its results to the variables `results`."""
             with self.scope():
                 for result, value in zip(results, emit(), strict=True):
                     self.do(f"{result} = {value};")
 
         self.do(f"if {condition} {{")
         emit_branch(then)
-        before_else = len(self.lines)
+        line_count = len(self.lines)
         self.do("} else {")
         emit_branch(other)
-        if len(self.lines) == before_else + 1:  # the branch is empty
-            self.lines.pop()
+        is_else_empty = len(self.lines) == line_count + 1
+        if is_else_empty:
+            self.lines.pop()  # without the line "} else {"
         self.do("}")
         return results
 
@@ -175,8 +180,9 @@ class FunctionEmitter(StatementEmitter):
         return f"{as_unsigned(lhs)} < {as_unsigned(rhs)}" if unsigned else f"{lhs} < {rhs}"
 
     def as_uniform(self, op: Operation, handle: Name, value: SSAValue) -> Name:
-        """Return a value as one that WGSL knows to be uniform, if the control flow that depends on it contains a
-        barrier. `handle` is the WGSL name of `value`.
+        """Return a condition or bound of the control flow `op` as a value that WGSL knows to be uniform.
+
+        WGSL demands that only around a barrier: without one, `handle`, the WGSL name of `value`, is returned.
         """
         if not self.uniformity.has_barrier(op):
             return handle
@@ -307,10 +313,11 @@ class FunctionEmitter(StatementEmitter):
 
     def assign(self, variables: Sequence[Name], values: Sequence[Name]) -> None:
         """Give variables their next values, all at once: a value may be the old value of another variable."""
-        pairs = [(a, b) for a, b in zip(variables, values, strict=True) if a != b]
-        changed = {a for a, _ in pairs}
-        pairs = [(a, self.let(b) if b in changed else b) for a, b in pairs]  # old values are copied first
-        for variable, value in pairs:
+        changes = [(variable, value) for variable, value in zip(variables, values, strict=True) if variable != value]
+        changed = {variable for variable, _ in changes}
+        # Old values of variables that change are copied: (a, b) = (b, a) is `let v1 = b; let v2 = a; a = v1; b = v2;`.
+        changes = [(variable, self.let(value) if value in changed else value) for variable, value in changes]
+        for variable, value in changes:
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:

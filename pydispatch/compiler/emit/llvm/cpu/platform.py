@@ -74,7 +74,10 @@ class CpuPlatform(Platform[FunctionEmitter]):
         constants: Sequence[str] = (),
         functions: Mapping[str, FuncOp] | None = None,
     ) -> None:
-        """Collect the imports that the exports reach; no function is emitted yet."""
+        """Collect the imports that the exports reach; no function is emitted yet.
+
+        executable: name of the executable for the library's tables; None if another module contains the tables.
+        """
         self.arch = arch
         self.features = features
         self.alignment = 1  # bytes; binding() raises it
@@ -117,7 +120,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """
 
         def make() -> str:
-            """Load the field once, at the entry of the function."""
+            """Emit the load of the field of type `type_` at `base` + `offset` into the entry block."""
             # !invariant.load refers to an empty node.
             empty = emitter.once("empty", lambda: str(emitter.module.metadata("!{}")))
             address = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
@@ -155,9 +158,11 @@ class CpuPlatform(Platform[FunctionEmitter]):
             count: Number of words of an index, 1 or 2.
         """
         offset = _WORD_BYTES * ordinal
-        width = _WORD_BITS * count if isinstance(type_, IndexType) else bit_width(type_)
-        is_whole_words = width == 2 * _WORD_BITS or (width == _WORD_BITS and not isinstance(type_, IndexType))
-        if is_whole_words:  # loaded without conversion; two words are only aligned like one
+        is_index = isinstance(type_, IndexType)
+        width = _WORD_BITS * count if is_index else bit_width(type_)
+        # An index has two words in LLVM IR: one of one word is extended.
+        needs_no_conversion = width == 2 * _WORD_BITS or (width == _WORD_BITS and not is_index)
+        if needs_no_conversion:  # two words are only aligned like one
             return self._field_of(emitter, words, offset, scalar(type_), align=_WORD_BYTES)
         if width > _WORD_BITS:
             note = "split it into i32 or i64 constants"
@@ -165,7 +170,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         word = self._field_of(emitter, words, offset, "i32", align=_WORD_BYTES)
 
         def convert() -> str:
-            """Emit the value of a type from a constant word: an index, a narrow integer, or the bits of a float."""
+            """Emit the scalar of `type_` from `word`: an index, an integer of up to 32 bits, or the bits of a float."""
             if isinstance(type_, IndexType):
                 return emitter.body.let_entry(f"zext i32 {word} to i64")
             narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")
@@ -210,8 +215,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
         No two reservations overlap, whichever functions they are in.
         """
         align = max(align, 64)  # no two reservations share a cache line
-        self.local_memory = -(-self.local_memory // align) * align
-        start, self.local_memory = self.local_memory, self.local_memory + byte_size
+        start = -(-self.local_memory // align) * align  # the end of earlier reservations, aligned
+        self.local_memory = start + byte_size
         if self.local_memory > MAX_PAGES * PAGE:
             raise emitter.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
         base = self._field_of(emitter, "%workgroup", _LOCAL_MEMORY, "ptr", align=8)

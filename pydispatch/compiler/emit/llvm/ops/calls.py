@@ -194,7 +194,7 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
         types = components(operand.type)
         arguments += [f"{type_} {part}" for type_, part in zip(types, emitter.llvm_operands([operand]), strict=True)]
     # The LLVM type of each returned value, a status first, and that of all together: a structure if there are several.
-    parts, type_ = emitter.result_parts(name), emitter.result_type(name)
+    parts, type_ = emitter.returned_types(name), emitter.return_type(name)
     call = f"call {type_} @{helper_symbol(name)}({', '.join(arguments)})"
     if not parts:
         emitter.body.emit(call)

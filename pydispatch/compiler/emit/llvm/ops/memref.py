@@ -55,19 +55,18 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, offset: Index) -> str:
 
 
 def _packed_address(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
-    """Emit the address of an element of less than 8 bits: (pointer to its byte, position of its lowest bit as i8).
+    """Emit the address of an element of 2 or 4 bits: (pointer to its byte, position of its lowest bit as i8).
 
-    The first element of a byte is in the low bits.
+    The first element of a byte is in the low bits: the element of 2 bits at offset 7 is in byte 1, from bit 6 on.
     """
     width, offset = bit_width(memref.element), _offset(emitter, memref, indices)
-    log2_elements_per_byte = 3 - (width.bit_length() - 1)
-    byte = emitter.body.shift_right(offset, log2_elements_per_byte)
-    within = emitter.body.low_bits(offset, 8 // width - 1)
-    if isinstance(within, int):
-        return _pointer(emitter, memref, byte), within * width
-    return _pointer(emitter, memref, byte), emitter.body.let(
-        f"mul i8 {emitter.body.let(f'trunc i64 {within} to i8')}, {width}"
-    )
+    elements_in_byte = 8 // width  # 2 or 4
+    byte = emitter.body.shift_right(offset, elements_in_byte.bit_length() - 1)  # offset // elements_in_byte
+    position = emitter.body.low_bits(offset, elements_in_byte - 1)  # of the element in its byte
+    pointer = _pointer(emitter, memref, byte)
+    if isinstance(position, int):
+        return pointer, position * width
+    return pointer, emitter.body.let(f"mul i8 {emitter.body.let(f'trunc i64 {position} to i8')}, {width}")
 
 
 def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min_alignment: int = 1) -> str:
@@ -114,8 +113,8 @@ def store(
     """
     element = memref.element
     if packed(element):
-        is_alone = has_own_byte or memref.root == "stack" or not emitter.platform.concurrent
-        _store_packed(emitter, value, memref, indices, is_alone)
+        is_memory_of_thread = memref.root == "stack" or not emitter.platform.concurrent
+        _store_packed(emitter, value, memref, indices, is_sole_writer=has_own_byte or is_memory_of_thread)
         return
     if bit_width(element) < 8:
         value = emitter.body.let(f"zext {scalar(element)} {value} to i8")
@@ -125,27 +124,30 @@ def store(
 
 
 def _store_packed(
-    emitter: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], is_alone: bool
+    emitter: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], is_sole_writer: bool
 ) -> None:
     """Emit the store of an element that shares its byte with neighbours.
 
-    The store is not marked as independent of other iterations (`shared` below). Unless `is_alone`, other invocations
-    may store their elements of the byte at the same time, so that bits are cleared and set by atomic operations. No
-    other invocation reads this element in between.
+    is_sole_writer: whether no other invocation stores elements of the byte at the same time. Otherwise the element's
+    bits are cleared and then set by atomic operations; no other invocation reads the element in between.
     """
     # The address of the byte, the position of the element's lowest bit in it, and a mask of the other bits.
     pointer, shift = _packed_address(emitter, memref, indices)
+    # shared=True: other iterations of a parallel loop may store to the same byte.
     access, let = emitter.access_metadata(memref, shared=True), emitter.body.let
     mask = (1 << bit_width(memref.element)) - 1
     byte_value = let(f"zext {scalar(memref.element)} {value} to i8")
     shifted_value = let(f"shl i8 {byte_value}, {shift}")
-    kept_mask = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
-    if not is_alone:
+    if isinstance(shift, int):
+        mask_of_others: Index = ~(mask << shift)
+    else:
+        mask_of_others = let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
+    if not is_sole_writer:
         scope = emitter.platform.atomic_scope
-        let(f"atomicrmw and ptr {pointer}, i8 {kept_mask} {scope}monotonic")
+        let(f"atomicrmw and ptr {pointer}, i8 {mask_of_others} {scope}monotonic")
         let(f"atomicrmw or ptr {pointer}, i8 {shifted_value} {scope}monotonic")
         return
-    other_bits = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {kept_mask}")
+    other_bits = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {mask_of_others}")
     emitter.body.emit(f"store i8 {let(f'or i8 {other_bits}, {shifted_value}')}, ptr {pointer}, align 1{access}")
 
 
@@ -173,8 +175,8 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
     )
 
 
-def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
-    """Return the type of an allocation, and its size in bytes.
+def _static_storage(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
+    """Return the type of an allocation, and its size in bytes, which must be static.
 
     Raises:
         CompileError: The size is dynamic, or the layout is not the identity.
@@ -186,8 +188,9 @@ def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int
             f"storage of type {memref} has no size known while compiling",
             "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
         )
-    contiguous = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
-    if list(strides) != contiguous or layout_of(memref).offset != 0:
+    # The strides of the identity layout: the products of later sizes.
+    identity_strides = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
+    if list(strides) != identity_strides or layout_of(memref).offset != 0:
         raise emitter.error(f"storage of type {memref} must have the identity layout")
     return memref, storage_bytes(memref.element_type, prod(size for size in sizes if size is not None))
 
@@ -210,7 +213,7 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower an allocation: workgroup memory if invocations share it, else the stack."""
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
-    memref, size = _static(emitter, op.results[0].type)
+    memref, size = _static_storage(emitter, op.results[0].type)
     align = max(integer(op, "alignment", default=1), alignment(memref.element_type))
     if is_shared_by_workgroup(op, memref):
         pointer = emitter.platform.workgroup_memory(emitter, size, align)
@@ -231,10 +234,11 @@ def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
 def _global(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `memref.get_global` of a constant."""
     name = attribute(op, "name")
+    # The `memref.global` that the operation names.
     declared = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
     if declared is None:
         raise emitter.error(f"memref.get_global of an unknown global {name}")
-    memref, _ = _static(emitter, op.results[0].type)
+    memref, _ = _static_storage(emitter, op.results[0].type)
     llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
     emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, declared, memref)}")
     root = f"global {symbol(op, 'name')}"
@@ -280,13 +284,16 @@ def _bytes(codes: list[int], type_: Attribute) -> list[str]:
     """Return the bytes of elements of less than 8 bits as LLVM constants of i8, which are signed.
 
     `codes` are the bits of each element, as a number that may be negative. The first element of a byte is in the low
-    bits.
+    bits: the i4 1, 2 and -1 are the bytes 0x21 and 0x0F.
     """
     width, elements_per_byte = bit_width(type_), 8 // storage_bits(type_)
-    starts = range(0, len(codes), elements_per_byte)
-    groups = (codes[start : start + elements_per_byte] for start in starts)
-    data = (sum((code & ((1 << width) - 1)) << (width * i) for i, code in enumerate(group)) for group in groups)
-    return [str(byte - 256 if byte > 127 else byte) for byte in data]
+    mask, texts = (1 << width) - 1, list[str]()
+    for start in range(0, len(codes), elements_per_byte):
+        byte = 0
+        for position, code in enumerate(codes[start : start + elements_per_byte]):
+            byte |= (code & mask) << (width * position)
+        texts.append(str(byte - 256 if byte > 127 else byte))
+    return texts
 
 
 def _copy(emitter: FunctionEmitter, op: Operation) -> None:
@@ -294,10 +301,11 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
     source, target = emitter.memref(op.operands[0]), emitter.memref(op.operands[1])
     if target.read_only:
         raise emitter.error("a copy into a binding that is only read", READ_ONLY_NOTE)
+    # A size may be static in one memref only.
     sizes = [s if isinstance(s, int) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
 
     def body(point: list[str]) -> None:
-        """Copy the element at a point."""
+        """Copy the element of `source` at the indices `point` to `target`."""
         indices: list[Index] = list(point)
         store(emitter, load(emitter, source, indices), target, indices)
 

@@ -42,27 +42,30 @@ def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
         vector = load(emitter, block, piece.type, piece.first, role=ProductRole.UNRELATED)
         distance = 1
         while distance < piece.lanes:
-            # Lane i of the operand is lane i - distance of the vector, or the identity element.
+            # Lane i of `earlier` is lane i - distance of the vector, or the identity element: a vector of identity
+            # elements, whose lanes are numbered from `piece.lanes` on, is shifted in.
             lanes = [lane - distance if lane >= distance else piece.lanes + lane for lane in range(piece.lanes)]
             earlier = shuffled(emitter, piece.type, vector, _repeated(neutral, element, piece.lanes), lanes)
             vector = _combined(emitter, kind, piece.type, earlier, vector)
             distance *= 2
-        # Its results, with the total of the vectors before it, and the total for the next vector.
-        sums = _combined(emitter, kind, piece.type, splat(emitter, total, element, piece.lanes), vector)
+        # Its results: the combinations with the total of the vectors before it.
+        results = _combined(emitter, kind, piece.type, splat(emitter, total, element, piece.lanes), vector)
         access = f"align {alignment(block.element)}{emitter.access_metadata(block)}"
-        emitter.body.emit(f"store {piece.type} {sums}, ptr {address(emitter, block, piece.first)}, {access}")
+        emitter.body.emit(f"store {piece.type} {results}, ptr {address(emitter, block, piece.first)}, {access}")
+        # The total for the next vector.
         last = emitter.body.let(f"extractelement {piece.type} {vector}, i64 {piece.lanes - 1}")
         total = _combined(emitter, kind, element, total, last)
     emitter.define(scan.last, total)
 
 
 def _combined(emitter: FunctionEmitter, kind: str, type_: str, lhs: str, rhs: str) -> str:
-    """Emit the combination of two elements or vectors of an LLVM type, and return its name."""
+    """Emit the combination of two elements or vectors of an LLVM type by the operation `kind`, and return its name."""
     if kind in _INTRINSICS:
-        suffix = type_.strip("<>").replace(" x ", "")  # <16 x i32> is v16i32
-        name = f"llvm.{_INTRINSICS[kind]}.{'v' if suffix != type_ else ''}{suffix}"
-        return emitter.intrinsic(name, type_, (type_, lhs), (type_, rhs))
-    return emitter.body.let(f"{kind.removeprefix('arith.').removesuffix('i')} {type_} {lhs}, {rhs}")
+        is_vector = type_.startswith("<")
+        suffix = f"v{type_.strip('<>').replace(' x ', '')}" if is_vector else type_  # <16 x i32> is v16i32
+        return emitter.intrinsic(f"llvm.{_INTRINSICS[kind]}.{suffix}", type_, (type_, lhs), (type_, rhs))
+    instruction = kind.removeprefix("arith.").removesuffix("i")  # "arith.addi" is add
+    return emitter.body.let(f"{instruction} {type_} {lhs}, {rhs}")
 
 
 def _repeated(constant: str, element: str, lanes: int) -> str:

@@ -15,11 +15,11 @@ from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
 
 def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `memref.reinterpret_cast` to a descriptor of the same storage with the stated offset, sizes and strides."""
-    _source, *parts = segments(op, 4)
+    _source, *dynamic_operands = segments(op, 4)  # of three kinds: offsets, sizes and strides
     names = ("static_offsets", "static_sizes", "static_strides")
-    (offset,), sizes, strides = (  # static numbers, and registers of operands where they are dynamic
+    (offset,), sizes, strides = (  # static numbers, and values of operands where they are dynamic
         mixed_values(op, name, dynamic=operands, read=emitter.index)
-        for name, operands in zip(names, parts, strict=True)
+        for name, operands in zip(names, dynamic_operands, strict=True)
     )
     emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 

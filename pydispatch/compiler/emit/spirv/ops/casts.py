@@ -46,7 +46,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
 
         def constant(n: float) -> Id:
-            """Return a float constant of the source's type."""
+            """Return a float constant of the type `source`: f64 (`is_double`) or f32."""
             return module.float_constant(double_bits(n), 64) if is_double else module.float_constant(single_bits(n), 32)
 
         type_ = module.int(width)
@@ -56,9 +56,10 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         is_nan = let("IsNan", module.bool(), value)
         unsafe = let("LogicalOr", module.bool(), let("LogicalOr", module.bool(), too_low, too_high), is_nan)
         safe = let("Select", emitter.type(source), unsafe, constant(0.0), value)
-        # The conversion, and the results of the replaced numbers.
-        # A signed register holds all values of a narrower unsigned type, so that the signed conversion serves it, too.
-        result = let("ConvertFToS" if is_signed or bits < width else "ConvertFToU", type_, safe)
+        # The conversion, and the results of the replaced numbers. An unsigned integer that is narrower than its
+        # register fits a signed register, so that the signed conversion serves it, too.
+        fits_signed = is_signed or bits < width
+        result = let("ConvertFToS" if fits_signed else "ConvertFToU", type_, safe)
         result = let("Select", type_, too_low, module.integer(least, width), result)
         result = let("Select", type_, too_high, module.integer(most, width), result)
         return let("Select", type_, is_nan, module.integer(0, width), result)

@@ -46,7 +46,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         let, type_ = emitter.code.let, emitter.m.int(width)
         if width == 32:  # Vulkan has instructions on bit fields of 32 bits only
             return let("BitFieldSExtract", type_, value, emitter.m.integer(0), emitter.m.integer(bits))
-        shift = emitter.m.integer(width - bits, 32)
+        shift = emitter.m.integer(width - bits, 32)  # to the left until the sign is the highest bit, and back
         return let("ShiftRightArithmetic", type_, let("ShiftLeftLogical", type_, value, shift), shift)
 
     def zero_extended(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
@@ -74,9 +74,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
             # Mesa 22.3's lavapipe compares results of SConvert with constants wrongly: the high word is made of copies
             # of the sign instead, which GPUs compile to the same instructions.
             high = let("ShiftRightArithmetic", module.int(32), value, module.integer(31))
-            return let(
-                "Bitcast", type_, let("CompositeConstruct", module.type("TypeVector", module.int(32), 2), value, high)
-            )
+            words = let("CompositeConstruct", module.type("TypeVector", module.int(32), 2), value, high)
+            return let("Bitcast", type_, words)
         return let("SConvert", type_, value)
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Id, rhs: Id) -> Id:

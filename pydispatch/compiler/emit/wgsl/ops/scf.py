@@ -33,7 +33,8 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     body_arguments = list(after.blocks[0].args)  # the values that scf.condition passes on: also the results
     roots = emitter.roots(op.operands)
     carried_variables = [
-        emitter.var(t, v, "c") for t, v in zip(emitter.part_types(arguments), emitter.parts(op.operands), strict=True)
+        emitter.var(type_, initial, stem="c")
+        for type_, initial in zip(emitter.part_types(arguments), emitter.parts(op.operands), strict=True)
     ]
     results = [emitter.var(type_) for type_ in emitter.part_types(body_arguments)]
     emitter.define_from_parts(arguments, carried_variables, roots)
