@@ -86,19 +86,19 @@ def emit_module(
     """
     writer = ModuleWriter(symbols, platform.fallible, lowerings(subjects))
 
-    def emitted(function: FuncOp, exported: bool) -> str:
-        """Return the text of a function, after the passes over it."""
+    def emit_function(function: FuncOp, exported: bool) -> str:
+        """Run the passes over a function, and return its LLVM IR; lines about its loops are added to `notes`."""
         lines = _run_passes(function, platform)
         if notes is not None:
             notes.extend(lines)
         return FunctionEmitter(writer, platform, function, exported).run()
 
     # Emission of a call adds the called helper to `writer.needed`.
-    text = [emitted(_export(writer, name), exported=True) for name in exports]
+    texts = [emit_function(_export(writer, name), exported=True) for name in exports]
     for name in writer.needed:  # grows during the loop: a helper that is emitted may call others
-        text.append(emitted(writer.functions[name], exported=False))
+        texts.append(emit_function(writer.functions[name], exported=False))
     platform.finish(writer)
-    return writer.text(text)
+    return writer.text(texts)
 
 
 def _run_passes(function: FuncOp, platform: Platform[FunctionEmitter]) -> list[str]:

@@ -45,11 +45,11 @@ class LineTable:
         location = line_of(op, self._function)
         if location is None:
             return
-        at = location.line, location.column
-        node = self._nodes.get(at)
+        key = location.line, location.column
+        node = self._nodes.get(key)
         if node is None:
-            text = f"!DILocation(line: {at[0]}, column: {at[1]}, scope: !{self.subprogram})"
-            node = self._nodes[at] = self._module.metadata(text)
+            text = f"!DILocation(line: {location.line}, column: {location.column}, scope: !{self.subprogram})"
+            node = self._nodes[key] = self._module.metadata(text)
         for index in range(start, len(lines)):
             if lines[index].startswith("  ") and "!dbg" not in lines[index]:
                 lines[index] += f", !dbg !{node}"

@@ -35,7 +35,7 @@ class IntegerMath(Registers[E, V]):
         """Return the lowering of a count of bits. kind: `ctpop`, `ctlz` or `cttz`, as `counted` defines them."""
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the count of bits of an integer."""
+            """Emit the count of bits `kind` ("ctpop", "ctlz" or "cttz") of an integer."""
             (result,) = op.results
             width = width_of(emitter, result.type)
             (value,) = self.operands(emitter, operands_of(op))

@@ -99,7 +99,7 @@ def buffer_declarations(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
                 for key in base_of(operand):
                     uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
     # All bindings, whose keys are tuples. An allocation without atomic updates is declared by its element type alone.
-    return {key: _declared(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
+    return {key: _declaration_of(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
 
 
 def element_bits(element: Attribute) -> int:
@@ -114,7 +114,7 @@ def element_bits(element: Attribute) -> int:
     return bits
 
 
-def _declared(use: _Uses, has_f16: bool) -> Buffer:
+def _declaration_of(use: _Uses, has_f16: bool) -> Buffer:
     """Return the element type to declare a buffer with: that of all its accesses if they agree, else words (u32).
 
     If elements that share a word are stored (`writes_parts`), the words are atomic, since other invocations may store

@@ -34,7 +34,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
         row = emitter.memref(operand)
         length = row.sizes[1]
         assert isinstance(length, int)
-        byte_count = length * bit_width(row.element) // 8
+        byte_count = length * bit_width(row.element) // 8  # equal for both operands
         address = row.aligned
         if row.offset != 0:
             address = body.let(f"getelementptr inbounds {memory_type_of(row.element)}, ptr {address}, i64 {row.offset}")
@@ -46,7 +46,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _commit(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.commit_copies`: group the copies since the last one; wait for all but the last `pending` groups."""
+    """Lower `pyd.commit_copies`: group the copies since the last commit; wait for all but the last `pending` groups."""
     pending = cast(IntegerAttr, attribute(op, "pending")).value.data
     _call(emitter, "commit.group")
     _call(emitter, "wait.group", ("i32", str(pending)))

@@ -55,10 +55,8 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
 
     The constant part of the offset is added last, so that it becomes the displacement of the load or store.
     """
-    constant_offset, offset = (
-        memref.offset if isinstance(memref.offset, int) else 0,
-        memref.offset if isinstance(memref.offset, str) else 0,
-    )
+    constant_offset: int = memref.offset if isinstance(memref.offset, int) else 0
+    offset: Index = 0 if isinstance(memref.offset, int) else memref.offset
     for index, stride in zip(indices, memref.strides, strict=True):
         if isinstance(index, int) and isinstance(stride, int):
             constant_offset += index * stride
@@ -100,11 +98,11 @@ def prefetch(emitter: FunctionEmitter, pointer: str, offset: int, level: int = 1
 def splat(emitter: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
     """Emit a vector of `lanes` copies of a scalar of the LLVM type `type_`, and return its name."""
     vector = f"<{lanes} x {type_}>"
-    one = emitter.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
-    return emitter.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+    with_lane_0 = emitter.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
+    return emitter.body.let(f"shufflevector {vector} {with_lane_0}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
 
-def initial(
+def initial_sums(
     emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], starts_at_zero: bool
 ) -> list[str]:
     """Return the initial sums of a register block, a vector for each row and piece, row by row.
@@ -120,7 +118,9 @@ def initial(
     ]
 
 
-def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
+def store_sums(
+    emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]
+) -> None:
     """Emit the stores of the vectors `values` of a register block, row by row, into its memref."""
     remaining = iter(values)
     for row in range(rows):
@@ -150,11 +150,12 @@ def run_steps(
         for k in range(size):
             initial = step(k, initial)
         return initial
-    # The steps before `unrolled_end`, a multiple of `unroll`, are in the unrolled loop; -unroll is a mask that clears
-    # the low bits.
-    unrolled_end: Index = size - size % unroll if isinstance(size, int) else size
-    if unroll > 1 and not isinstance(size, int):
-        unrolled_end = emitter.body.let(f"and i64 {size}, {-unroll}")
+    # The steps before `unrolled_end`, the largest multiple of `unroll` up to `size`, are in the unrolled loop.
+    unrolled_end: Index = size
+    if isinstance(size, int):
+        unrolled_end = size - size % unroll
+    elif unroll > 1:
+        unrolled_end = emitter.body.let(f"and i64 {size}, {-unroll}")  # the mask clears the low bits
     values = loop(emitter, 0, unrolled_end, types, initial, unroll, step)
     if unrolled_end == size:
         return values
@@ -169,34 +170,34 @@ def loop(
     `initial` are their values before it, and `types` their LLVM types. An iteration has `unroll` steps; the number of
     steps, `high - low`, is a multiple of that.
     """
-    loop = Loop(emitter, (low, high, unroll))
-    loop.begin()
+    llvm_loop = Loop(emitter, (low, high, unroll))
+    llvm_loop.begin()
     phis = [emitter.body.phi(type_) for type_ in types]
     for phi, value in zip(phis, initial, strict=True):
-        phi.incoming.append((value, loop.before))
-    loop.enter()
+        phi.incoming.append((value, llvm_loop.before))
+    llvm_loop.enter()
     values = [phi.name for phi in phis]
     for k in range(unroll):
-        values = step(emitter.body.plus(loop.counter, k), values)
+        values = step(emitter.body.plus(llvm_loop.counter, k), values)
     for phi, value in zip(phis, values, strict=True):
         phi.incoming.append((value, emitter.body.label))
-    loop.end(metadata=unroll_disabled(emitter))  # LLVM must not unroll it further
+    llvm_loop.end(metadata=unroll_disabled(emitter))  # LLVM must not unroll it further
     return [phi.name for phi in phis]
 
 
-Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
+NestedStep = Callable[[tuple[Index, ...], list[str]], list[str]]
 """Function that emits an iteration, from its index in each dimension of K and the loop-carried values, and returns the
 values for the next. A `Step` has one index."""
 
 
-def run_all(
+def emit_register_block(
     emitter: FunctionEmitter,
     lhs: MemRef,
     rhs: MemRef,
     accumulator: MemRef,
     pieces: Sequence[Piece],
     starts_at_zero: bool,
-    step: Steps,
+    step: NestedStep,
 ) -> None:
     """Emit a register block: its initial sums, `step` for all steps of K, and the stores of the sums.
 
@@ -211,9 +212,9 @@ def run_all(
     rows = accumulator.sizes[0]
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]
-    first_sums = initial(emitter, accumulator, rows, pieces, starts_at_zero)
+    first_sums = initial_sums(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = loop_over_k(emitter, lhs, rhs, accumulator, types, first_sums, step)
-    write(emitter, accumulator, rows, pieces, sums)
+    store_sums(emitter, accumulator, rows, pieces, sums)
 
 
 def loop_over_k(
@@ -223,7 +224,7 @@ def loop_over_k(
     accumulator: MemRef,
     types: Sequence[str],
     initial: list[str],
-    step: Steps,
+    step: NestedStep,
 ) -> list[str]:
     """Emit nested loops of `step` over the dimensions of K, the last one innermost, and return the final values.
 
@@ -245,13 +246,20 @@ def loop_over_k(
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
     def emit_loop(indices: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the loop over the dimension of K after those of `indices`, and return the carried values after it."""
-        size = sizes[len(indices)]
-        if len(indices) == dims - 1:
-            return run_steps(
-                emitter, size, types, values, unrolling(len(types)), lambda k, inner: step((*indices, k), inner)
-            )
-        return run_steps(emitter, size, types, values, unroll=1, step=lambda i, inner: emit_loop((*indices, i), inner))
+        """Emit the loop over the dimension of K after those of `indices`, and return the carried values after it.
+
+        `sizes` are those of the `dims` dimensions of K. The innermost loop runs `step`.
+        """
+        size, is_innermost = sizes[len(indices)], len(indices) == dims - 1
+
+        def inner_step(index: Index, inner_values: list[str]) -> list[str]:
+            """Emit an iteration of this loop: `step`, or the loop over the next dimension."""
+            if is_innermost:
+                return step((*indices, index), inner_values)
+            return emit_loop((*indices, index), inner_values)
+
+        unroll = unrolling(len(types)) if is_innermost else 1
+        return run_steps(emitter, size, types, values, unroll, inner_step)
 
     return emit_loop((), initial)
 
@@ -259,17 +267,21 @@ def loop_over_k(
 def unrolling(independent: int) -> int:
     """Return the unroll factor of a loop body with this many independent multiplications: 1, 2, 4 or 8.
 
-    It is the largest of them with which the body has at most BUSY multiplications, or 1.
+    It is the largest of them with which the unrolled body has at most BUSY multiplications, or 1: 2 for 6 of them, and
+    a BUSY of 16.
     """
-    return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
+    most_copies = max(1, min(8, BUSY // max(1, independent)))
+    return 1 << (most_copies.bit_length() - 1)  # rounded down to a power of two
 
 
 def block_of(emitter: FunctionEmitter, memref: MemRef) -> tuple[int, int]:
     """Return the rows and columns of a register block. Raise CompileError for one that is not static and contiguous."""
     rows, columns = memref.sizes
-    if not isinstance(rows, int) or not isinstance(columns, int) or (memref.strides[1] != 1 and columns > 1):
-        raise emitter.error("the block of pyd.contract must be static with contiguous rows")
-    return rows, columns
+    if isinstance(rows, int) and isinstance(columns, int):
+        has_contiguous_rows = memref.strides[1] == 1 or columns == 1
+        if has_contiguous_rows:
+            return rows, columns
+    raise emitter.error("the block of pyd.contract must be static with contiguous rows")
 
 
 def shuffled(emitter: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:

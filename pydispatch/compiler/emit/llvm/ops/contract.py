@@ -20,11 +20,11 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     Piece,
     address,
     block_of,
+    emit_register_block,
     load,
     loop,
     pieces_of,
     prefetch,
-    run_all,
     run_steps,
     shuffled,
     splat,
@@ -227,7 +227,7 @@ def _along_columns(
                 sums.append(_multiply_add(emitter, piece, broadcast[piece.lanes], vectors[index], acc))
         return sums
 
-    run_all(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
+    emit_register_block(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     Piece,
     block_of,
-    initial,
+    emit_register_block,
+    initial_sums,
     load,
     loop_over_k,
     pieces_of,
-    run_all,
     shuffled,
     splat,
-    write,
+    store_sums,
 )
 from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
@@ -114,7 +114,7 @@ def multiply_groups(
                 sums.append(group_products(emitter, piece, form, left, vectors[index], acc))
         return sums
 
-    run_all(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
+    emit_register_block(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
 def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs: str, rhs: str, acc: str) -> str:
@@ -328,10 +328,10 @@ def _multiply_matrices(
     product = _MatrixProduct(emitter, lhs, rhs, rows, columns, intrinsic, is_transposed)
     start = ["zeroinitializer"] * len(product.tiles)
     if not starts_at_zero:
-        by_row = initial(emitter, accumulator, rows, pieces, starts_at_zero)
+        by_row = initial_sums(emitter, accumulator, rows, pieces, starts_at_zero)
         start = _matrices_of(emitter, by_row, pieces, is_transposed)
     sums = loop_over_k(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(start), start, product.step)
-    write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
+    store_sums(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
 
 
 def _matrices_of(

@@ -14,13 +14,13 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     Step,
     address,
     block_of,
-    initial,
+    initial_sums,
     load,
     pieces_of,
     run_steps,
     splat,
+    store_sums,
     unrolling,
-    write,
 )
 from pydispatch.compiler.emit.llvm.ops.groups import GroupForm, Unsigned, group_products
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
@@ -63,9 +63,9 @@ def multiply_weights(
     else:  # up to 8 groups in an iteration, fewer if one group already has many independent multiplications
         unroll = unrolling(rows * len(pieces))
     # Load the sums, loop over the groups, and store the sums.
-    start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
+    start = initial_sums(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
-    write(emitter, accumulator, rows, pieces, sums)
+    store_sums(emitter, accumulator, rows, pieces, sums)
 
 
 def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:

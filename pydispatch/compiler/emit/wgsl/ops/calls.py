@@ -46,7 +46,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         passed.append(_passed(emitter, operand))
     # The declaration and the call.
     result = _type(emitter, outputs[0]) if outputs else ""
-    function_name = _declared(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
+    function_name = _import_name(emitter, name, tuple(type_ for type_, _ in passed), result, tuple(buffers))
     emitter.iterations.mark_unknown()  # the function may have loops
     call = f"{function_name}({', '.join(argument for _, argument in passed)})"
     if not outputs:
@@ -86,13 +86,14 @@ def _passed(emitter: FunctionEmitter, operand: SSAValue) -> tuple[str, str]:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the query whether an external function is linked; only optional imports may be missing."""
+    """Lower the query whether an external function is linked. It is true unless the function is an optional import."""
     callee = callee_of(emitter, op)
-    if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
+    may_be_missing = is_declaration(callee) and is_import(callee) and is_optional(callee)
+    if not may_be_missing:
         emitter.define(op.results[0], emitter.number(value=1, width=1))
         return
     name = bare_symbol(callee)
-    # The flag is named after the import, unless WGSL does not allow that name.
+    # The constant that linking declares is named after the import, unless WGSL does not allow that name.
     flag = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")
     emitter.define(op.results[0], Name(emitter.module.declare(flag, lambda: available_line(name, flag))))
 
@@ -108,7 +109,7 @@ def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, b
     return binding_variable(emitter, binding)[0], not emitter.layout.bindings[binding].read_only
 
 
-def _declared(
+def _import_name(
     emitter: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
 ) -> str:
     """Return the name of an external function in WGSL, which is declared once for each signature and set of buffers.
