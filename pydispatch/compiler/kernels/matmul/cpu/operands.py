@@ -36,11 +36,10 @@ class OperandView:
     Attributes:
         factor: The factor.
         buffer: Memory with its elements.
-        strides: Distance of neighbours along each coordinate of the factor, in elements. Where one instruction takes a
-            group of several steps of K, panels are [group][column][step of the group]. The stride along K is then the
-            number of columns: times the first index of a group, it is the offset of the group. That along N is 1, and
-            counts groups. For a B of shape [K, N] in panels of 16 columns they are (16, 1); in groups of 4 steps,
-            neighbouring columns are 4 elements apart, neighbouring groups of K 64.
+        strides: Distance of neighbours along each coordinate of the factor, in elements: (16, 1) for a B of shape
+            [K, N] in panels of 16 columns. Panels may be [group][column][step of the group], if one instruction takes a
+            group of g steps of K. They have the same strides, as of an average step: neighbouring columns are 1 * g,
+            and neighbouring groups of K 16 * g elements apart.
         uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
             argument; in a packed copy they count from the first index of the tile.
         panel_stride: Elements from one panel, a few adjacent columns with all their rows, to the next; None where
@@ -108,10 +107,9 @@ def view_in_place(
     argument = argument_of(value)
     assert argument is not None
     sizes = frame.elements.dims(value)
-    strides: list[Index] = [1]
+    strides: list[Index] = [1] if sizes else []  # a tensor of rank 0 has none
     for size in reversed(sizes[1:]):
         strides.insert(0, build.times(strides[0], size))
-    del strides[len(sizes) :]  # a tensor of rank 0 has none
     return OperandView(factor, _buffer_of(frame, argument), tuple(strides), uses_tensor_indices=True)
 
 
@@ -150,9 +148,10 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """
     extents, bits = _coordinate_extents(plan, factor), bits_of(plan.compute)
     order = list(range(len(extents)))  # coordinates, outermost in memory first
-    if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
+    if plan.group > 1 or plan.vectorizes_k:  # K is last, and rounded up to whole groups
         k = plan.contraction.k
-        # It exists: groups are only formed where K itself is a coordinate, vectors along K only where K is contiguous.
+        # The coordinate with K exists: groups are only formed where K itself is a coordinate, vectors along K only
+        # where K is contiguous.
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
         extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
@@ -161,21 +160,23 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     for position in reversed(order):
         strides[position] = stride
         stride *= extents[position]
-        row_bytes = stride * bits // 8
         is_row = position == order[-1]
-        # Rows at such a distance would share few sets of the cache.
+        row_bytes = stride * bits // 8
+        # Rows at such a distance would share few sets of the cache: a cache line pads them.
         if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
             stride += CACHE_LINE_BYTES * 8 // bits
-    buffer = frame.elements.fresh(plan.compute, max(1, stride) + OVERREAD_ELEMENTS)
+    size = stride  # after the outermost coordinate
+    buffer = frame.elements.fresh(plan.compute, max(1, size) + OVERREAD_ELEMENTS)
     return OperandView(factor, buffer, tuple(strides))
 
 
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a packed copy of B in panels of nr columns, and return it: [panel][other coordinates ...][column].
 
-    It is in rows if there is no N, or vectors are along K. If N is not itself a coordinate of B, but a term of one, as
-    in `B[k, n + j]` or `B[k, n + 1]`, all columns of the tile are one panel. Where one instruction takes a group of
-    steps of K, K is the last of the other coordinates: [panel][other coordinates ...][group][column][step of a group].
+    The copy is in rows instead if there is no N, or vectors are along K. If N is not itself a coordinate of B, but a
+    term of one, as in `B[k, n + j]` or `B[k, n + 1]`, all columns of the tile are one panel. If one instruction takes a
+    group of steps of K, K is the last of the other coordinates: [panel][other coordinates ...][group][column][step of
+    the group].
 
     Example:
         A tile of 64 columns with 256 steps of K, in panels of 16 columns, is [4][256][16]. The strides of B[k, n] are
@@ -189,16 +190,16 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     order = [p for p in range(len(extents)) if p != column]  # coordinates within a panel, outermost in memory first
     strides: list[Index] = [0] * len(extents)
     has_panels = factor.coordinates[column].is_identity(n)
-    stride = schedule.nr if has_panels else extents[column]
-    if plan.group > 1:
+    stride = schedule.nr if has_panels else extents[column]  # of the innermost coordinate other than the column
+    if plan.group > 1:  # K is innermost, and rounded up to whole groups
         k_position = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != k_position] + [k_position]
         extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
-    # Strides from the innermost coordinate outwards; `stride` is the size of a panel after the loop.
+    # Strides from the innermost coordinate outwards.
     for position in reversed(order):
         strides[position] = stride
         stride *= extents[position]
     strides[column] = 1
-    elements = stride * (schedule.nt // schedule.nr) if has_panels else stride
-    buffer = frame.elements.fresh(plan.compute, max(1, elements))
-    return OperandView(factor, buffer, tuple(strides), panel_stride=stride if has_panels else None)
+    panel_size, panels = stride, schedule.nt // schedule.nr if has_panels else 1
+    buffer = frame.elements.fresh(plan.compute, max(1, panel_size * panels))
+    return OperandView(factor, buffer, tuple(strides), panel_stride=panel_size if has_panels else None)

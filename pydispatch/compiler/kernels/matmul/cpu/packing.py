@@ -77,11 +77,14 @@ class Packing:
         self._emit_coordinate_loops(build.without_load_motion(), outer=[])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
-        """Return the length of the range of a coordinate in the region: 9 for i + 2 * j with 5 values of i and 3 of
-        j."""
+        """Return the length of the range of a coordinate, a linear function of loop indices, in the region.
+
+        Example:
+            i + 2 * j, with 5 values of i and 3 of j, has the length 1 + 1 * (5 - 1) + 2 * (3 - 1) = 9.
+        """
         total: Index = 1
-        for dim, times in coordinate.terms:
-            total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), times))
+        for dim, coefficient in coordinate.terms:
+            total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), coefficient))
         return total
 
     def _emit_coordinate_loops(self, build: Builder, outer: Sequence[Position]) -> None:
@@ -102,13 +105,16 @@ class Packing:
             self._copy(build, outer)
             return
         coordinate, n = self.factor.coordinates[len(outer)], self.contraction.n
-        if self.is_b and self.view.panel_stride is not None and n is not None and n in coordinate.dims:
-            self._panels(build, outer)  # emits this coordinate and the later ones
+        has_panels = self.is_b and self.view.panel_stride is not None
+        # The columns of B, where the copy has them in panels of nr adjacent columns.
+        if has_panels and n is not None and n in coordinate.dims:
+            self._panels(build, outer)  # emits the loops over this coordinate and all later ones
             return
+        # The steps of K, where an instruction multiplies groups of them that are adjacent in the copy.
         if self.plan.group > 1 and coordinate.is_identity(self.contraction.k):
-            self._groups(build, outer)  # emits this coordinate and the later ones
+            self._groups(build, outer)  # emits the loops over this coordinate and all later ones
             return
-        # The elements of the factor, then zeros as padding.
+        # Any other coordinate: the elements of the factor, then zeros as padding.
         extent = self._extent(build, coordinate)
         build.parallel(0, extent, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
         end = build.plus(extent, self._padding(build, coordinate))
@@ -116,11 +122,16 @@ class Packing:
             build.parallel(extent, end, lambda b, i: self._emit_coordinate_loops(b, [*outer, PaddedPosition(i)]))
 
     def _padding(self, build: Builder, coordinate: Linear) -> Index:
-        """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none."""
+        """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none.
+
+        Only rows of A and columns of B are divided into register blocks: 0 for any other coordinate.
+        """
         contraction, schedule = self.contraction, self.plan.schedule
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
+        if dim is None or dim not in coordinate.dims:
+            return 0
         # With vectors along K, blocks have at most M rows and N columns: the last one overlaps another one instead.
-        if dim is None or dim not in coordinate.dims or self.plan.vectorizes_k:
+        if self.plan.vectorizes_k:
             return 0
         if self.plan.last_block_overlaps(dim, self.nest.sizes[dim], block):
             return 0  # the last block has elements of the block before it instead of padding
@@ -156,26 +167,26 @@ class Packing:
             n: The loop of the contraction over columns.
         """
         nr, group = self.plan.schedule.nr, self.plan.group
-        start = self.nest.block_start(build, self.region, n, panel, nr)
-        count = self.nest.block_extent(build, self.region, n, start, nr)  # of columns that exist
+        first_column = self.nest.block_start(build, self.region, n, panel, nr)  # counted from the tile's
+        count = self.nest.block_extent(build, self.region, n, first_column, nr)  # columns of the panel before B's edge
 
-        def column(inner: Builder, i: Index, is_padding: bool = False) -> None:
-            """Emit the packing of column `i` of the panel, or of zeros if it is padding."""
-            index = inner.plus(start, i)
+        def pack_column(inner: Builder, i: Index, is_padding: bool = False) -> None:
+            """Emit the packing of column `i` of this panel; it is padding if it is beyond B's edge."""
+            index = inner.plus(first_column, i)
             position = PanelColumn(index=index, panel=panel, column=i, group=group, is_padding=is_padding)
             self._emit_coordinate_loops(inner, [*outer, position])
 
-        padding = partial(column, is_padding=True)
+        pack_padding = partial(pack_column, is_padding=True)
         if count == nr and self._can_transpose_in_registers(position=len(outer)):
-            self._transposed_panel(build, outer, PanelColumn(index=start, panel=panel, column=0, group=group))
+            self._transposed_panel(build, outer, PanelColumn(index=first_column, panel=panel, column=0, group=group))
         elif isinstance(count, int):
-            build.parallel(0, count, column)
-            build.parallel(count, nr, padding)
+            build.parallel(0, count, pack_column)
+            build.parallel(count, nr, pack_padding)
         else:  # a full panel has a loop of its own, whose length is static
             is_partial = build.less(count, nr)
-            build.when(is_partial, lambda b: b.parallel(0, count, column))
-            build.when(is_partial, lambda b: b.parallel(count, nr, padding))
-            build.when(opposite(build, is_partial), lambda b: b.parallel(0, nr, column))
+            build.when(is_partial, lambda b: b.parallel(0, count, pack_column))
+            build.when(is_partial, lambda b: b.parallel(count, nr, pack_padding))
+            build.when(opposite(build, is_partial), lambda b: b.parallel(0, nr, pack_column))
 
     def _can_transpose_in_registers(self, position: int) -> bool:
         """Return whether a panel can be loaded along K and transposed in registers, in whole squares.
@@ -184,45 +195,44 @@ class Packing:
         of K are not grouped. `position` is that of the coordinate that N indexes.
         """
         coordinates, value = self.factor.coordinates, self.contraction.tensor_of(self.factor)
-        return (
-            position == len(coordinates) - 2
-            and coordinates[-1].is_identity(self.contraction.k)
-            and self.factor.is_element
-            and isinstance(value.type, TensorType)
-            and value.type.element_type == self.plan.compute
-            and self.plan.group == 1
-            and self.plan.schedule.nr % MIN_TRANSPOSED_SIDE == 0
-            and argument_of(value) is not None
-        )
+        is_n_before_k = position == len(coordinates) - 2 and coordinates[-1].is_identity(self.contraction.k)
+        # Elements are copied unchanged from an argument: nothing is computed or converted.
+        has_packed_type = isinstance(value.type, TensorType) and value.type.element_type == self.plan.compute
+        is_copy = self.factor.is_element and has_packed_type and argument_of(value) is not None
+        is_whole_squares = self.plan.schedule.nr % MIN_TRANSPOSED_SIDE == 0
+        return is_n_before_k and is_copy and is_whole_squares and self.plan.group == 1
 
     def _transposed_panel(self, build: Builder, outer: Sequence[Position], column: PanelColumn) -> None:
         """Emit the packing of a full panel of nr columns from an argument B of shape [..., N, K].
 
-        The copy is [step of K][column], a transposition. Blocks of SIDE steps of K are transposed in registers; the
-        remaining steps are copied element by element. For 40 steps and SIDE 16, the steps 0 to 15 and 16 to 31 of all
-        columns are transposed, and 32 to 39 are copied.
+        The copy is [step of K][column], a transposition. It is done in registers for `SIDE` (16) steps of K at a time;
+        the remaining steps are copied element by element. Of 40 steps, 0 to 15 and 16 to 31 are transposed, and 32 to
+        39 are copied.
 
         Args:
             build: Emits the operations.
             outer: Positions along the coordinates before that of the columns.
             column: The first column of the panel.
         """
-        view, nr = self.view, self.plan.schedule.nr
+        packed, nr = self.view, self.plan.schedule.nr
         source = view_in_place(self.frame, self.plan, build, self.factor)
         steps = self._extent(build, self.factor.coordinates[-1])
         read_offset, written_offset = self._panel_offsets(build, source, outer, column)
+        column_stride, step_stride = source.strides[-2], packed.strides[-1]  # N is the last coordinate but one, K last
 
-        def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the transposition of the SIDE steps of K from `k` on, for all columns of the panel."""
-            step_stride = view.strides[-1]  # K is the last coordinate, N the one before it
-            columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=source.strides[-2])
+        def transpose_steps(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the transposition of the SIDE steps of K from `k` on, from columns of `source` to rows of `packed`.
+
+            The offsets of the enclosing method are those of step 0.
+            """
+            columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=column_stride)
             first_written = inner.plus(written_offset, inner.times(k, step_stride))
-            steps_of_panel = StridedBlock(view.buffer, first_written, stride=step_stride)
+            steps_of_panel = StridedBlock(packed.buffer, first_written, stride=step_stride)
             transpose_block(inner, source=columns_of_b, target=steps_of_panel, rows=nr, columns=SIDE)
             return []
 
         transposed_steps = build.times(build.quotient(steps, SIDE), SIDE)
-        build.loop(0, transposed_steps, [], block, step=SIDE)
+        build.loop(0, transposed_steps, carried=[], body=transpose_steps, step=SIDE)
 
         def copy_remaining_steps(inner: Builder, i: Index) -> None:
             """Emit the copy of the remaining steps of column `i` of the panel."""
@@ -245,17 +255,17 @@ class Packing:
             outer: The positions along the coordinates before that of the columns.
             column: The first column of the panel.
         """
-        view = self.view
-        positions = [*outer, column, Position(0)]
+        packed = self.view
+        positions = [*outer, column, Position(0)]  # one for each coordinate; step 0 of K is the last
         read_offset: Index = 0
-        written_offset: Index = build.times(column.panel, view.panel_stride or 0)  # no stride: there is one panel
-        for position, stride, coordinate, source_stride in zip(
-            positions, view.strides, self.factor.coordinates, source.strides, strict=True
+        written_offset: Index = build.times(column.panel, packed.panel_stride or 0)  # no stride: there is one panel
+        for position, packed_stride, coordinate, source_stride in zip(
+            positions, packed.strides, self.factor.coordinates, source.strides, strict=True
         ):
             source_index = self._index(build, coordinate, position, step=0)
             read_offset = build.plus(read_offset, build.times(source_index, source_stride))
             if position is not column:  # the column is the first of its panel, whose offset is counted already
-                written_offset = build.plus(written_offset, build.times(position.index, stride))
+                written_offset = build.plus(written_offset, build.times(position.index, packed_stride))
         return read_offset, written_offset
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
@@ -268,33 +278,40 @@ class Packing:
             build: Receives the code.
             outer: The positions along the coordinates of the factor before that of K, whose loops are open.
         """
-        position = len(outer)
-        steps, group = self._extent(build, self.factor.coordinates[position]), self.plan.group
+        position_of_k = len(outer)
+        steps, group = self._extent(build, self.factor.coordinates[position_of_k]), self.plan.group
 
         def pack_group(inner: Builder, first: Index, count: int) -> None:
             """Emit the packing of the group from step `first` on, which has `count` steps before the end of K."""
             self._emit_coordinate_loops(inner, [*outer, StepGroup(first, count)])
 
-        # Steps that are contiguous in the packed copy, and read in the innermost loop: a loop over the single steps of
-        # all whole groups is vectorized. In panels, the groups of other columns are between two groups of a column.
-        if self.view.strides[position] == 1 and position == len(self.factor.coordinates) - 1:
+        # Whole groups. If the steps of K are the innermost loop, and contiguous in the copy, they are copied as single
+        # steps, since LLVM vectorizes such a loop. In panels, groups of other columns are between two groups of K.
+        is_contiguous = self.view.strides[position_of_k] == 1
+        is_innermost = position_of_k == len(self.factor.coordinates) - 1
+        if is_contiguous and is_innermost:
             grouped_steps = build.times(build.quotient(steps, group), group)
             build.parallel(0, grouped_steps, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
         else:
             build.parallel(0, build.quotient(steps, group), lambda b, i: pack_group(b, b.times(i, group), group))
+        # The last group, of 1 to group - 1 steps. With a static number of steps, at most one `when` emits code.
         remainder = build.remainder(steps, group)
 
         def pack_last(count: int) -> None:
-            """Emit the packing of the last group if it has `count` steps."""
+            """Emit the packing of the last group of K for the case that it has `count` steps."""
             build.when(equal(build, remainder, count), lambda b: pack_group(b, b.minus(steps, count), count))
 
-        for count in range(1, group):  # static: at most one is emitted; dynamic: a branch for each
+        for count in range(1, group):
             pack_last(count)
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
-        """Emit the packing of the element at `positions`, one per coordinate, or of all elements of one step group."""
-        for step in range(self.plan.group if any(isinstance(p, StepGroup) for p in positions) else 1):
-            if all(position.exists(step) for position in positions):
+        """Emit the packing of the element at `positions`, one for each coordinate of the factor.
+
+        If the position along K is a group of steps, emit the packing of the elements of all of its steps.
+        """
+        has_group = any(isinstance(position, StepGroup) for position in positions)
+        for step in range(self.plan.group if has_group else 1):
+            if all(position.exists(step) for position in positions):  # else it is padding
                 value = self._element(build, positions, step)
             else:
                 value = build.pure(arith.ConstantOp(zero_attribute(self.plan.compute)))
@@ -304,9 +321,10 @@ class Packing:
             self.frame.elements.store(build, value, self.view.buffer, [offset])
 
     def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
-        """Return the element of the factor at `positions`, in the type of packed elements.
+        """Emit the load of the factor's element at `positions`, and its conversion to the type of packed elements.
 
-        The constant offset of packed bytes is subtracted. `step` is its position in the group of steps of K.
+        If bytes are packed with an offset, such as 128 for unsigned as signed ones, the offset is subtracted. `step` is
+        the position of the element in its group of steps of K; 0 without groups.
         """
         arithmetic, elements = self.plan.arithmetic, self.frame.elements
         indices = [
@@ -322,10 +340,14 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
-        """Return the index along a coordinate in the factor's tensor. `step` is the position in a group of steps."""
+        """Return the index in the factor's tensor, along `coordinate`, of a position that is counted from the tile's.
+
+        `step` is the position in a group of steps of K. For the coordinate 2 * i + 1 in a tile that begins at i = 10,
+        position 3 is the index 3 + 1 + 2 * 10.
+        """
         total = build.plus(position.index_in_tile(build, step), coordinate.constant)
-        for dim, times in coordinate.terms:
-            total = build.plus(total, build.times(self.region.first(dim), times))
+        for dim, coefficient in coordinate.terms:
+            total = build.plus(total, build.times(self.region.first(dim), coefficient))
         return total
 
 
@@ -337,7 +359,8 @@ def factor_at(
     for ordinal, positions in factor.inputs.items():
         operand = contraction.generic.inputs[ordinal]
         argument = contraction.generic.block.args[ordinal]
-        if isinstance(operand.type, TensorType):  # for each of its dimensions: number of a coordinate, or a constant
+        if isinstance(operand.type, TensorType):
+            # Each axis of the tensor has the number of one of the factor's coordinates, or a constant index.
             operand_indices = [indices[p] if isinstance(p, int) else p.constant for p in positions]
             mapping[argument] = elements.at(build, operand, operand_indices)
         else:
@@ -351,9 +374,10 @@ def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
     """Return an element in the packed type `to`, which represents all values that the element may have."""
     if value.type == to:
         return value
-    if isinstance(to, IntegerType):  # the values of the factor fit into the packed type, see `factor_range`
+    if isinstance(to, IntegerType):  # truncation loses nothing: `to` was chosen for the range of the values
         return build.pure(arith.TruncIOp(value, to))
-    return unextended(value, to) or widened(build, value, to)  # undo an extension from `to`, or extend to it
+    # A value that is an extension from `to` is replaced by the value before it; a narrower one is extended to `to`.
+    return unextended(value, to) or widened(build, value, to)
 
 
 def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:

@@ -91,7 +91,7 @@ class BlockSizes:
 def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     """Return the block sizes of a product on a CPU; None if its number of rows is unknown, or 0.
 
-    They decide where weights are unpacked, of which there are three ways:
+    They decide how weights are unpacked, in one of three ways:
 
     - To bytes in memory, once for all rows of a workgroup: for matrix registers, if the CPU has them and the rows fill
       one, and for several register blocks of rows that are rounded to single bytes.
@@ -104,11 +104,12 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     total_rows = prod(static_extents)
     if len(static_extents) < len(extents) or not total_rows:
         return None
-    # Elements of A are rounded to integers of `digits` bytes. A row of A is `digits` rows of bytes, and a matrix
-    # register has 16 rows: they are used if half of one is filled.
+    # Elements of A are rounded to integers of `digits` bytes: a row of A is `digits` rows of bytes. Matrix registers
+    # are used if these fill one, which has 16 rows. `MATRIX_ROWS` are those of two registers.
     digits = match.integer_bytes
     if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:
         return _matrix_sizes(match, level, total_rows)
+    # Dot products of bytes multiply the digits, which are signed, by the weights, which are not.
     multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")
     sizes = _register_sizes(match, level, total_rows, byte_digits=digits if multiplies_bytes else 0)
     # Rounding to single bytes shows in the results: whether A is rounded must not depend on the number of rows.
@@ -123,24 +124,28 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
     """Return how many instructions a kernel that unpacks weights in registers takes for each vector of weights.
 
-    It is the sum over all `total_rows` rows of A; the vector is loaded and unpacked once for each block of rows.
+    Return the sum over all `total_rows` rows of A. The vector is loaded and unpacked once for each block of rows, and
+    multiplied once for each row; if elements of A become `byte_digits` bytes (digits), once for each digit.
     """
     blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
     if not digits:
         return UNPACKING * blocks + total_rows
-    # An instruction multiplies four steps. Two other operations unpack all bytes of a vector.
+    # An instruction multiplies or unpacks `WORD_BYTES` (4) steps of K in each 32-bit lane.
     products = (digits * total_rows + UNPACKING * blocks) / WORD_BYTES
-    sums = total_rows * 3 * (digits + 1) / match.steps_per_block  # of the digits, and their addition to the totals
-    # The workgroup's vectors of weights at a step of K share the conversion of the elements of A to digits.
-    return products + sums + total_rows * CONVERTING * sizes.lanes / (sizes.panels * match.width)
+    # At the end of a block of K, 3 operations for the sums of each digit and for the total of each row.
+    sums = total_rows * 3 * (digits + 1) / match.steps_per_block
+    # An element of A is converted once for all vectors of weights, panels * width / lanes, at its step of K.
+    conversion = total_rows * CONVERTING * sizes.lanes / (sizes.panels * match.width)
+    return products + sums + conversion
 
 
 def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_digits: int) -> BlockSizes:
     """Return the block sizes for weights that are unpacked in vector registers, or to bytes in memory.
 
-    They are unpacked again for each register block of rows, unless the rows are rounded to single bytes and fill
-    several register blocks: the sums of these need so few registers that LLVM would keep the unpacked weights, which
-    register blocks share, on the stack. In aligned memory, 64x4096x4096 takes 0.83 of the time (AMD EPYC Zen 5).
+    They are unpacked in registers, again for each register block of rows, with one exception: if the rows are rounded
+    to single bytes and fill several register blocks, they are unpacked to bytes in memory, once. Sums of single bytes
+    need so few registers that LLVM would keep the unpacked weights, which register blocks share, on the stack. In
+    memory of our own, which is aligned, 64x4096x4096 takes 0.83 of the time (AMD EPYC Zen 5).
 
     All of K is one chunk: rows of A are copied once, in all their blocks.
 
@@ -156,25 +161,30 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
         12 registers of sums and 2 of weights, and A takes 2: 30 of 32 registers.
     """
     lanes = level.vector // F32_BYTES
+    # Rows of a workgroup: about equally many in each group of rows.
     row_groups = ceil_quotient(total_rows, MOST_ROWS)
     if byte_digits == 1:
         # With twice the rows, weights are unpacked half as often.
-        larger_groups = ceil_quotient(total_rows, 2 * MOST_ROWS)
-        if larger_groups * ceil_quotient(match.panels, MOST_PANELS) >= MANY_WORKGROUPS:
-            row_groups = larger_groups
+        groups_of_twice_the_rows = ceil_quotient(total_rows, 2 * MOST_ROWS)
+        if groups_of_twice_the_rows * ceil_quotient(match.panels, MOST_PANELS) >= MANY_WORKGROUPS:
+            row_groups = groups_of_twice_the_rows
     rows = ceil_quotient(total_rows, row_groups)
+    # The register block: the widest, of 4 or 2 vectors, that fits into a panel and the registers, else 1 vector.
     row_block = min(rows, MOST_BLOCK_ROWS)
     sums_per_vector = row_block * (byte_digits or 1)
 
-    def fits(vectors: int) -> bool:
-        """Return whether the registers hold the operands of a register block that is so many vectors wide.
-
-        Each vector has its sums, one register of weights and one of unpacked weights. Two more have elements of A.
+    def needed_registers(vectors: int) -> int:
+        """Return the registers of a block that is so many vectors wide: `sums_per_vector` sums of each vector, its
+        weights and its unpacked weights; and two for elements of A.
         """
-        return (sums_per_vector + 2) * vectors + 2 <= level.registers
+        return (sums_per_vector + 2) * vectors + 2
 
-    # Vectors in a row of a register block, which is part of a panel of `match.width` columns.
-    vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
+    def fits(vectors: int) -> bool:
+        """Return whether a panel has so many vectors of columns, and the registers hold a block of this width."""
+        return vectors * lanes <= match.width and needed_registers(vectors) <= level.registers
+
+    vectors = next((v for v in (4, 2) if fits(v)), 1)
+    has_several_whole_blocks = rows > row_block and rows % row_block == 0
     return BlockSizes(
         rows=rows,
         row_block=row_block,
@@ -183,7 +193,7 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
         blocks=match.blocks,
         byte_digits=byte_digits,
         lanes=lanes,
-        unpacks=byte_digits == 1 and rows > row_block and rows % row_block == 0,
+        unpacks=byte_digits == 1 and has_several_whole_blocks,
     )
 
 
@@ -202,7 +212,7 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
     AVX-512, where that is 224, into three groups of 167, rounded up to 168, whole register blocks of 14.
     """
     lanes = level.vector // F32_BYTES
-    # A register block has as many vectors as divide a panel, and up to the usual number, but at least one.
+    # The register block has the most vectors, up to the usual number, that divide a panel; one if none does.
     vectors = max(v for v in range(1, level.block_vectors + 1) if match.width % (v * lanes) == 0 or v == 1)
     columns = min(match.width, vectors * lanes)
     # Twice the usual rows of a tile, as for a packed B (`TileRequest.growth`): unpacked weights are used more often.
@@ -227,51 +237,69 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
 def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> BlockSizes:
     """Return the block sizes for weights that are unpacked to bytes in memory, which matrix registers multiply.
 
-    A workgroup has at most `MATRIX_ROWS` (32) rows, and elements of A become integers of some signed bytes, the digits.
-    The more groups of rows there are, the more panels (adjacent columns of the weights) a workgroup may have, and the
-    fewer workgroups convert the same rows to digits.
+    A workgroup has at most `MATRIX_ROWS` (32) rows. Each element of A becomes an integer of `match.integer_bytes`
+    signed bytes, the digits. The more groups of rows there are, the more panels (adjacent columns of the weights) a
+    workgroup may have, and the fewer workgroups convert the same rows to digits.
 
     Example:
-        For 64 rows of A with 3 digits, a workgroup has 32 rows. Each is 3 rows of bytes in matrix registers, which hold
-        10 rows of A then: 4 register blocks of 8 rows.
+        For 64 rows of A with 3 digits, a workgroup has 32 rows. Each is 3 rows of bytes in matrix registers, whose 32
+        rows hold up to 10 rows of A: 4 register blocks of 8 rows.
     """
-    digits, groups = match.integer_bytes, match.steps_per_block // WORD_BYTES  # a group is four bytes along K
+    digits = match.integer_bytes
     row_groups = ceil_quotient(total_rows, MATRIX_ROWS)
     rows = ceil_quotient(total_rows, row_groups)
+    row_blocks = ceil_quotient(rows, MATRIX_ROWS // digits)
+    # The copy of a chunk of rows, as f32 and as digits, takes at most a quarter of the second-level cache.
+    copied_bytes_per_step = rows * (F32_BYTES + digits)
+    most_steps = level.model.l2.bytes_per_core // 4 // copied_bytes_per_step
+    # Matrix registers multiply several groups of four bytes along K at once, a divisor of those of a block.
+    groups = match.steps_per_block // WORD_BYTES
+    matrix_steps = max(n for n in range(1, MOST_STEPS + 1) if groups % n == 0)
     return BlockSizes(
         rows=rows,
-        row_block=ceil_quotient(rows, ceil_quotient(rows, MATRIX_ROWS // digits)),
+        row_block=ceil_quotient(rows, row_blocks),
         columns=min(match.width, MATRIX_ROWS),
         panels=_panels_of_converted_rows(match, row_groups),
-        # The copy of a chunk of rows, as f32 and as digits, takes a quarter of the second-level cache.
-        blocks=_blocks(match, most_steps=level.model.l2.bytes_per_core // 4 // (rows * (F32_BYTES + digits))),
+        blocks=_blocks(match, most_steps),
         byte_digits=digits,
         lanes=level.vector // F32_BYTES,
         unpacks=True,
-        matrix_steps=max(n for n in range(1, MOST_STEPS + 1) if groups % n == 0),
+        matrix_steps=matrix_steps,
     )
 
 
 def _blocks(match: BlockQuantized, most_steps: int) -> int:
-    """Return the number of blocks of K in a chunk: the largest divisor of the product's number of blocks for which a
-    chunk has at most `most_steps` steps. If the chunk would be too short then, return a larger divisor.
+    """Return the number of blocks of K in a chunk, a divisor of the product's number of blocks.
+
+    A chunk has at most `most_steps` steps, unless it would then be shorter than `MIN_PACKED_STEPS`.
     """
     divisors = [n for n in range(1, match.blocks + 1) if match.blocks % n == 0]
-    steps = max((n * match.steps_per_block for n in divisors if n * match.steps_per_block <= most_steps), default=0)
-    return next((n for n in divisors if n * match.steps_per_block >= max(steps, MIN_PACKED_STEPS)), match.blocks)
+    lengths = [n * match.steps_per_block for n in divisors]  # possible numbers of steps of a chunk, ascending
+    longest = max((steps for steps in lengths if steps <= most_steps), default=0)
+    least_steps = max(longest, MIN_PACKED_STEPS)
+    return next((n for n, steps in zip(divisors, lengths, strict=True) if steps >= least_steps), match.blocks)
 
 
 def _panels(match: BlockQuantized, level: Level, rows: int, row_groups: int) -> int:
     """Return the number of panels of a workgroup: as many as leave enough workgroups, and whose sums take at most a
     quarter of the second-level cache.
 
-    rows: rows of A of a workgroup. row_groups: workgroups along the rows.
+    The panels are halved while a workgroup has more multiplications, and there are fewer workgroups, than each of
+    `PACKING_WORKGROUP_LIMITS` states.
+
+    Args:
+        match: The product.
+        level: Vector registers, caches and instructions of the CPU.
+        rows: Rows of A of a workgroup.
+        row_groups: Number of workgroups along the rows.
     """
-    panels = max(1, level.model.l2.bytes_per_core // 4 // (rows * match.width * F32_BYTES))
+    sum_bytes_of_panel = rows * match.width * F32_BYTES
+    panels = max(1, level.model.l2.bytes_per_core // 4 // sum_bytes_of_panel)
     panels = min(panels, match.panels)
     for limit in PACKING_WORKGROUP_LIMITS:
         while panels > 1 and rows * panels * match.width * match.steps_per_row > limit.multiplications:
             if row_groups * ceil_quotient(match.panels, panels) >= limit.workgroups:
                 break
             panels = ceil_quotient(panels, 2)
-    return ceil_quotient(match.panels, ceil_quotient(match.panels, panels))
+    panel_groups = ceil_quotient(match.panels, panels)
+    return ceil_quotient(match.panels, panel_groups)  # workgroups have about equally many

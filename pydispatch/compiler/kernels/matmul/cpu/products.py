@@ -81,8 +81,8 @@ class Products:
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
-        # The elements of a reduction follow all elements of K: `count` must be static, and all of K, which it is if
-        # sums stay in registers. In groups of steps, zeros after the last step of K may be between them.
+        # The elements of a reduction can only follow those of K if `count` is static and all of K, as it is if sums
+        # stay in registers. If K is stored in groups of steps, zeros may fill up its last group before they follow.
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
             while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]
@@ -97,7 +97,8 @@ class Products:
     def _dim_continuing_k(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
         """Return one of `reductions` whose next index is `count` steps of K further in memory, in both operands.
 
-        Such a reduction and K are one longer dimension. Return None if there is none.
+        Such a reduction and K are one longer dimension. Return None if there is none. Inner reductions, the last ones,
+        are tried first.
         """
         k = self.nest.plan.contraction.k
         for dim in reversed(reductions):
@@ -121,11 +122,11 @@ class Products:
         self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), sums, accumulate)
 
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
-        """Emit the prefetch of the elements that this block's position has in the next page of B; nothing without one.
+        """Emit the prefetch of the elements of the next page of B at the position of this block; nothing without one.
 
-        A B that is gathered from pages is stored as blocks of rows anywhere in memory, which a table selects: the CPU's
-        prefetchers do not find the next page. The rows of a page are steps of K, or columns if they are along N. Pages
-        of more than `MAX_PREFETCH_DISTANCE_BYTES` are not prefetched.
+        Pages are blocks of rows of B that are anywhere in memory, and that a table selects. The CPU's prefetchers do
+        not find the next page. Rows are along K or along N. Pages of more than `MAX_PREFETCH_DISTANCE_BYTES` are not
+        prefetched.
 
         Example:
             With pages of 256 rows along K, and chunks of 64 steps, a block that reads the steps 0 to 63 prefetches the
@@ -135,27 +136,31 @@ class Products:
         plan, contraction = self.nest.plan, self.nest.plan.contraction
         if plan.pages is None or contraction.n is None:
             return
-        (dim,) = contraction.b.coordinates[plan.pages.axis].dims  # K or N: each of its indices is a row of a page
-        steps, width = region.extent(contraction.k), plan.schedule.nr
+        # Each index of `row_dim`, K or N, is a row of a page. The other one, `contiguous_dim`, is along the rows.
+        (row_dim,) = contraction.b.coordinates[plan.pages.axis].dims
+        steps, columns = region.extent(contraction.k), plan.schedule.nr
         if not isinstance(steps, int):  # a prefetched block has static sizes
             return
-        shape, contiguous = ([width, steps], contraction.k) if dim == contraction.n else ([steps, width], contraction.n)
-        if not self._pays_prefetching_pages(plan.pages.rows, self.nest.sizes[contiguous]):
+        if row_dim == contraction.n:
+            shape, contiguous_dim = [columns, steps], contraction.k
+        else:
+            shape, contiguous_dim = [steps, columns], contraction.n
+        if not self._pays_prefetching_pages(plan.pages.rows, self.nest.sizes[contiguous_dim]):
             return
-        columns = {contraction.n: block.column}
-        first_of_next_page = build.plus(region.first(dim), plan.pages.rows)
-        next_page = region.within(dim, Span(first_of_next_page, region.extent(dim)))
-        # First index of `dim` that the block reads, counted from `region`: the block is a part of it along N only.
-        block_offset = block.column if dim == contraction.n else 0
+        first_of_next_page = build.plus(region.first(row_dim), plan.pages.rows)
+        next_page = region.within(row_dim, Span(first_of_next_page, region.extent(row_dim)))
+        # First row that the block reads, counted from `region`: it is a part of the region along N only.
+        first_row = block.column if row_dim == contraction.n else 0
+        indices = {contraction.n: block.column}
 
-        def emit(inner: Builder) -> None:
-            """Emit the prefetch of the steps of K and columns of the block that are in the next page."""
-            offset = self._offset(inner, next_page, self.b, columns, panel_dim=None)
-            strides = [self.b.stride(inner, dim), self.b.stride(inner, contiguous)]
+        def prefetch(inner: Builder) -> None:
+            """Emit the prefetch of `shape` elements of B: those of the block's `indices` in `next_page`."""
+            offset = self._offset(inner, next_page, self.b, indices, panel_dim=None)
+            strides = [self.b.stride(inner, row_dim), self.b.stride(inner, contiguous_dim)]
             inner.add(PrefetchOp(operands=[view_as(inner, self.b.buffer, offset, shape, strides)]))
 
-        has_next = build.less(build.plus(first_of_next_page, block_offset), self.nest.end(dim))
-        build.when(has_next, emit)
+        has_next = build.less(build.plus(first_of_next_page, first_row), self.nest.end(row_dim))
+        build.when(has_next, prefetch)
 
     def _pays_prefetching_pages(self, rows: int, elements_of_row: Index) -> bool:
         """Return whether pages of so many rows have a known size, of at most `MAX_PREFETCH_DISTANCE_BYTES`."""
@@ -197,14 +202,19 @@ class Products:
         steps, (factor_a, factor_b) = self.steps(build, region), factors
         properties = self._properties(factors, accumulate)
 
-        def level(build: Builder, loops: Sequence[int], indices: Mapping[int, Index]) -> None:
-            """Emit the loops that remain, and the product in the innermost one.
+        def emit_loops(build: Builder, dims: Sequence[int], indices: Mapping[int, Index]) -> None:
+            """Emit loops over `dims`, and in the innermost one the product of `height` rows and `width` columns.
 
             `indices` maps the dimensions of the enclosing loops to their indices.
             """
-            if loops:
-                size = self.nest.sizes[loops[0]]
-                emit_loop(build, size, step=1, body=lambda inner, i: level(inner, loops[1:], {**indices, loops[0]: i}))
+            if dims:
+                dim, *inner_dims = dims
+                emit_loop(
+                    build,
+                    self.nest.sizes[dim],
+                    step=1,
+                    body=lambda inner, i: emit_loops(inner, inner_dims, {**indices, dim: i}),
+                )
                 return
             indices_of_a = indices if contraction.m is None else {**indices, contraction.m: block.row}
             left = self._memref_a(build, region, factor_a, indices_of_a, height, steps)
@@ -213,7 +223,7 @@ class Products:
             result = view_as(build, sums.buffer, sums.offset, [height, width], [width, 1])
             build.add(ContractOp(operands=[left, right, result], properties=properties))
 
-        level(build, steps.loop_dims, indices={})
+        emit_loops(build, steps.loop_dims, indices={})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching.
@@ -300,13 +310,13 @@ class Products:
         positions: list[Index] = []
         for coordinate in view.factor.coordinates:
             position: Index = coordinate.constant if view.uses_tensor_indices else 0
-            for dim, times in coordinate.terms:
+            for dim, coefficient in coordinate.terms:
                 if dim == panel_dim:
                     continue
                 index = indices.get(dim, 0)
                 if view.uses_tensor_indices:
                     index = build.plus(region.first(dim), index)
-                position = build.plus(position, build.times(index, times))
+                position = build.plus(position, build.times(index, coefficient))
             positions.append(position)
         return view.offset(build, positions)
 
@@ -317,7 +327,7 @@ class Products:
         """
         plan = self.nest.plan
         assert view.panel_stride is not None and plan.contraction.n is not None
-        if plan.panels is None:
+        if plan.panels is None:  # packed panels are as wide as a register block
             return build.times(block.column_index, view.panel_stride)
         column, layout = build.plus(region.first(plan.contraction.n), block.column), plan.panels.layout
         panel = build.times(build.quotient(column, layout.width), view.panel_stride)
@@ -336,20 +346,22 @@ class Products:
             B in panels of 32 columns, in groups of 4 steps, with 64 steps of K, is a memref<16x32x4xi8> with the
             strides [128, 4, 1]. Its `view` has the strides 32 along K and 1 along N, as if there were no groups.
         """
-        plan, count = self.nest.plan, steps.count
+        plan, count = self.nest.plan, steps.count  # of steps of K; below, of groups
         contraction, group = plan.contraction, plan.group
-        stride, step = view.stride(build, contraction.n if is_b else contraction.m), view.stride(build, contraction.k)
+        extent_stride = view.stride(build, contraction.n if is_b else contraction.m)
+        k_stride = view.stride(build, contraction.k)
         if group > 1:
-            # From one group to the next, instead of from one step to the next. In a panel, a group of each column is
-            # between two groups of K, and the stride of the columns counts groups.
-            step = build.times(step, group)
+            # Strides of a view are those of single steps, times which the first step of a group is its offset: from one
+            # group to the next it is `group` times as far. Columns of B have a whole group, and their stride is 1.
+            k_stride = build.times(k_stride, group)
             count = build.ceil_quotient(region.extent(contraction.k), group)
-            stride = build.times(stride, group) if is_b else stride
+            extent_stride = build.times(extent_stride, group) if is_b else extent_stride
+        # The reduced dimensions, then rows before them or columns after them, then the steps of a group.
         shape: list[Index] = [*(self.nest.sizes[d] for d in steps.contract_dims), count]
-        strides: list[Index] = [*(view.stride(build, d) for d in steps.contract_dims), step]
+        strides: list[Index] = [*(view.stride(build, d) for d in steps.contract_dims), k_stride]
         position = len(shape) if is_b else 0
         shape.insert(position, extent)
-        strides.insert(position, stride)
+        strides.insert(position, extent_stride)
         if group > 1:
             shape, strides = [*shape, group], [*strides, 1]
         return view_as(build, view.buffer, offset, shape, strides)

@@ -67,24 +67,25 @@ def emit_rows(
         plan: The plan of the contraction.
         outputs: The values to compute.
         outer: Outer dimension -> its index.
-        rows: The rows.
+        rows: The span of rows.
         a: The rows of A if they are in a buffer already; None to read or pack the factor A of the contraction.
-        ends: Dimension, N or K -> the end of its visited indices: a mask hides the later ones. Without an entry, all
-            indices are visited.
+        ends: Dimension, N or K -> the end of the indices that are computed, for a mask that hides the later ones. All
+            indices of a dimension without an entry are computed.
     """
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)
     nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False, ends=ends)
     region = nest.untiled_region(outer)
-    region = region if contraction.m is None else region.within(contraction.m, rows)
+    if contraction.m is not None:
+        region = region.within(contraction.m, rows)
 
-    def tile_of_columns(inner: Builder, j: Index) -> None:
-        """Emit the computation of tile `j` along the columns."""
-        tile = nest.tile(inner, region, contraction.n, j, schedule.nt, schedule.nr)
+    def emit_tile_of_columns(inner: Builder, j: Index) -> None:
+        """Emit the computation of `region` in the columns of tile `j`."""
+        tile = nest.tile(inner, region, contraction.n, j, tile=schedule.nt, block=schedule.nr)
         _emit_tile(frame, inner, nest, tile, outputs, a)
 
     tiles = 1 if contraction.n is None else build.ceil_quotient(nest.end(contraction.n), schedule.nt)
-    emit_loop(build, tiles, step=1, body=tile_of_columns)
+    emit_loop(build, tiles, step=1, body=emit_tile_of_columns)
 
 
 def _emit_tile(
@@ -92,7 +93,7 @@ def _emit_tile(
 ) -> None:
     """Emit the computation of the outputs in the tile `region`: its buffers, and the statements of `nest.body`.
 
-    The statements pack operands, and run over the register blocks of mr x nr sums.
+    The statements pack operands, and loop over the register blocks of mr x nr sums.
 
     Args:
         frame: The kernel that is emitted, with its tensors and buffers.
@@ -113,9 +114,10 @@ def _emit_tile(
     added_rows = max(0, height - schedule.mr)
     # Sums in registers are stored when a block is finished, and all blocks use the same memory. Otherwise the sums of
     # all blocks of the tile are in memory between two chunks of K.
-    block_count = 1 if plan.sums_in_registers else schedule.mt // schedule.mr * (schedule.nt // schedule.nr)
-    count = (block_count * schedule.mr + added_rows) * schedule.nr
-    sums = frame.elements.fresh(plan.sum_type, count)
+    blocks_of_tile = schedule.mt // schedule.mr * (schedule.nt // schedule.nr)
+    stored_blocks = 1 if plan.sums_in_registers else blocks_of_tile
+    sum_count = (stored_blocks * schedule.mr + added_rows) * schedule.nr
+    sums = frame.elements.fresh(plan.sum_type, sum_count)
     epilogue = Epilogue(frame=frame, nest=nest, outputs=outputs, transposed_height=height)
     tile = _Tile(frame=frame, nest=nest, products=products, epilogue=epilogue, sums=sums)
     tile.emit(build, nest.body, region, factor_sums=None)
@@ -181,37 +183,48 @@ class _Tile:
                 factor_sums.add(build, region)
 
     def _loop(self, build: Builder, loop: Loop, region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit a loop over a reduced dimension, with its body for the region of each iteration.
+        """Emit a loop over a reduced dimension: the statements `loop.body` for the part of `region` of each iteration.
 
-        factor_sums: the sums that correct products of packed bytes with offsets; None as long as none is packed so.
+        For K, this part is a chunk of `loop.step` steps. `factor_sums` correct products of bytes that are packed with
+        an offset; None without offsets, and until a statement has cleared the sums.
         """
 
-        def body(inner: Builder, index: Index) -> None:
-            """Emit the body of the loop at one index."""
+        def emit_iteration(inner: Builder, index: Index) -> None:
+            """Emit the statements of `loop` for the part of `region` that begins at `index` of the dimension."""
             self.emit(inner, loop.body, self.nest.iteration(inner, region, loop, index), factor_sums)
 
-        emit_loop(build, self.nest.end(loop.dim), loop.step, body)
+        emit_loop(build, self.nest.end(loop.dim), loop.step, emit_iteration)
 
     def _batch(self, build: Builder, batch: Batch, region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit the loop over the workgroup's outer indices, up to `batch.count`, that share packed columns of B."""
+        """Emit the loop over the tiles of a workgroup, up to `batch.count`, that share packed columns of B.
+
+        The tiles differ in their indices of the outer dimensions `batch.dims`, which are counted as one dimension: for
+        sizes (2, 28) and 8 tiles for each workgroup, batch 1 (`region.batch`) has the indices 8 to 15. `factor_sums`
+        correct products of bytes that are packed with an offset; None without offsets.
+        """
         sizes = [self.nest.sizes[d] for d in batch.dims]
         total, first = build.product(sizes), build.times(region.batch, batch.count)
 
-        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the statements of a batch at one of its outer indices."""
+        def emit_tile(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the statements of `batch` for the tile at one index of the combined dimension."""
             self.emit(inner, batch.body, region.at(batch.dims, inner.split(index, sizes)), factor_sums)
             return []
 
         end = build.least(build.plus(first, batch.count), total)
-        build.loop(first, end, [], body, index_below=total)  # the bound lets divisions of `split` fold
+        # With the bound `total`, divisions of `split` fold.
+        build.loop(first, end, carried=[], body=emit_tile, index_below=total)
 
     # Register blocks
 
     def _blocks(self, build: Builder, blocks: Blocks, region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit the loops over the register blocks of a tile."""
+        """Emit the loops over the register blocks of the tile `region`, and in them the statement `blocks`.
+
+        `factor_sums` correct products of bytes that are packed with an offset; None without offsets.
+        """
         contraction, schedule = self.contraction, self.plan.schedule
-        has_tail = self.plan.tail_columns > 0  # B's last panel has fewer than `nr` columns, and zeros
-        columns: Index = 1
+        # B is in panels of an argument, and its last block, the tail, has fewer than `nr` columns.
+        has_tail = self.plan.tail_columns > 0
+        columns: Index = 1  # of blocks, without the tail
         if contraction.n is not None:
             extent = region.extent(contraction.n)
             columns = build.quotient(extent, schedule.nr) if has_tail else build.ceil_quotient(extent, schedule.nr)
@@ -219,6 +232,7 @@ class _Tile:
         column_of_blocks = partial(self._column_of_blocks, blocks, region, factor_sums, rows)
         emit_loop(build, columns, step=1, body=column_of_blocks)
         if contraction.n is not None and has_tail:
+            # Only the last tile along the columns has the tail.
             is_tail_in_tile = build.less(build.times(columns, schedule.nr), region.extent(contraction.n))
             build.when(is_tail_in_tile, lambda inner: column_of_blocks(inner, columns, is_tail=True))
 
@@ -238,15 +252,15 @@ class _Tile:
         in a batch normalization, are computed once for all of these blocks.
 
         Args:
-            blocks: The statement, with the steps of each block: initialize its sums, multiply, and finish, which
-                computes and stores the results.
+            blocks: The statement. `blocks.steps` are some of the steps of a block: initialize its sums, multiply, and
+                finish (the epilogue), which computes and stores the results.
             region: The tile.
-            factor_sums: Sums of packed rows of A and columns of B, which correct products; None for no correction.
+            factor_sums: Sums of packed rows of A and columns of B, which correct products for the offsets that packing
+                subtracts from bytes; None without offsets.
             rows: Number of blocks in the column.
             build: Receives the code.
             j: Position of the column, in blocks.
-            is_tail: Whether the blocks have fewer than `nr` columns: B is in panels of an argument, and they are the
-                last ones of its last panel, which zeros fill up.
+            is_tail: Whether the blocks have fewer than `nr` columns, at the end of a B in panels.
         """
         contraction, nest = self.contraction, self.nest
         has_epilogue = BlockStep.FINISH in blocks.steps
@@ -257,13 +271,16 @@ class _Tile:
             first_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)
             self._cache_columns(build, region, value, first_block)
 
-        def one_block(inner: Builder, i: Index) -> None:
-            """Emit the block in row `i` of this column of blocks."""
-            pinned = inner.without_load_motion()  # loads of its epilogue are not hoisted before its product
+        def emit_block(inner: Builder, i: Index) -> None:
+            """Emit the steps of the block in row `i` of column `j` of blocks of the tile `region`.
+
+            They are `blocks.steps`. The last step may read sums that an earlier step writes.
+            """
+            pinned = inner.without_load_motion()  # no load of a sum is hoisted before the product that writes it
             block = nest.block(pinned, region, i, j, is_tail)
             self._block(pinned, blocks.steps, region, block, factor_sums)
 
-        emit_loop(build, rows, step=1, body=one_block)
+        emit_loop(build, rows, step=1, body=emit_block)
         for value in column_vectors:
             self.frame.elements.forget(value)
 
@@ -274,20 +291,21 @@ class _Tile:
         """
         assert self.contraction.n is not None
         elements = self.frame.elements
-        first = build.plus(region.first(self.contraction.n), block.column)
+        first_column = build.plus(region.first(self.contraction.n), block.column)  # of the matrix
         buffer = elements.fresh(tensor_type(value).element_type, self.plan.schedule.nr)
 
-        def element(inner: Builder, j: Index) -> None:
-            """Store the element of column `j` of the block."""
-            elements.store(inner, elements.at(inner, value, [inner.plus(first, j)]), buffer, [j])
+        def store_element(inner: Builder, j: Index) -> None:
+            """Emit the store of `value` at column `j` of the block into `buffer`."""
+            elements.store(inner, elements.at(inner, value, [inner.plus(first_column, j)]), buffer, [j])
 
-        build.parallel(0, self.nest.columns(build, region, block), element, index_below=self.plan.schedule.nr)
-        elements.materialize(value, buffer, index_map=lambda inner, indices: [inner.minus(indices[0], first)])
+        build.parallel(0, self.nest.columns(build, region, block), store_element, index_below=self.plan.schedule.nr)
+        # From here on, element [c] of the value is read as element [c - first_column] of the buffer.
+        elements.materialize(value, buffer, index_map=lambda inner, indices: [inner.minus(indices[0], first_column)])
 
     def _block(
         self, build: Builder, steps: Sequence[BlockStep], region: Region, block: Block, factor_sums: FactorSums | None
     ) -> None:
-        """Emit the statements `steps` of a register block.
+        """Emit the statements `steps` of a register block: initialize its sums, multiply, finish, or some of them.
 
         Sums that start at zero need no initialization if a single `pyd.contract` computes them: it overwrites them.
         """
@@ -303,17 +321,22 @@ class _Tile:
                 self._initialize(build, region, block, sums)
 
     def _offset(self, build: Builder, block: Block) -> Index:
-        """Return the offset of the sums of a block in the buffer `sums`, in elements: blocks follow each other."""
+        """Return the offset of the sums of a block in the buffer `sums`, in elements.
+
+        Blocks follow each other, those of a column of blocks first. Only one is stored if sums are in registers.
+        """
         schedule = self.plan.schedule
         if self.plan.sums_in_registers:
             return 0
-        index = build.plus(build.times(block.column_index, schedule.mt // schedule.mr), block.row_index)
-        return build.times(index, schedule.mr * schedule.nr)
+        blocks_of_column = schedule.mt // schedule.mr
+        block_number = build.plus(build.times(block.column_index, blocks_of_column), block.row_index)
+        return build.times(block_number, schedule.mr * schedule.nr)
 
     def _initialize(self, build: Builder, region: Region, block: Block, sums: BlockSums) -> None:
         """Emit stores of a block's initial sums: the initial values of the program, and 0 beyond the matrix's edges."""
         schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
         is_zero = starts_at_zero(initial)
+        # Zeros in the whole block, or before the initial values are stored in a part of it.
         if is_zero or not self._is_full(build, region, block):
             zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sum_type)))
             build.parallel(
@@ -324,14 +347,14 @@ class _Tile:
         if is_zero:
             return
 
-        def element(inner: Builder, i: Index, j: Index) -> None:
-            """Store the initial sum at row `i` and column `j` of the block."""
+        def store_initial(inner: Builder, i: Index, j: Index) -> None:
+            """Emit the store of the initial value at row `i` and column `j` of `block` into `sums`."""
             value = elements.at(inner, initial, result_indices(inner, self.contraction, region, block, i, j))
-            value = widened(inner, value, self.plan.sum_type)
+            value = widened(inner, value, self.plan.sum_type)  # the sums may have a wider type than the program's
             elements.store(inner, value, sums.buffer, [sums.element(inner, i, j, schedule.nr)])
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        for_each_element(build, rows, columns, schedule.nr, element)
+        for_each_element(build, rows, columns, width=schedule.nr, body=store_initial)
 
     def _is_full(self, build: Builder, region: Region, block: Block) -> bool:
         """Return whether a block is known to have all its rows and columns."""
