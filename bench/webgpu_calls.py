@@ -71,7 +71,7 @@ class Raw:
         uniform = lib.wgpuDeviceCreateBuffer(context.device, descriptor)
         words = ffi.new("uint32_t[4]", [n, 0, 0, 0])
         lib.wgpuQueueWriteBuffer(context.queue, uniform, 0, words, 16)
-        self.uniform_group = pipelines.group(pipelines.uniform_group(), [(uniform, 0, 16)])
+        self.uniform_group = pipelines.group(pipelines.uniform_group_layout(), [(uniform, 0, 16)])
         self.count = -(-n // 64)  # workgroups of 64 invocations
         self.commands = ffi.new("WGPUCommandBuffer[1]")
 

@@ -48,9 +48,10 @@ class Closing:
         self._may_be_unused = False  # whether a block was released after `destroy_if_unused` last counted live blocks
 
     def release_programs(self) -> None:
-        """Release what programs hold, and destroy the device once no block is in use, such as that of a user's buffer.
+        """Release constants and recordings of the programs, and destroy the device if no block of memory is in use.
 
-        The caller holds the lock; the device is idle and refuses work.
+        If the user still has a buffer, the release of its block destroys the device later. The caller holds the lock;
+        the device is idle and refuses work.
         """
         for executor in list(self.executors):
             executor.forget()

@@ -46,10 +46,10 @@ class CommandExecutor:
         return getattr(self.inner, name)
 
     def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
-        """Return a repeatable run over fixed memory. Arguments are those of `run`.
+        """Return a repeatable run of a plan over fixed memory.
 
-        It calls `run` of this object each time. `fix` of the wrapped executor is not used, because a run that it
-        returns would omit the host commands.
+        It calls `run` of this object, with these arguments, each time. `fix` of the wrapped executor is not used,
+        because a run that it returns would omit the host commands.
         """
         return Executor.fix(self, device_plan, blocks, constants, fill_patterns)  # type: ignore[arg-type]
 

@@ -86,9 +86,10 @@ class Context(Protocol):
     else it returns the value. None on a device that shares no memory with other libraries."""
 
     def acquire(self, size: int) -> Any:
-        """Return a block of at least `size` bytes with undefined content, or filled with POISON_BYTE if `is_poisoned`.
+        """Return a block of at least `size` bytes with undefined content.
 
-        Raise OutOfMemoryError, which names the size.
+        If `is_poisoned` (requested by PYDISPATCH_CHECK=poison), it is filled with POISON_BYTE, so that floats that a
+        kernel reads before they are written are NaN. Raise OutOfMemoryError, which names the size.
         """
         block = self.allocate(size)
         if self.is_poisoned and size:

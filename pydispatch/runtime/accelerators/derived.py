@@ -37,10 +37,10 @@ class Derivations:
     """
 
     def __init__(self, module: Module) -> None:
-        """Read the derivations of a loaded program, which compute its derived constants, from its module."""
+        """Read the derivations of a loaded program: the functions that compute its derived constants."""
         self.shared: Shared = module.derived
         self.entries: list[Derivation] = []
-        self.entry_of_constant: dict[int, int] = {}
+        self.entry_of_constant: dict[int, int] = {}  # index of a constant → index in `entries`
         for index, (function, first_constant, constant_count) in enumerate(module.derivations()):
             self.entries.append(Derivation(derivation_of(module, function), first_constant))
             self.entry_of_constant |= dict.fromkeys(range(first_constant, first_constant + constant_count), index)
@@ -48,15 +48,15 @@ class Derivations:
     def order(self, constant: int) -> list[int]:
         """Return the indices of the derivations that a derived constant depends on, in the order of execution.
 
-        A derivation reads results of earlier ones only, so that one pass from the constant's derivation to the first
-        finds all. constant: index of the constant in the program.
+        A derivation only reads results of earlier derivations. So one pass, from the constant's own derivation back to
+        the first, finds all. constant: index of the constant in the program.
         """
-        last_run = self.entry_of_constant[constant]
-        needed = {last_run}
-        for index in range(last_run, -1, -1):
+        own_derivation = self.entry_of_constant[constant]
+        needed = {own_derivation}
+        for index in range(own_derivation, -1, -1):
             if index in needed:
                 buffers = self.entries[index].plan.buffers
                 sources = [b.index for b in buffers if b.kind == BufferKind.CONSTANT]
-                # Other constants are stored in the artifact.
+                # A source that is not in `entry_of_constant` is stored in the artifact.
                 needed.update(self.entry_of_constant[i] for i in sources if i in self.entry_of_constant)
         return sorted(needed)

@@ -73,7 +73,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self._context: Any = context
         self._dialect = dialect  # language of its kernels, such as PTX or SPIR-V
         self._supplied_code: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
-        self._libraries = Libraries(dialect)  # of `add_plugin`, with functions that kernels may call
+        self._libraries = Libraries(dialect)  # libraries of `add_plugin`, with functions that kernels may call
         self._registry: Registry | None = None  # the host commands; None before the first `add_command`
         # Id of the registration of a host command (its Provider) → whether the command waits for earlier work.
         self._synchronous: dict[int, bool] = {}
@@ -133,18 +133,23 @@ class AcceleratorDevice(MakesBuffers, Device):
         module = load(file, self._properties(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._after_load()
         program = self._program(module, file.name, linker.executor, resolution.imports)
-        # A program that uses nothing registered on this device can be pickled: it is loaded again from its source.
-        if not self._supplied_code and self._registry is None and not self._libraries.in_search_order():
+        # A program can be pickled unless it may use registrations of this device: unpickling loads it from its source.
+        has_libraries = bool(self._libraries.in_search_order())
+        has_registrations = has_libraries or bool(self._supplied_code) or self._registry is not None
+        if not has_registrations:
             remember(program, self.spec, source, parameters)
         return program
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Supply the kernels of an executable that programs declare without code; see `Device.add_executable`."""
+        """Supply the kernels of an executable that programs declare without code.
+
+        code: path or bytes of a module in the language of the device, such as SPIR-V, with an entry point per export.
+        """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
-        subject = f"add_executable '{name}'"
-        data, label = read_code(subject, code, f"a {self._dialect.language} module, with an entry point per export")
-        self._check_code(data, f"{subject}: {label}")
+        where = f"add_executable '{name}'"  # begins messages
+        data, label = read_code(where, code, f"a {self._dialect.language} module, with an entry point per export")
+        self._check_code(data, f"{where}: {label}")
         self._supplied_code[name] = data, label
 
     @abstractmethod
@@ -170,7 +175,8 @@ class AcceleratorDevice(MakesBuffers, Device):
                 `context.stream` (CUDA) or records it into `context.command_buffer` (Vulkan: the recording runs in every
                 call with the same memory; WebGPU: recorded for each call).
             context: An address or ctypes object that is passed to a C function.
-            priority: Providers of higher priority are searched first; of equal priority, the one added last is.
+            priority: Providers of higher priority are searched first. Of equal priorities, the provider that was added
+                last is searched first.
             synchronous: Complete everything before the command first, and the command before everything after it. C
                 functions then get process memory. On an interpreter, a device whose kernels run on the CPU, all
                 commands are synchronous.
@@ -183,7 +189,8 @@ class AcceleratorDevice(MakesBuffers, Device):
 
     def remove_plugin(self, provider: Provider) -> None:
         """Remove a library or a host command; programs that are loaded keep it."""
-        if getattr(provider, "kind", "") == "command" and self._registry is not None:
+        is_command = getattr(provider, "kind", "") == "command"  # any other object is refused by `_libraries.remove`
+        if is_command and self._registry is not None:
             self._registry.remove(provider)
         else:
             self._libraries.remove(provider)
@@ -236,7 +243,7 @@ class _Linker:
         self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
         registry: Registry | None, synchronous: dict[int, bool],
     ) -> None:  # fmt: skip
-        """Create a linker that has linked no executable. For the parameters, see the class."""
+        """Create a linker that has linked no executable; the class describes the parameters."""
         self.executor, self.supplied, self.resolution = executor, supplied, resolution
         self.registry, self.synchronous = registry, synchronous
 
@@ -299,11 +306,12 @@ class _Linker:
         linked = [
             LinkedCommand(
                 name, operands, resolved.function, resolved.address, resolved.context,
-                self.synchronous.get(resolved.provider, True),
+                synchronous=self.synchronous.get(resolved.provider, True),
             )
             for (name, operands), resolved in zip(commands, providers, strict=True)
         ]  # fmt: skip
-        self.executor = CommandExecutor(self.executor, HostCalls(linked, dict(module.functions())))  # type: ignore[assignment]
+        calls = HostCalls(linked, names=dict(module.functions()))
+        self.executor = CommandExecutor(self.executor, calls)  # type: ignore[assignment]
 
 
 class AcceleratorProgram(Program):
@@ -323,11 +331,17 @@ class AcceleratorProgram(Program):
         self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any,
         state: State | None = None,
     ) -> None:  # fmt: skip
-        """Create the program on `device`. `executor` runs the plans of its functions on the device. For the other
-        parameters, see `Program`.
+        """Create the program of a loaded module.
 
-        The executor is set first, because the constructor of `Program` creates the functions, which use it.
+        Args:
+            module: The program in the C core, linked for the device.
+            name: Name of the artifact, for messages.
+            device: The device.
+            executor: Runs the plans of the program's functions on the device.
+            imports: Functions that its kernels import, and the library of each.
+            state: Values of the global variables in a session; None for those of the module.
         """
+        # Set the attributes first, because the constructor of `Program` creates the functions, which use them.
         self._device, self._executor = device, executor
         super().__init__(module, name, imports, state)
 

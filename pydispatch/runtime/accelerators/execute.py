@@ -60,7 +60,13 @@ class Fixed(Protocol):
     """Run of a plan over bound memory, which is repeated until `update` binds other memory; prepared calls hold one."""
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
-        """Bind other memory, constants or fill patterns for the next runs. Arguments are those of `Executor.run`."""
+        """Bind other memory, constants or fill patterns for the next runs.
+
+        Args:
+            blocks: Device memory of each buffer of the plan; None for unused buffers.
+            constants: Push constants of this call, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+        """
 
     def run(self) -> None:
         """Run the plan as `Executor.run` does. The caller ensures that no other run or update is active."""
@@ -88,16 +94,16 @@ class Executor(ABC):
     """
 
     def __init__(self, context: Context) -> None:
-        """Create an executor without executables and constants on an open device. For the attributes, see the class."""
+        """Create an executor without executables and constants on an open device."""
         self.context: Any = context
-        self.constants: list[memoryview] = []
-        self.derivations: Derivations | None = None
-        self._uploaded: dict[int, DeviceMemory] = {}  # constants in device memory, by index
-        self.alignments: dict[int, int] = {}
+        self.constants: list[memoryview] = []  # bytes of each constant of the artifact
+        self.derivations: Derivations | None = None  # the constants that are computed from others
+        self._uploaded: dict[int, DeviceMemory] = {}  # index of a constant → its device memory
         self._uploading = process_lock()  # guards `_uploaded`
-        self.raised: dict[int, BaseException] = {}
-        self.calls: HostCalls | None = None
-        self.observers: dict[int, Observer] = {}
+        self.alignments: dict[int, int] = {}  # index of an executable → bytes that it requires of its bindings
+        self.raised: dict[int, BaseException] = {}  # id of a thread → exception that ends the procedure that it runs
+        self.calls: HostCalls | None = None  # caller of host commands
+        self.observers: dict[int, Observer] = {}  # id of a thread → observer of the plans that its procedure runs
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
@@ -125,9 +131,9 @@ class Executor(ABC):
         """
 
     def fix(self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
-        """Return a run of a plan over fixed memory that can be repeated. Arguments are those of `run`.
+        """Return a run of a plan over fixed memory that can be repeated.
 
-        The default implementation calls `run` each time.
+        The default implementation calls `run` with these arguments each time.
         """
         return _UnfixedRun(self, device_plan, blocks, constants, fill_patterns)
 
@@ -135,7 +141,14 @@ class Executor(ABC):
     def time(
         self, device_plan: DevicePlan, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> list[Timing]:
-        """Run the commands one at a time, wait for each, and return their device times. Arguments: see `run`."""
+        """Run the commands one at a time, wait for each, and return their device times.
+
+        Args:
+            device_plan: The plan.
+            blocks: Device memory of each buffer of the plan; None for unused buffers.
+            constants: Push constants of this call, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+        """
 
     def keep(self, data: PlanData) -> DevicePlan:
         """Return the plan of the C core as a plan for this device. The caller caches it in `data.device`."""
@@ -350,8 +363,7 @@ class Executor(ABC):
 class _UnfixedRun:
     """Run of a plan over fixed memory that calls `Executor.run` each time; implements `Fixed`.
 
-    Fixed memory is the same device memory in every run, until `update` replaces it. The arguments are those of
-    `Executor.run`.
+    Fixed memory is the same device memory in every run, until `update` replaces it.
     """
 
     def __init__(
@@ -362,7 +374,7 @@ class _UnfixedRun:
         constants: bytes,
         fill_patterns: Sequence[int],
     ) -> None:
-        """Bind the memory, constants and fill patterns of the first runs."""
+        """Bind the memory, constants and fill patterns that are passed to `Executor.run` in the first runs."""
         self.executor, self.device_plan = executor, device_plan
         self.update(blocks, constants, fill_patterns)
 

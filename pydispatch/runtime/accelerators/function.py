@@ -45,14 +45,15 @@ class AcceleratorFunction(Submitted, Callee):
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
         """Create function `index` of a module. executor: runs its plans."""
-        self._core = DeviceFunction(module, index, Buffer)
+        self._core = DeviceFunction(module, index, Buffer)  # the function in the C core
         context = executor.context
         # Devices with `convert` also take arrays of other libraries.
         self._bind = self._core.bind if context.convert is None else self._bind_converted
         self._executor, self._context = executor, context
         self._acquire, self._release, self._borrow = context.acquire, context.release, context.borrow
         super().__init__(self._core.function, context.name)
-        self._results, self._flops = self._core.function.results, module.flops
+        self._results = self._core.function.results  # (element type, rank) of each result
+        self._flops = module.flops  # index of an executable → operations of each of its exports
         ranks = [rank for _, rank in self._results]
         self._has_one_tensor_result = len(ranks) == 1 and ranks[0] is not None  # a number has no rank
 
@@ -67,7 +68,7 @@ class AcceleratorFunction(Submitted, Callee):
         Args:
             args: Arrays and numbers, in the order of the signature.
             out: Arrays that receive the results; None for new ones.
-            workers: Accepted like on the CPU; a device has none to choose.
+            workers: Number from 1 to 1024, which has no effect on this device.
             named: Arguments by name.
         """
         if workers is not None:
@@ -80,7 +81,10 @@ class AcceleratorFunction(Submitted, Callee):
         return self._call(args, out)
 
     def _call(self, args: tuple[Any, ...], out: Any) -> Any:
-        """Run a call and return its value. args: all arguments in the order of the signature. out: see `__call__`."""
+        """Run a call and return its value.
+
+        args: all arguments, in the order of the signature. out: arrays that receive the results; None for new ones.
+        """
         plan, inputs, scalars = self._bind(args)
         device_plan = plan.device
         if device_plan is None:  # a new plan: it is converted for the device once
@@ -95,11 +99,16 @@ class AcceleratorFunction(Submitted, Callee):
     ) -> tuple[Plan, list[Any], bytes]:
         """Bind arguments, after converting device arrays of other libraries to buffers.
 
-        Parameters and results are those of `DeviceFunction.bind`. `plan` is tried first. With `copies`, host arrays are
-        copied to the device. Return (plan, tensor arguments, bytes of scalar arguments).
+        Return (plan, array or buffer of each argument, bytes of scalar arguments).
+
+        Args:
+            args: All arguments, in the order of the signature.
+            plan: Plan to use if it fits the arguments; None to try the plan of the call before.
+            copies: Whether strided arrays are copied; else they are refused.
         """
         convert = self._context.convert
-        return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), plan, copies)
+        converted = tuple(value if isinstance(value, NATIVE_TYPES) else convert(value) for value in args)
+        return self._core.bind(converted, plan, copies)
 
     def _run(
         self,
@@ -119,15 +128,15 @@ class AcceleratorFunction(Submitted, Callee):
             device_plan: The plan for the device.
             inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
-            outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
+            outputs: Buffer for each result, None for a new one; None instead of a list if all results are new.
         """
-        # Without scalars, the constants and patterns of the plan are those of each call. Values of results are
-        # computed for results that are numbers.
-        constants, fill_patterns = device_plan.data.constants, device_plan.fill_patterns
-        results: list[Any] = [None]  # one item per result; tensors are inserted below
+        # Compute the constants, the fill patterns, and the results that are numbers. Most calls need no computation:
+        # without scalar arguments, the plan has the constants and patterns.
         if scalars or not self._has_one_tensor_result:
-            constants, fill_patterns, values = self._evaluate_scalars(plan, device_plan, scalars)
-            results = values
+            constants, fill_patterns, results = self._evaluate_scalars(plan, device_plan, scalars)
+        else:
+            constants, fill_patterns = device_plan.data.constants, device_plan.fill_patterns
+            results = [None]  # one item per result; tensors are inserted below
         # Find or acquire the memory of each buffer: results, constant tensors, transients and arguments.
         blocks: Blocks = [None] * device_plan.count
         staged: list[Any] = []  # blocks to release after the run
@@ -176,7 +185,8 @@ class AcceleratorFunction(Submitted, Callee):
             scalars: Bytes of the scalar arguments.
             out: The output, or a tuple with an output or None for each result.
         """
-        # `buffers` has `outs` as buffers or arrays. Both have None for a number, and for a result without an output.
+        # `outs` has the caller's objects, `buffers` the same as buffers or arrays. Both have None for a number, and for
+        # a result without an output.
         outs, buffers = self._checked_outputs(device_plan, out)
         buffers_in_use = [argument for argument in inputs if isinstance(argument, Buffer)]
         direct_outputs: list[Buffer | None] = []
@@ -204,19 +214,20 @@ class AcceleratorFunction(Submitted, Callee):
             InvalidArgumentError: An output has the wrong type or shape, or shares memory with another one.
         """
         outs = list(out) if isinstance(out, tuple) else [out]
-        if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
+        if len(outs) != len(self._results):
             raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
         buffers: list[Any] = outs
         # Objects of other libraries, such as a tensor of PyTorch on this device, become buffers over their memory.
-        if self._context.convert is not None:
+        convert = self._context.convert
+        if convert is not None:
             buffers = [
-                o if o is None or isinstance(o, NATIVE_TYPES) else self._context.convert(o, is_out=True) for o in outs
+                output if output is None or isinstance(output, NATIVE_TYPES) else convert(output, is_out=True)
+                for output in outs
             ]
         for i, (output, (element, rank)) in enumerate(zip(buffers, self._results, strict=True)):
             expected = device_plan.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
-            # A rank of None is a number, which has no output.
-            check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
+            check_out(f"@{self.name}: out {i}", output, element, is_number=rank is None, shape=shape)
         check_apart(self.name, buffers)
         return outs, buffers
 
@@ -346,9 +357,11 @@ class AcceleratorFunction(Submitted, Callee):
             blocks = self._temporary_blocks(device_plan, inputs, staged)
             times = [self._executor.time(device_plan, blocks, constants, fill_patterns) for _ in range(runs)]
             timings = []
-            for *samples, command in zip(*times, device_plan.commands, strict=True):  # the samples are one of each run
+            for i, command in enumerate(device_plan.commands):
+                text = times[0][i].command
+                seconds = median(times_of_run[i].seconds for times_of_run in times)
                 flops = flops_of(command, self._flops, constants)
-                timings.append(timing_of(samples[0].command, median(t.seconds for t in samples), command, flops))
+                timings.append(timing_of(text, seconds, command, flops))
             return Profile(timings)
         finally:
             while staged:

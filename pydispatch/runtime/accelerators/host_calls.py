@@ -184,7 +184,11 @@ class HostCalls:
     """
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
-        """Create a caller; no thread runs a command yet. For the parameters, see the class."""
+        """Create a caller; no thread runs a command yet.
+
+        commands: the commands by their index in the program. names: index of a public function → its name, for
+        messages.
+        """
         self.commands, self.names = commands, names
         self._inside: set[int] = set()  # ids of the threads that run a command
 
@@ -227,9 +231,12 @@ class HostCalls:
                     self._call_native(linked, tensors, scalars, surroundings)
                 else:
                     # Merge tensors and scalars in the order of the signature.
-                    buffers, scalar_values = iter(tensors), iter(scalars)
-                    is_scalar = [operand.sizes is None for operand in linked.operands]
-                    linked.function(context, *[next(scalar_values if scalar else buffers) for scalar in is_scalar])
+                    next_tensors, next_scalars = iter(tensors), iter(scalars)
+                    operands = [
+                        next(next_scalars) if operand.sizes is None else next(next_tensors)
+                        for operand in linked.operands
+                    ]
+                    linked.function(context, *operands)
         except Exception as error:
             name = self.names.get(function)  # functions that procedures run have no name
             where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"
@@ -259,7 +266,8 @@ class HostCalls:
             The operands tensor of 2x3, scalar, tensor of 5 have two slots and the sizes (2, 3, 5). With first_constant
             4, words 4 and 5 are the scalar, low word first.
         """
-        slots, sizes, offset = iter(command.slots), iter(command.sizes), 4 * command.first_constant
+        slots, sizes = iter(command.slots), iter(command.sizes)
+        offset = 4 * command.first_constant  # of the next scalar in `constants`, in bytes
         tensors: list[Any] = []
         scalars: list[Any] = []
         for operand in linked.operands:
@@ -288,14 +296,14 @@ class HostCalls:
         native = Native(
             surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle
         )
-        # Add the operands; copies of tensors in host memory are in `staged`, as (operand, its copy).
-        buffers, scalar_values = iter(tensors), iter(scalars)
-        staged: list[tuple[Any, Any]] = []
+        # Add the operands in the order of the signature.
+        next_tensors, next_scalars = iter(tensors), iter(scalars)
+        staged: list[tuple[Any, Any]] = []  # (operand, its copy in host memory)
         for operand in linked.operands:
-            if operand.sizes is None:
-                native.add_scalar(operand.dtype, next(scalar_values))
+            if operand.sizes is None:  # a scalar
+                native.add_scalar(operand.dtype, next(next_scalars))
                 continue
-            buffer = next(buffers)
+            buffer = next(next_tensors)
             data, offset = buffer.memory.handle, buffer.memory.offset
             if linked.synchronous:  # the function reads and writes memory of the host
                 array = np.empty(max(1, buffer.nbytes), np.uint8)  # an empty operand has an address too

@@ -146,11 +146,12 @@ class Libraries:
         added_ids = [provider_id for _, provider_id, _ in self._added]
         if not isinstance(provider, Provider) or provider.id not in added_ids:
             raise InvalidArgumentError("remove_plugin: expected what add_plugin of this device returned, once")
-        self._added = [entry for entry in self._added if entry[1] != provider.id]
+        self._added = [(priority, id, library) for priority, id, library in self._added if id != provider.id]
 
     def in_search_order(self) -> list[Library]:
         """Return the libraries in search order: by falling priority, the most recently added first among equals."""
-        return [library for _, _, library in sorted(self._added, key=lambda entry: entry[:2], reverse=True)]
+        by_priority_and_id = sorted(self._added, key=lambda entry: entry[:2], reverse=True)
+        return [library for _priority, _id, library in by_priority_and_id]
 
 
 class Resolution:
@@ -207,13 +208,12 @@ class Resolution:
             provider = providers.get(symbol)
             calls_of_symbol = tuple(call for call in calls if call.symbol == symbol)
             exports = tuple(dict.fromkeys(export for call in calls_of_symbol for export in call.exports))
-            # Libraries are searched in order: those up to the provider, or all.
             searched = self._searched_until(provider)
             self.imports.append(Import(symbol, name, exports, symbol in optional, provider, searched, calls_of_symbol))
         return linked_modules
 
     def _searched_until(self, provider: str | None) -> tuple[str, ...]:
-        """Return the names of the libraries up to the one named `provider`; of all libraries if none is."""
+        """Return the names of the libraries that were searched: up to `provider`, or all if that is None."""
         names = [library.name for library in self.libraries]
         return tuple(names[: names.index(provider) + 1] if provider in names else names)
 
@@ -228,8 +228,10 @@ class Resolution:
         library_functions = [function for library in self.libraries for function in library.names()]
         for symbol in symbols:
             exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
-            hint, users = did_you_mean(symbol, library_functions), ", ".join(dict.fromkeys(exports)) or "it"
-            lines.append(f"  '{symbol}', which {users} calls{'; ' * bool(hint)}{hint}".rstrip())
+            callers = ", ".join(dict.fromkeys(exports)) or "it"
+            hint = did_you_mean(symbol, library_functions)
+            separator = "; " if hint else ""
+            lines.append(f"  '{symbol}', which {callers} calls{separator}{hint}".rstrip())
             lines += [f"    {call.prototype}" for call in calls if call.symbol == symbol]
         searched = ", ".join(library.name for library in self.libraries)
         lines.append(f"searched: {searched}" if searched else "no library is registered")

@@ -17,20 +17,28 @@ if TYPE_CHECKING:
 def share_memory(one: Buffer, other: Buffer) -> bool:
     """Return whether two buffers share memory: they have one memory object, or ranges of device addresses that overlap.
 
-    Where the `address` of blocks is absent or 0, different memory objects never overlap.
+    Buffers whose blocks have no `address`, or 0, share memory only if they have one memory object.
     """
     if one.memory is other.memory:
         return True
-    begin, other_begin = (getattr(getattr(buffer.memory, "block", None), "address", None) for buffer in (one, other))
+    begin, other_begin = _device_address(one), _device_address(other)
     if not begin or not other_begin or one.device != other.device:
         return False
     return bool(begin < other_begin + other.nbytes and other_begin < begin + one.nbytes)
+
+
+def _device_address(buffer: Buffer) -> int | None:
+    """Return the `address` of the block that has the memory of a buffer; None if there is no such attribute."""
+    block = getattr(buffer.memory, "block", None)
+    address: int | None = getattr(block, "address", None)
+    return address
 
 
 def _outputs_share_memory(one: Any, other: Any) -> bool:
     """Return whether two outputs, buffers or contiguous arrays, share memory."""
     if isinstance(one, Buffer) and isinstance(other, Buffer):
         return share_memory(one, other)
+    # A buffer that the host cannot access has no memory in common with an array.
     arrays = [value.numpy() if isinstance(value, Buffer) and value.is_mapped else value for value in (one, other)]
     return all(isinstance(array, np.ndarray) for array in arrays) and np.may_share_memory(arrays[0], arrays[1])
 
@@ -52,8 +60,8 @@ def check_apart(function: str, outs: Sequence[Any]) -> None:
 def check_out(where: str, output: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:
     """Raise InvalidArgumentError, which begins with `where`, unless an output fits its result.
 
-    It must be a Buffer, or a contiguous, writable array without a mask, of the element type and shape of the result. A
-    number has no output.
+    The output must be a Buffer, or a contiguous, writable array without a mask, of the element type and shape of the
+    result. The output of a number must be None.
 
     Args:
         where: Begin of the message.

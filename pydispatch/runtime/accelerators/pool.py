@@ -25,7 +25,8 @@ class BlockPool(ABC, Generic[BlockT]):
 
     Attributes:
         granule: Bytes that the sizes of blocks are multiples of.
-        free: Size in bytes → free blocks of it, the last released one last. Sizes are in the order of the last release.
+        free: Size in bytes → free blocks of this size, in the order of their release. Sizes are in the order in which a
+            block of the size was last released.
         free_bytes: Bytes of the blocks in `free`.
         released: Blocks that `release` queued and that are not in `free` yet.
         live_bytes, live_blocks: Bytes and number of the blocks in use, which include those in `released`.
@@ -58,10 +59,11 @@ class BlockPool(ABC, Generic[BlockT]):
     def acquire(self, size: int) -> BlockT:
         """Return a block of `size` bytes, rounded up to a multiple of `granule` bytes, with undefined content.
 
-        A free block of exactly the rounded size is reused, the one that was released last; else the device allocates
-        one. Raise OutOfMemoryError, which names the bytes, if it does not have them.
+        The free block of exactly the rounded size that was released last is reused. Without such a block, the device
+        allocates one. Raise OutOfMemoryError, which names the bytes, if the device does not have them.
         """
-        size = -(-max(size, 1) // self.granule) * self.granule  # at least one granule: drivers allocate no 0 bytes
+        size = max(size, 1)  # drivers do not allocate 0 bytes
+        size = -(-size // self.granule) * self.granule  # rounded up
         with self.lock:
             if self.released:
                 self._take_back_released()  # `release` only queues blocks: they become free here

@@ -100,10 +100,11 @@ class Prepared:
         self._device_plan: DevicePlan = self._plan.device
         self._out = out
         self._is_bound = True  # whether `_run` has the memory of `_inputs`
-        # The arguments, if one has elements of less than a byte, which kernels read from a packed copy: each run packs
-        # them again.
-        packs = any(kind.packed and sizes is not None for _name, kind, sizes in function._core.function.arguments)
-        self._packed_args = args if packs else None
+        # Kernels read elements of less than a byte from a packed copy of the argument's array, which `_bind` creates.
+        # If an argument has such elements, the current arguments are stored, so that each run packs them again.
+        parameters = function._core.function.arguments
+        is_packing = any(element_type.packed and sizes is not None for _name, element_type, sizes in parameters)
+        self._args_to_pack = args if is_packing else None
         # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
         self._lock: dict[str, object] = {}
         self._run: Run | None = None
@@ -123,9 +124,11 @@ class Prepared:
             args = function._arranged(args, named)
         if function._core.closed:
             raise Error(f"@{function.name}: its program was closed")
+        # `_lock` has the token of the thread that runs this call. `setdefault` is atomic: it stores this thread's token
+        # unless another thread's token is there.
         token = object()
         try:
-            if self._lock.setdefault("token", token) is not token:  # atomic: another thread's token stays
+            if self._lock.setdefault("token", token) is not token:
                 raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
             if traced.is_on():
                 with traced.span(Kind.CALL, function.name):
@@ -139,12 +142,13 @@ class Prepared:
         """Run the call, on new arguments if `args` has any, and return its value."""
         if args:
             self._rebind(args)
-        elif self._packed_args is not None:  # their packed copies are made again, since the arrays may have changed
-            self._rebind(self._packed_args)
+        elif self._args_to_pack is not None:  # pack the arrays again, since their elements may have changed
+            self._rebind(self._args_to_pack)
         if self._run is None:  # without results of its own, each run is an ordinary call
             function, (inputs, scalars) = self._function, self._inputs
             if self._out is None:
-                return function._value(function._run(self._plan, self._device_plan, inputs, scalars, None))
+                results = function._run(self._plan, self._device_plan, inputs, scalars, outputs=None)
+                return function._value(results)
             return function._run_into(self._plan, self._device_plan, inputs, scalars, self._out)
         if not self._is_bound:
             self._run.bind(*self._inputs)
@@ -153,14 +157,15 @@ class Prepared:
 
     def _rebind(self, args: tuple[Any, ...]) -> None:
         """Bind other arguments of the same shapes. Raise InvalidArgumentError if they need another plan."""
+        # `copies=False`: strided arrays are refused, because a copy would not have what later runs must read.
         plan, *inputs = self._function._bind(args, self._plan, copies=False)
         if plan is not self._plan:
             raise InvalidArgumentError(
                 f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
                 "decides a size); prepare another call for them"
             )
-        if self._packed_args is not None:
-            self._packed_args = args
+        if self._args_to_pack is not None:  # arguments with elements of less than a byte, which each run packs again
+            self._args_to_pack = args
         self._is_bound = False  # the next run binds them; if that raises, the run after it binds them again
         self._inputs = inputs
 
@@ -187,12 +192,16 @@ class Run:
         copies: (block, source, bytes) of each argument to copy before a run. source: a Buffer, or a `HostMemory`.
         fixed_run: The run over the bound blocks, repeated while they are the same. It is created by the first `bind`,
             and stays None for a plan without commands.
-        launch_arguments: Bound (blocks, constants, fill patterns), for runs that are traced.
-        bound_values: Numbers of the blocks, constants and fill patterns that `fixed_run` has; None if unknown.
+        launch_arguments: Bound (memory blocks, constants, fill patterns), for runs that are traced.
+        bound_values: (numbers of the memory blocks, constants, fill patterns) that `fixed_run` has; None if unknown.
     """
 
     def __init__(self, function: Preparable, plan: Plan, device_plan: DevicePlan) -> None:
-        """Allocate the results and the arena; `bind` sets the arguments. For the parameters, see the class."""
+        """Allocate the results and the arena; `bind` sets the arguments.
+
+        function: the function. plan: its plan for the prepared shapes, in the C core. device_plan: the plan for the
+        device.
+        """
         self.function, self.plan, self.device_plan = function, plan, device_plan
         context = self.context = function._context
         self.executor = function._executor
@@ -203,23 +212,25 @@ class Run:
         self.arena: DeviceMemory | None = None
         if device_plan.transients:
             self.arena = DeviceMemory(context, context.acquire(device_plan.arena_bytes), device_plan.arena_bytes)
+        # Memory into which array arguments are copied, by the index of the buffer, and the copies before each run.
         self.argument_memory: dict[int, DeviceMemory] = {}
-        self.copies: list[tuple[Any, Any, int]] = []
+        self.copies: list[tuple[Any, Any, int]] = []  # (block, source, bytes)
+        # The device's preparation of the plan, and the values that it has; `bind` sets both.
         self.fixed_run: Fixed | None = None
         self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
         """Bind arguments: find the memory of each buffer, set results that are numbers, and prepare the fixed run.
 
-        The fixed run is the device's preparation of the plan for certain blocks, constants and fill patterns. It is
-        updated only if one of these has changed.
+        The fixed run is the device's preparation of the plan for certain blocks of device memory, constants and fill
+        patterns. It is updated only if one of these has changed.
 
         Args:
             inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
         """
         device_plan, function = self.device_plan, self.function
-        blocks = self._blocks_of(inputs)
+        memory_blocks = self._blocks_of(inputs)
         constants, fill_patterns, numbers = function._evaluate_scalars(self.plan, device_plan, scalars)
         for i, (_element_type, rank) in enumerate(function.results):
             is_number = rank is None
@@ -227,8 +238,8 @@ class Run:
                 self.results[i] = numbers[i]
         self.value = function._value(self.results)
         self.inputs = inputs  # keeps alive the memory that the run reads
-        self.launch_arguments = blocks, constants, fill_patterns
-        self._prepare_fixed_run(blocks, constants, fill_patterns)
+        self.launch_arguments = memory_blocks, constants, fill_patterns
+        self._prepare_fixed_run(memory_blocks, constants, fill_patterns)
 
     def _blocks_of(self, inputs: list[Any]) -> Blocks:
         """Return the block of device memory of each buffer of the plan.
@@ -250,7 +261,8 @@ class Run:
             if buffer_index not in self.argument_memory:
                 self.argument_memory[buffer_index] = DeviceMemory(self.context, self.context.acquire(size), size)
             block = blocks[buffer_index] = self.argument_memory[buffer_index].block
-            self.copies.append((block, argument if isinstance(argument, Buffer) else bytes_of(argument), size))
+            source = argument if isinstance(argument, Buffer) else bytes_of(argument)
+            self.copies.append((block, source, size))
         for buffer_index, index, _ in device_plan.results:
             blocks[buffer_index] = self.results[index].memory.block
         if self.arena is not None:

@@ -48,7 +48,7 @@ class _CommandTime:
         """Return the time of the command per call of the procedure: the total time divided by `calls`.
 
         calls: number of calls that were measured. In each, a loop may run the command several times.
-        stated_flops: number of an executable → operations of each of its exports, as the manifest states them.
+        stated_flops: index of an executable → operations of each of its exports, as the manifest states them.
         """
         flops = flops_of(self.command, stated_flops, self.constants)
         runs_per_call = max(1, round(self.runs / calls))  # at least 1: a command may run in some of the calls only
@@ -171,10 +171,13 @@ class AcceleratorProcedure(Submitted, Callee):
         return isinstance(buffer.memory, DeviceMemory) and buffer.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
-        """Return one result of a call, copied into `out` unless that is None. value: an item of `_run_call`."""
+        """Return one result of a call, copied into `out` unless that is None.
+
+        value: a number, or (memory, shape, element type, bytes) of a tensor.
+        """
         if not isinstance(value, tuple):
             return value  # a number
-        result = self.BUFFER(*value)  # (memory, shape, element type, bytes)
+        result = self.BUFFER(*value)
         if isinstance(out, np.ndarray):
             np.copyto(out, result.numpy(), casting="no")
         elif isinstance(out, Buffer) and self._is_on_device(out):
@@ -254,7 +257,7 @@ class PreparedProcedure:
             out: Buffers or arrays that receive the results; None for new buffers.
         """
         self._procedure, self._out = procedure, out
-        procedure._procedure.check_prepared(procedure._converted(args))
+        procedure._procedure.check_prepared(procedure._converted(args))  # raises for arguments that do not fit
         self._args = args
 
     def __call__(self, *args: Any, **named: Any) -> Any:

@@ -30,14 +30,18 @@ class Packer:
     __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
 
     def __init__(self, bindings: int, sizes: Sequence[int]) -> None:
-        """Compute the layout. bindings: their number. sizes: bytes of each parameter after them: 1, 2, 4 or 8."""
-        offsets, end, unpack_codes, pack_codes = [], 0, "", ""
-        for size in (*[8] * bindings, *sizes):
-            start = -(-end // size) * size  # the next multiple of the size
-            pack_codes += "x" * (start - end) + _CODES[size]  # "x": a byte of padding
+        """Compute the layout.
+
+        bindings: number of bindings. sizes: bytes of each parameter after the bindings: 1, 2, 4 or 8.
+        """
+        offsets, end, unpack_codes, pack_codes = [], 0, "", ""  # the codes are formats of `struct`; "x" is padding
+        address_sizes = [8] * bindings
+        for size in (*address_sizes, *sizes):
+            start = -(-end // size) * size  # `end` rounded up to a multiple of the size
+            pack_codes += "x" * (start - end) + _CODES[size]
             offsets.append(start)
             end = start + size
-        for size in sizes:  # a parameter takes whole words, of which it is the first bytes
+        for size in sizes:  # in the push constants, a parameter of 1 or 2 bytes is the low part of a 4-byte word
             unpack_codes += _CODES[size] + "x" * max(0, 4 - size)
         self.bindings, self.offsets, self.size = bindings, offsets, end
         self.pack_into: Callable[..., None] = struct.Struct("<" + pack_codes).pack_into
@@ -85,13 +89,22 @@ class DescribedPacker:
         self._struct = struct.Struct(codes + f"{parameters.size - end}x")
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct(f"<{constants}I").unpack_from
 
-    def pack_into(self, memory: bytearray, at: int, *words: int) -> None:
-        """Write the parameters. words: addresses of the bindings, then the words of the constants."""
-        count = self._bindings
-        self._struct.pack_into(memory, at, *words_of(self._fields, words[:count], words[count:]))
+    def pack_into(self, memory: bytearray, offset: int, *words: int) -> None:
+        """Write the parameters to `memory` from byte `offset` on.
+
+        words: addresses of the bindings, then the words of the constants.
+        """
+        addresses, constants = words[: self._bindings], words[self._bindings :]
+        self._struct.pack_into(memory, offset, *words_of(self._fields, addresses, constants))
 
     def pack(self, addresses: Sequence[int], constants: bytes, first_constant: int = 0) -> bytes:
-        """Return the parameters of a dispatch as bytes. Arguments are those of `Packer.pack`."""
+        """Return the parameters of a dispatch as bytes.
+
+        Args:
+            addresses: Addresses of the bindings.
+            constants: Push constants of all dispatches of a plan, words of 32 bits.
+            first_constant: Index of the dispatch's first word.
+        """
         data = bytearray(self.size)
         self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first_constant))
         return bytes(data)

@@ -84,13 +84,14 @@ def kind_of(data: bytes | memoryview) -> str:
 def declared_kernels(data: bytes, kind: str, where: str) -> list[DeclaredKernel]:
     """Return the kernels that a module declares. Raise ArtifactError if the module is broken.
 
-    kind: PTX or CUBIN. where: begin of the message.
+    kind: PTX or CUBIN. where: text that the message begins with.
     """
     if kind == CUBIN:
         from pydispatch.formats.elf import cubin
 
         return [
-            DeclaredKernel(e.name, tuple(e.parameters), e.required, e.maximum) for e in cubin.read(data, where).entries
+            DeclaredKernel(entry.name, tuple(entry.parameters), entry.required, entry.maximum)
+            for entry in cubin.read(data, where).entries
         ]
     from pydispatch.formats.ptx import interface, read
 

@@ -72,14 +72,19 @@ class RecordingExecutor(Executor, Generic[R]):
     ) -> R:
         """Record the commands of a plan over blocks, and return the recording. The caller holds the context's lock.
 
-        timed: whether to record time stamps around each command. Other arguments: see `Executor.run`.
+        Args:
+            plan: The plan.
+            blocks: Device memory of each buffer of the plan; None for unused buffers.
+            constants: Push constants of this call, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+            timed: Whether to record time stamps around each command.
         """
 
     def recordings(self, plan: DevicePlan) -> RecordingCache[R]:
         """Return the cache of a plan's recordings; create it on the first call."""
         if plan.state is None:
             with self.context.lock:
-                if plan.state is None:
+                if plan.state is None:  # no other thread has created it meanwhile
                     plan.state = RecordingCache(self.CAPACITY)
         cache: RecordingCache[R] = plan.state
         return cache

@@ -43,12 +43,12 @@ def check_workers(name: str, workers: object) -> None:
 class CallThread:
     """Thread of a device that runs submitted calls, by priority and then in the order of submission.
 
-    It ends when this object is deleted and all submitted calls have run.
+    The thread ends when this object is deleted and all submitted calls have run.
     """
 
     def __init__(self) -> None:
         """Start the thread."""
-        self._calls: SimpleQueue[tuple[int, _Call] | None] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[int, _Call] | None] = SimpleQueue()  # (priority, call); the thread sorts them
         threading.Thread(target=_make_calls, args=(self._calls,), name="pydispatch-calls", daemon=True).start()
         weakref.finalize(self, self._calls.put, None)  # the thread has no reference to this object, and ends at None
 
@@ -73,7 +73,7 @@ def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None]) -> None:
     for call in _in_order(calls):
         try:
             _make_call(*call)
-        except BaseException:  # SystemExit of a callback of the future: later calls are made all the same
+        except BaseException:  # such as SystemExit of a callback of the future: report it, and make the later calls
             threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
         del call  # so that arguments and results do not live until the next call
 
@@ -86,22 +86,24 @@ def _make_call(future: Future, function: Callable[..., Any], args: tuple[Any, ..
         value = function(*args, **named)
     except BaseException as error:
         future.set_exception(error)
-        del future, function, args, named  # the traceback of the error refers to this frame
+        # The traceback of the error refers to this frame, which must not keep these objects alive.
+        del future, function, args, named
     else:
         future.set_result(value)
 
 
 def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
-    """Yield the calls of a queue until None is queued: of those that wait, the one with the least priority number.
+    """Yield the calls of a queue until None is queued. Each time, yield the waiting call of the highest priority.
 
-    Calls of one priority are yielded in the order of submission.
+    The highest priority has the smallest number. Calls of one priority are yielded in the order of submission.
     """
-    waiting: list[_Waiting] = []  # a heap
+    waiting: list[_Waiting] = []  # a heap of (priority, ordinal of the submission, call)
     ordinal, has_ended = 0, False
     while True:
         try:
             while not has_ended:
-                entry = calls.get(block=not waiting)  # with calls to run, only those that are queued already
+                # Take everything out of the queue. Wait for a call only if there is none to yield.
+                entry = calls.get(block=not waiting)
                 has_ended = entry is None
                 if entry is not None:
                     heapq.heappush(waiting, (entry[0], ordinal, entry[1]))
@@ -120,7 +122,10 @@ _starting = process_lock()  # guards `_threads`
 
 
 def _after_fork() -> None:
-    """Discard the submission threads in the child of a fork, where they do not exist. Futures are cancelled there."""
+    """Discard the submission threads in the child of a fork, where they do not exist.
+
+    `Future` cancels the futures of their calls in the child by a hook of its own.
+    """
     global _threads
     _threads = weakref.WeakKeyDictionary()
 
@@ -147,7 +152,8 @@ class Submitted:
     _keeps_order = False
     """Whether calls run in the order of submission even if their priorities differ."""
     _order: SubmissionOrder | None = None
-    """Order of calls that share state, which holds even if arguments are futures; None for functions without state."""
+    """Keeps the order of calls that share state, even if an earlier call waits for a future among its arguments. None
+    for functions without state."""
     __call__: Callable[..., Any]
     name: str
 
@@ -171,7 +177,7 @@ class Submitted:
         if rank is None:
             raise InvalidArgumentError(f"submit: priority: expected 'high', 'normal' or 'low', got {priority!r}")
         check_workers(self.name, workers)
-        if self._keeps_order:  # with equal priorities, the order of submission holds
+        if self._keeps_order:  # calls of equal priorities run in the order of submission
             rank = PRIORITIES["normal"]
 
         def queue_call(*args: Any, **named: Any) -> Future:
@@ -187,10 +193,10 @@ class Submitted:
     def submit_many(
         self, items: Iterable[Any], priority: str = "normal", workers: int | None = None, on_error: OnError = "raise"
     ) -> Future:
-        """Start one call for each item, a tuple of arguments or the only one, and return one Future of all results.
+        """Start one call for each item (a tuple of arguments, or the only argument); return one Future of all results.
 
         Args:
-            items: An iterable; the result of a future in an item is the argument, once it is done.
+            items: An iterable. A Future of another call in an item stands for its result.
             priority: "high", "normal" or "low", among calls of the program that wait for its thread.
             workers: A number from 1 to 1024, which changes nothing on this device.
             on_error: "raise": when calls fail, the future raises the first error after all have ended; its `outcomes`
@@ -206,7 +212,7 @@ class Submitted:
     def map(
         self, items: Iterable[Any], in_flight: int = 4, workers: int | None = None, on_error: OnError = "raise"
     ) -> Iterator[Any]:
-        """Call for each item, a tuple of arguments or the only one, and yield the results in order.
+        """Call the function for each item (a tuple of arguments, or the only argument), and yield the results in order.
 
         Args:
             items: An iterable, which is read as calls end.

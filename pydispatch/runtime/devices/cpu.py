@@ -53,14 +53,14 @@ class SharedScheduler:
         pool: Memory of results and transients (intermediate buffers).
         sharing: Derived constants (such as packed weights), which programs on the same threads share.
 
-    Args:
-        sched: The scheduler.
-        allocator: Address of a `pyd_allocator_t` that supplies the pool's memory; 0 for the system's.
-        limit: Maximum bytes of the pool; 0 for no limit.
     """
 
     def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
-        """Create a memory pool, without blocks, for the scheduler. For the parameters, see the class."""
+        """Create a memory pool, without blocks, for the scheduler.
+
+        sched: the scheduler. allocator: address of a `pyd_allocator_t` that supplies the pool's memory; 0 for the
+        system's. limit: maximum bytes of the pool; 0 for no limit.
+        """
         self.sched = sched
         self.pool = Pool(RETAIN_BYTES, allocator, limit)
         self.sharing = Sharing()
@@ -135,7 +135,10 @@ class CpuDevice(MakesBuffers, Device):
         return self._providers().add_command(name, function, context, priority)
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
-        """Supply the library of an executable that programs declare without code; see `Device.add_executable`."""
+        """Supply the library of an executable that programs declare without code.
+
+        code: path or bytes of an embedded ELF or .sos, or the path of a shared library for the system's loader.
+        """
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"add_executable: expected the name of an executable, got {name!r}")
         from pydispatch.runtime.program.imports import open_code

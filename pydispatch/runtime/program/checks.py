@@ -225,9 +225,13 @@ def _equal_elements(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
         equal: NDArray[np.bool_] = np.asarray(lhs == rhs)
     if equal.all():
         return equal
-    size = lhs.dtype.itemsize
-    bits = [np.ascontiguousarray(v).reshape(-1).view(np.uint8).reshape(*v.shape, size) for v in (lhs, rhs)]
-    return equal | (bits[0] == bits[1]).all(axis=-1)
+    return equal | (_element_bytes(lhs) == _element_bytes(rhs)).all(axis=-1)
+
+
+def _element_bytes(array: Array) -> NDArray[np.uint8]:
+    """Return the bytes of each element along an additional last axis."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
 def _wide(array: Array, kind: ElementType) -> Array:

@@ -36,13 +36,13 @@ def commands_of(module: Module) -> Commands:
     ]
 
 
-def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
-    """Return the error for host commands without a provider, functions that a program calls between dispatches.
+def missing(names: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
+    """Return the error for host commands (functions that a program calls between dispatches) without a provider.
 
-    It lists each command with its operands, and a provider of a similar name.
+    The message lists each of these commands with its operands, and a provider of a similar name.
 
     Args:
-        lacking: Their names, at least one.
+        names: Names of these commands, at least one.
         commands: All host commands of the program.
         queried: Labels of the providers that were searched; a host command's label is its name.
     """
@@ -50,17 +50,18 @@ def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) 
 
     declared = dict(commands)
     labels = list(queried)
-    plural = "s" if len(lacking) != 1 else ""
-    lines = [f"the program calls {len(lacking)} host command{plural} that the device was not given:"]
-    for name in lacking:
-        hint, operands = did_you_mean(name, labels), signature_text(declared[name])
-        lines.append(f"  '{name}', with the operands {operands}{'; ' * bool(hint)}{hint}".rstrip())
+    plural = "s" if len(names) != 1 else ""
+    lines = [f"the program calls {len(names)} host command{plural} that the device was not given:"]
+    for name in names:
+        hint = did_you_mean(name, labels)
+        separator = "; " if hint else ""
+        lines.append(f"  '{name}', with the operands {signature_text(declared[name])}{separator}{hint}".rstrip())
     lines.append(f"searched: {', '.join(labels)}" if labels else "no plugin or command is registered")
     lines.append(
-        f"supply it with device.add_command('{lacking[0]}', function) or device.add_plugin('library.so') before "
+        f"supply it with device.add_command('{names[0]}', function) or device.add_plugin('library.so') before "
         "loading, or --plugin=library.so on the command line"
     )
-    return MissingImportError("\n".join(lines), tuple(lacking))
+    return MissingImportError("\n".join(lines), tuple(names))
 
 
 def check_signature(name: str, function: Callable[..., Any], operands: Sequence[HostOperand]) -> None:
@@ -113,17 +114,17 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
     """
     # Offer the commands of other packages beside those of the device.
     registry = registry or Registry()
-    added = {part.name: part for part in extensions.parts("command")}
+    packaged = {part.name: part for part in extensions.parts("command")}  # name of a command → its entry point
     for name, _ in commands:
-        if name in added:
-            registry.add_packaged(name, added[name].load)
+        if name in packaged:
+            registry.add_packaged(name, packaged[name].load)
     # Find a provider of each command. Commands and imports are looked up in the same manager; PREFIX before the name of
     # a command tells them apart.
     resolution = registry.manager.resolution()
     try:
         functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
     except MissingImportError as error:
-        queried = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
+        queried = [provider.label.removeprefix(PREFIX) for provider in resolution.providers()]
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, queried) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
     resolution.end()  # releases providers that supplied nothing; `resolution` keeps the others alive

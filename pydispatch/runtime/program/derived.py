@@ -45,9 +45,10 @@ class Sharing:
         self._lock = process_lock()
 
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[tuple[int, ...]]) -> Shared:
-        """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones.
+        """Return the derived constants of an artifact for certain variants.
 
-        A derived constant is a value that depends on constants alone and is computed once, such as packed weights.
+        If a loaded program has an equal artifact and equal variants, its constants are returned, else new ones. A
+        derived constant is a value that depends on constants alone and is computed once, such as packed weights.
 
         Args:
             module: The program.

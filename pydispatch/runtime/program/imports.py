@@ -181,11 +181,11 @@ class Registry:
         """Create an empty registry."""
         from pydispatch._core.plugin import Manager
 
-        self.manager: Manager = Manager()
-        self.executables: dict[str, SuppliedCode] = {}
-        self.commands: dict[int, Callable[..., Any]] = {}
-        self.packaged: set[str] = set()
-        self.names: dict[int, str] = {}
+        self.manager: Manager = Manager()  # all providers of functions and host commands
+        self.executables: dict[str, SuppliedCode] = {}  # name of an executable → its code
+        self.commands: dict[int, Callable[..., Any]] = {}  # `Provider.id` of a host command → its Python function
+        self.packaged: set[str] = set()  # host commands of other packages that were added
+        self.names: dict[int, str] = {}  # `Provider.id` of a function → its symbol, for suggestions
 
     def add_plugin(
         self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
@@ -228,7 +228,7 @@ class Registry:
             InvalidArgumentError: The name is no symbol, the address is 0, or an argument is of a wrong type.
         """
         is_symbol = isinstance(name, str) and bool(name) and "\0" not in name and _is_utf8(name)
-        if not is_symbol or name.startswith("?"):  # "?" marks optional imports in programs
+        if not is_symbol or name.startswith("?"):  # in manifests, "?" before a symbol marks an optional import
             raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
         address = address_of(function, f"add_import '{name}': function")
         if not address:

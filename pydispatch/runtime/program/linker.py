@@ -51,14 +51,19 @@ class CpuLinker:
         self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions,
         machine: Machine | None = None,
     ) -> None:  # fmt: skip
-        """Create a linker that has linked no executable. For the parameters, see the class."""
-        self.registry = registry
-        self.machine = machine
-        self.processor_data = processor_data
-        self.chains = chains
+        """Create a linker that has linked no executable.
+
+        Args:
+            processor_data: The eight 64-bit words of processor features that kernels receive.
+            registry: Providers of imports and supplied code of the device; None if nothing was added to it.
+            chains: Options for the tiling of chains (dispatches that run tile by tile).
+            machine: The CPU for `link_directly`; None if it cannot describe the CPU.
+        """
+        self.registry, self.machine = registry, machine
+        self.processor_data, self.chains = processor_data, chains
         self.imports: Sequence[Import] = ()
         self._resolution: Resolution | None = None  # search for imports in the registry, created on first use
-        # Executables with imports. The index of one in this list is the number of its imports' group in the resolution.
+        # Executables with imports. In the resolution, the imports of executable n of this list have the group n.
         self._importing: list[Chosen] = []
 
     def link_directly(
@@ -108,8 +113,8 @@ class CpuLinker:
         # Dispatches that depend on each other tile by tile run tile by tile, if they have at least `least_tiles` tiles;
         # the tiles fill at most `cache_bytes` of a worker's cache.
         module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
-        # For each executable the pair (ELF, supplied code): (ELF, None) for code of the artifact, (ELF, code) or, for a
-        # library of the system's loader, (None, code) for an executable that the program only declares.
+        # (ELF, supplied code) of each executable: (ELF, None) for code of the artifact, (ELF, code) for a supplied ELF,
+        # and (None, code) for a supplied library of the system's loader.
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
         # All ELFs are mapped together: one mapping takes fewer system calls than many.

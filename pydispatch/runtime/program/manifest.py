@@ -57,9 +57,9 @@ def details(file: ArtifactFile, keys: Sequence[tuple[int, ...]]) -> Details:
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the entries of functions in a manifest by name; None if entries of functions or constants are malformed.
+    """Return the entries of functions in a manifest by name.
 
-    Two functions of one name are malformed too.
+    Return None if entries of functions or constants are malformed, or if two functions have one name.
     """
     functions, constants = manifest["functions"], manifest["constants"]
     if type(functions) is not list or type(constants) is not list:
@@ -70,7 +70,8 @@ def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
         if not all(map(_is_number, entry["shape"])):
             return None
     entries = {entry["name"]: entry for entry in functions if type(entry["signature"]) is str and _is_interface(entry)}
-    return entries if len(entries) == len(functions) and _are_texts([*entries]) else None
+    is_complete = len(entries) == len(functions)  # all are well-formed, and their names differ
+    return entries if is_complete and _are_texts([*entries]) else None
 
 
 def _is_interface(function: dict[str, Any]) -> bool:

@@ -152,8 +152,9 @@ class Program:
         return type(self)(self._module, self._name, self._imports, state)
 
     def close(self) -> None:
-        """Release code, constants and plans; a session releases its own plans. Running calls finish, later calls raise
-        Error.
+        """Release code, constants and plans; a session releases only its own plans.
+
+        Running calls finish. Later calls raise Error.
         """
         if not self._is_session:
             self._module.close()
@@ -210,7 +211,10 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
 
 
 def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Program:
-    """Load a pickled program again. The arguments are those of `remember`."""
+    """Load a pickled program again.
+
+    device: name of the device with its options. source, parameters: the arguments of `Device.load`.
+    """
     import pydispatch  # here, because pydispatch imports the modules of devices, and these import this module
 
     return pydispatch.device(device).load(source, parameters)

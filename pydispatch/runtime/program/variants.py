@@ -89,8 +89,8 @@ def choose(module: Module, file: str, properties: DeviceProperties, index: int, 
         ArtifactError: Manifest and program differ.
         DeviceUnavailableError: No variant runs on the device.
     """
-    # Indices of functions of the program: the one that computes the constants (None: no constants), and one per variant
-    # that decides whether it may run (None: always).
+    # `constants_function` is the index of the program's function that computes the constants; None: no constants.
+    # `conditions` has for each variant the index of the function that decides whether it may run; None: always.
     name, constants_function, constant_count, conditions = module.executable(index)
     variants = executable["variants"]
     if executable["name"] != name or len(variants) != len(conditions):
@@ -201,7 +201,9 @@ def _why_not(module: Module, properties: DeviceProperties, variant: dict[str, An
         if properties.why_not is not None:
             return properties.why_not(variant["requires"])
         return f"needs {', '.join(_shown(need, properties) for need in missing)}, which the machine lacks"
-    return "" if _holds(module, condition) else "its condition does not hold on this device"
+    if not _holds(module, condition):
+        return "its condition does not hold on this device"
+    return ""
 
 
 def _log_choice(

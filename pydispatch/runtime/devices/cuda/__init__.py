@@ -30,7 +30,7 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CudaDevice:
-    """Open a device such as "cuda" or "cuda:1"; see `Scheme.open`.
+    """Open a device such as "cuda" or "cuda:1".
 
     options: "check": "1" to wait after each dispatch, so that an error of the hardware names the dispatch that caused
     it.

@@ -368,9 +368,13 @@ class Context(Closing, base.Context):
                     blocks.append(unused_borrowed.popleft())
                 self.check(driver.cuEventRecord(event, self.stream), "cuEventRecord")
                 self._borrowed_until.append((event, blocks))
-            # Drop the blocks of complete events; the status of cuEventQuery is 0 for these.
-            while self._borrowed_until and not driver.cuEventQuery(self._borrowed_until[0][0])[0]:
-                event, _ = self._borrowed_until.popleft()
+            # Drop the blocks of complete events.
+            while self._borrowed_until:
+                event, _blocks = self._borrowed_until[0]
+                status = driver.cuEventQuery(event)[0]
+                if status:  # the event, and so all later ones, are not complete
+                    break
+                self._borrowed_until.popleft()
                 self._events.append(event)  # to be recorded again
 
     def _destroy_garbage(self) -> None:
@@ -384,8 +388,11 @@ class Context(Closing, base.Context):
             destroy(handle)
 
     def close(self) -> None:
-        """Wait for work in flight, and refuse further work. Programs lose their kernels and constants. Buffers keep
-        their content; the device is released after the last one."""
+        """Wait for work in flight, and refuse further work.
+
+        Programs lose their kernels and constants. Buffers keep their content; the device is released with the last
+        buffer.
+        """
         with self.lock:
             if self.is_shut:
                 return

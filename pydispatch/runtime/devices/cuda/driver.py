@@ -85,7 +85,7 @@ def binding() -> Any:
     return _start(os.getpid())  # cached for each process, since a forked one must initialize the driver again
 
 
-@lru_cache(maxsize=2)  # 2: in a forked child, the entry of its parent is one
+@lru_cache(maxsize=2)  # in a forked child there is an entry for its parent and one for itself
 def _start(process: int) -> Any:
     """Import and initialize the driver's module in this process, and return it.
 
@@ -101,10 +101,10 @@ def _start(process: int) -> Any:
         raise DeviceUnavailableError(_without_library()) from None
     if status:
         raise failure(driver, status, "cuInit")
-    check(driver, version := driver.cuDriverGetVersion(), "cuDriverGetVersion")
-    if version[1] < MIN_VERSION:
+    version = check(driver, driver.cuDriverGetVersion(), "cuDriverGetVersion")
+    if version < MIN_VERSION:
         raise DeviceUnavailableError(
-            f"the CUDA driver is of version {version_text(version[1])}, pydispatch needs "
+            f"the CUDA driver is of version {version_text(version)}, pydispatch needs "
             f"{version_text(MIN_VERSION)}: update the NVIDIA driver to {MIN_PACKAGE} or newer"
         )
     return driver
@@ -130,20 +130,20 @@ def version_text(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
+def check(driver: Any, result: tuple[Any, ...], function: str) -> Any:
     """Return the value that a function of the driver returned, or a tuple of several; raise the error of its status.
 
     Args:
         driver: Module of the driver.
         result: Tuple that the function returned: its status, then its values.
-        what: Name of the function, which begins the message.
+        function: Name of the function, which begins the message.
     """
     if result[0]:
-        raise failure(driver, result[0], what)
+        raise failure(driver, result[0], function)
     return result[1] if len(result) == 2 else result[1:]
 
 
-def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
+def failure(driver: Any, status: Any, action: str, log: str = "") -> Error:
     """Return the exception for a status other than SUCCESS; InternalError if no more specific one exists.
 
     A status in STICKY is a hardware error, after which the device is lost; its value there is the explanation.
@@ -151,11 +151,11 @@ def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
     Args:
         driver: Module of the driver.
         status: CUresult.
-        what: Action that failed, which begins the message.
+        action: What failed; begins the message.
         log: Messages of the driver's PTX compiler; "" for none.
     """
     code = int(status)
-    text = f"{what}: {describe(driver, status)}"
+    text = f"{action}: {describe(driver, status)}"
     if code == OUT_OF_MEMORY:
         return OutOfMemoryError(text)
     if code in STICKY:
@@ -172,9 +172,11 @@ def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
 def describe(driver: Any, status: Any) -> str:
     """Return a status for messages, such as "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"."""
     name = getattr(status, "name", None) or f"CUresult {int(status)}"
-    result = driver.cuGetErrorString(status)
+    result = driver.cuGetErrorString(status)  # (status of this call, text)
     text = result[1] if len(result) > 1 and not result[0] else None
-    return f"{name} ({text.decode(errors='replace') if isinstance(text, bytes) else text})" if text else str(name)
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    return f"{name} ({text})" if text else str(name)
 
 
 def is_of_other_context(status: Any) -> bool:

@@ -49,7 +49,11 @@ class PlanState:
     __slots__ = ("function", "graphs", "is_empty", "single")
 
     def __init__(self, function: str, single: Dispatch | None, is_empty: bool) -> None:
-        """Create the state of a plan, without graphs. For the parameters, see the class."""
+        """Create the state of a plan, without graphs.
+
+        function: name of the public function that the plan belongs to; "" for plans of procedures. single: the only
+        dispatch of a plan that has no other step; None for other plans. is_empty: whether the plan has no commands.
+        """
         self.function, self.single, self.is_empty = function, single, is_empty
         self.graphs: RecordingCache[Graph] = RecordingCache(MAX_GRAPHS)
 
@@ -72,8 +76,8 @@ class CudaExecutor(Executor):
         with context.lock:
             context.executors.add(self)
         self.modules = Modules(context)
-        self.names: dict[int, str] = {}
-        self.alignment = 1
+        self.names: dict[int, str] = {}  # index of a public function → its name, for messages
+        self.alignment = 1  # bytes; the largest alignment that a loaded executable requires of its bindings
 
     def load(self, executable: Executable) -> int:
         """Load the kernels of an executable, and return the alignment in bytes that its bindings need."""
@@ -142,9 +146,12 @@ class CudaExecutor(Executor):
         """Create the state of a plan, and cache it in the plan."""
         steps_of_commands, scratch_bytes = self._steps(device_plan)
         steps = list(chain.from_iterable(steps_of_commands))
-        only_step = steps[0] if len(steps) == 1 and not scratch_bytes and isinstance(steps[0], Dispatch) else None
+        only_dispatch = None
+        if len(steps) == 1 and isinstance(steps[0], Dispatch):
+            only_dispatch = steps[0]
+        assert not (only_dispatch and scratch_bytes), "only copies use scratch memory"
         state = device_plan.state = PlanState(
-            self._name(device_plan), single=only_step, is_empty=not device_plan.commands
+            self._name(device_plan), single=only_dispatch, is_empty=not device_plan.commands
         )
         return state
 
@@ -162,14 +169,22 @@ class CudaExecutor(Executor):
     def _run_single(
         self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
-        """Launch a plan that consists of one dispatch, `step`. Other arguments are those of `_graph`."""
+        """Launch a plan that consists of one dispatch.
+
+        Args:
+            state: Data that this device caches for the plan.
+            step: The dispatch.
+            addresses: Device address of each buffer; 0 for unused ones.
+            constants: Push constants, words of 32 bits.
+            fill_patterns: Unused: a dispatch has none.
+        """
         context = self.context
         step.bind(addresses, constants, fill_patterns)
         result = step.launch(context.stream)
         context.recent_launches.append((state.function, (step.name,)))  # an error may be reported by a later call
         status = result[0]
         if status:
-            if cuda.is_of_other_context(status):
+            if cuda.is_of_other_context(status):  # another library has made its context current in this thread
                 result = context.retry(lambda: step.launch(context.stream))
             context.check(result, f"launching {step.label}")
 
@@ -183,7 +198,8 @@ class CudaExecutor(Executor):
     ) -> Graph:
         """Return a graph of a plan that uses these addresses, constants and fill patterns.
 
-        It is a cached one, a new one, or, if MAX_GRAPHS are cached, the least recently used one, which is updated.
+        Return the cached graph for them, or a new graph. If MAX_GRAPHS are cached, update the least recently used graph
+        instead of creating one.
 
         Args:
             device_plan: The commands of a function for certain sizes, and the buffers that they use.
@@ -212,16 +228,21 @@ class CudaExecutor(Executor):
         constants: bytes,
         fill_patterns: Sequence[int],
     ) -> Graph:
-        """Build a graph of a plan, with scratch memory of its own. Arguments are those of `_graph`.
+        """Build a graph of a plan, with scratch memory of its own.
 
-        function: name of the public function, for messages.
+        Args:
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
+            function: Name of the public function, for messages.
+            addresses: Device address of each buffer; 0 for unused ones.
+            constants: Push constants, words of 32 bits.
+            fill_patterns: Fill pattern of each command.
         """
         steps, scratch_bytes = self._steps(device_plan)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
         bound_addresses = self._with_scratch(addresses, scratch)
-        for command in steps:
-            for step in command:
+        for steps_of_command in steps:
+            for step in steps_of_command:
                 step.bind(bound_addresses, constants, fill_patterns)
         return Graph(context, function, steps, scratch)
 
@@ -241,7 +262,15 @@ class CudaExecutor(Executor):
         constants: bytes,
         fill_patterns: Sequence[int],
     ) -> None:
-        """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it."""
+        """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it.
+
+        Args:
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
+            state: Data that this device caches for the plan: here, the name of the function for messages.
+            addresses: Device address of each buffer; 0 for unused ones.
+            constants: Push constants, words of 32 bits.
+            fill_patterns: Fill pattern of each command.
+        """
         context = self.context
         context.synchronize()
         steps_of_commands, scratch_bytes = self._steps(device_plan)
@@ -279,8 +308,8 @@ class CudaExecutor(Executor):
             try:
                 with traced.span(Kind.SUBMIT, self._name(device_plan)):
                     watch.mark()
-                    for command in steps:
-                        for step in command:
+                    for steps_of_command in steps:
+                        for step in steps_of_command:
                             step.bind(addresses, constants, fill_patterns)
                             # A hardware error is reported by a later call, whose message names the recent launches.
                             context.recent_launches.append((self._name(device_plan), (step.name,)))
@@ -312,7 +341,12 @@ class Fixed:
     ) -> None:
         """Bind the memory and values of the first runs, and build the graph, except on a checked device.
 
-        Arguments are those of `CudaExecutor.fix`.
+        Args:
+            executor: Executor of the program.
+            device_plan: The plan.
+            blocks: Device memory of each buffer of the plan; None for unused ones.
+            constants: Push constants of all dispatches, words of 32 bits.
+            fill_patterns: Fill pattern of each command.
         """
         self.executor, self.device_plan, self.context = executor, device_plan, executor.context
         self.run_arguments: tuple[list[int], bytes, list[int]]  # (addresses, constants, fill patterns), set by update()

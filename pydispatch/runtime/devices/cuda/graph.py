@@ -35,7 +35,14 @@ class Graph:
     def __init__(
         self, context: Context, function: str, steps_of_commands: Sequence[Sequence[Step]], scratch: Any = None
     ) -> None:
-        """Create a graph that owns the scratch memory and the steps, which are bound to their memory already."""
+        """Build the graph.
+
+        Args:
+            context: The device.
+            function: Name of the function whose plan the graph runs, for messages.
+            steps_of_commands: Steps of each command of the plan, which are bound to their memory already.
+            scratch: Memory for copies between overlapping ranges, which the graph keeps alive; None if there are none.
+        """
         self.context, self.function, self.scratch = context, function, scratch
         self.steps = [step for steps in steps_of_commands for step in steps]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
@@ -49,15 +56,14 @@ class Graph:
     def _build(self) -> None:
         """Build a graph of all steps, and instantiate it as `executable`, which replaces an earlier one.
 
-        A region is a run of commands that are independent of one another; it waits for the region before it. If
-        commands A and B are one region and C is the next, the graph has the edges A -> C and B -> C. The ends of a
-        region that has more than two are joined by an empty node, which saves edges.
+        A region is a sequence of commands that do not depend on each other; it waits for the region before it. If
+        commands A and B are one region and C is the next, the graph has the edges A -> C and B -> C.
         """
         context, driver = self.context, self.context.driver
         self._forget()  # the earlier executable may still be running: it is destroyed later
-        what = f"the graph of @{self.function}"
+        where = f"the graph of @{self.function}"  # begins messages
         with context.current:
-            graph = context.check(driver.cuGraphCreate(0), what)
+            graph = context.check(driver.cuGraphCreate(0), where)
             try:
                 self.nodes = []
                 region_sources: list[Any] = []  # nodes that the region waits for
@@ -68,15 +74,15 @@ class Graph:
                         continue
                     if steps[0].region != region:
                         # A region begins: its commands wait for the ends of all commands of the previous one.
-                        region_sources, region = self._joined(graph, region_ends, what), steps[0].region
+                        region_sources, region = self._joined(graph, region_ends, where), steps[0].region
                         region_ends = []
-                    region_ends += self._add_steps(graph, steps, region_sources, what)
-                self.executable = context.check(driver.cuGraphInstantiate(graph, 0), what)
+                    region_ends += self._add_steps(graph, steps, region_sources, where)
+                self.executable = context.check(driver.cuGraphInstantiate(graph, 0), where)
                 self.is_current = True
             finally:
                 driver.cuGraphDestroy(graph)  # the instantiated graph does not need it
 
-    def _add_steps(self, graph: Any, steps: Sequence[Step], sources: list[Any], what: str) -> list[Any]:
+    def _add_steps(self, graph: Any, steps: Sequence[Step], sources: list[Any], where: str) -> list[Any]:
         """Add the nodes of the steps of one command, and return the nodes that end it.
 
         Commands of one region may run concurrently; the commands of the next region depend on the ends of all of them.
@@ -88,12 +94,12 @@ class Graph:
             graph: CUgraph.
             steps: The steps, at least one.
             sources: Nodes that the command waits for.
-            what: Description of the graph, for messages.
+            where: Text that error messages begin with: the graph.
         """
         is_chain = not isinstance(steps[0], Fill)
         dependencies, ends = sources, list[Any]()
         for step in steps:
-            node = self.context.check(step.add(graph, dependencies), f"{what}, {step.label}")
+            node = self.context.check(step.add(graph, dependencies), f"{where}, {step.label}")
             self.nodes.append(node)
             if is_chain:
                 dependencies, ends = [node], [node]
@@ -101,15 +107,17 @@ class Graph:
                 ends.append(node)
         return ends
 
-    def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
-        """Return the nodes to depend on: `nodes`, or one empty node after them, which saves edges.
+    def _joined(self, graph: Any, nodes: list[Any], where: str) -> list[Any]:
+        """Return the nodes that later nodes depend on to wait for `nodes`: these, or an empty node that waits for them.
 
-        what: description of the graph for messages.
+        With an empty node, m nodes that wait for n nodes need n + m edges instead of n * m.
+
+        where: text that error messages begin with: the graph.
         """
         if len(nodes) <= 2:  # an empty node would save few edges or none
             return nodes
         context = self.context
-        return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), what)]
+        return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), where)]
 
     def update(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Bind other memory, constants and fill patterns for the next launches.
@@ -122,6 +130,7 @@ class Graph:
             constants: Push constants of all dispatches of the plan, 4 bytes each.
             fill_patterns: Fill pattern of each command of the plan, as an integer; unused for other commands.
         """
+        # `is_current`: whether the executable graph has the values of all steps. False until this update is complete.
         was_current, self.is_current = self.is_current, False
         # Bind all steps first, because a rebuild uses the values of all of them.
         changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, fill_patterns)]
@@ -143,15 +152,13 @@ class Graph:
             for i in changed:
                 (status,) = self.steps[i].update(self.executable, self.nodes[i])
                 if status:
-                    break
-            else:
-                return True
-        if int(status) in cuda.STICKY:  # the context cannot be used any more
-            context.raise_failure(status, f"the graph of @{self.function}")
-        return False
+                    if int(status) in cuda.STICKY:  # a hardware error: the context cannot be used any more
+                        context.raise_failure(status, f"the graph of @{self.function}")
+                    return False
+        return True
 
     def launch(self) -> None:
-        """Launch the graph on the stream; once more if the driver reports that another context was current."""
+        """Launch the graph on the stream. Repeat it if the driver reports that another context was current."""
         context = self.context
         if context.is_shut:
             context.require_usable()

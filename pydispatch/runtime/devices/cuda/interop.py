@@ -128,7 +128,7 @@ def stream_number(stream: Any) -> int:
     # Find the handle: an object that `int` accepts, or a ctypes pointer.
     handle_object: Any = stream
     if hasattr(stream, "__cuda_stream__"):
-        protocol = stream.__cuda_stream__  # a method, or in old versions of packages a property
+        protocol = stream.__cuda_stream__  # a method, or in some packages a property
         _version, handle_object = protocol() if callable(protocol) else protocol
     else:
         for name in ("cuda_stream", "ptr", "handle"):

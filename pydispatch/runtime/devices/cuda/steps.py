@@ -127,7 +127,8 @@ class Dispatch(Step):
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Write the kernel parameters to `memory`: binding addresses, then push constants. Return whether they changed.
 
-        The arguments are those of `Step.bind`; `fill_patterns` is not used.
+        addresses: device address of each buffer of the plan. constants: push constants of all dispatches, 4 bytes each.
+        fill_patterns: unused.
         """
         memory = self.memory
         self.pack_into(
@@ -185,7 +186,7 @@ class Copy(Step):
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the addresses of source and target. Return whether they have changed.
 
-        The arguments are those of `Step.bind`; only the addresses are used.
+        addresses: device address of each buffer of the plan. The other arguments are unused.
         """
         (source, source_offset), (target, target_offset) = self.source, self.target
         new_values = addresses[source] + source_offset, addresses[target] + target_offset
@@ -259,7 +260,8 @@ class Fill(Step):
         The elements have the bytes of the command's pattern from `pattern_byte` on, so the first one is
         `pattern_byte` bytes after the start of the memory.
 
-        The arguments are those of `Step.bind`; constants are not used.
+        addresses: device address of each buffer of the plan. constants: unused. fill_patterns: fill pattern of each
+        command of the plan, as an integer.
         """
         buffer, offset = self.target
         element_mask = (1 << 8 * self.element_bytes) - 1

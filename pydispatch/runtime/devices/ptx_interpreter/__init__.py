@@ -32,11 +32,11 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
     races between threads. Raise DeviceUnavailableError for an index other than 0, and InvalidArgumentError for a wrong
     option.
     """
-    base, _, index = name.partition(":")
+    scheme, _, index = name.partition(":")
     if index not in ("", "0", "//"):  # "//" is IREE's spelling of the default device: "ptx-interpreter://"
         raise DeviceUnavailableError(f"there is no device '{name}'; there is one interpreter: ptx-interpreter")
-    check_options(base, options, OPTIONS)
-    races = flag(base, options, "races")
+    check_options(scheme, options, OPTIONS)
+    races = flag(scheme, options, "races")
     capability = CAPABILITY
     if "capability" in options:
         from pydispatch.formats.ptx.interface import ARCHITECTURES
@@ -46,7 +46,7 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
         capability = (int(match[1]), int(match[2])) if match else (0, 0)  # no architecture: refused below
         if capability[0] * 10 + capability[1] not in ARCHITECTURES:
             architectures = ", ".join(f"{n // 10}.{n % 10}" for n in ARCHITECTURES)
-            raise InvalidArgumentError(f"device '{base}': capability: expected one of {architectures}, got '{text}'")
+            raise InvalidArgumentError(f"device '{scheme}': capability: expected one of {architectures}, got '{text}'")
     from pydispatch.runtime.devices.ptx_interpreter.device import PtxInterpreterDevice
 
     return PtxInterpreterDevice(capability, races)

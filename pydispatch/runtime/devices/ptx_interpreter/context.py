@@ -31,7 +31,7 @@ class Block:
     __slots__ = ("address", "is_borrowed", "number", "size")
 
     def __init__(self, address: int, size: int, is_borrowed: bool) -> None:
-        """Create a block. For the parameters, see the class."""
+        """Create a block. is_borrowed: whether the memory is that of a caller's array, which kernels may only read."""
         self.address = self.number = address
         self.size, self.is_borrowed = size, is_borrowed
 
@@ -65,7 +65,7 @@ class Context(base.Context):
         self.released_modules: deque[Loaded] = deque()
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
-        self.borrow = self._borrow  # uses arrays of the host without a copy; None in contexts that cannot
+        self.borrow = self._borrow  # kernels read arrays of the host without a copy
         self.transfers = base.Transfers()  # counts of copies and their bytes
         self.is_poisoned = poison_requested()  # PYDISPATCH_CHECK=poison: new memory is filled with a pattern, not 0
         self.memory.initial_shared_byte = base.POISON_BYTE if self.is_poisoned else 0
@@ -95,7 +95,7 @@ class Context(base.Context):
         """Free the blocks and modules that were queued for release."""
         while self.released_blocks:
             block = self.released_blocks.popleft()
-            self.memory.free(block.address)  # of a borrowed block only the addresses: the array remains its owner's
+            self.memory.free(block.address)  # of a borrowed block only the address range: the caller owns the array
             if not block.is_borrowed:
                 self.live_bytes -= block.size
                 self.live_blocks -= 1

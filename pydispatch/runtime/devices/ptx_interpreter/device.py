@@ -49,10 +49,13 @@ class PtxInterpreterDevice(AcceleratorDevice):
         source: str | os.PathLike[str] | Artifact | bytes | bytearray | memoryview,
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
-        """Load a program as AcceleratorDevice.load does.
+        """Load a program as the base class does, with advice for a program without PTX.
 
-        A program that has its kernels as machine code (cubin) only has no variant for this device. To the error that
-        lists its variants ("variant 'a' is machine code for sm_80, ...") this method adds NO_CUBINS.
+        A program whose kernels are all machine code (cubin) has no variant for this device. The error lists its
+        variants ("variant 'a' is machine code for sm_80, ..."), and this method appends NO_CUBINS, the advice.
+
+        source: path of a `.pdx` file, its bytes, or an Artifact. parameters: values of parameters (weights) that the
+        artifact does not contain, by their scope.
         """
         try:
             return super().load(source, parameters)

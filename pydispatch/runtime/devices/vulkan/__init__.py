@@ -28,13 +28,13 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> VulkanDevice:
-    """Open a device such as "vulkan" or "vulkan:1"; see `Scheme.open`.
+    """Open a device such as "vulkan" or "vulkan:1".
 
     options: "staging": "1" if buffers are never mapped, as on a discrete GPU, even where the CPU could access them.
     """
-    base = name.partition(":")[0]
-    check_options(base, options, OPTIONS)
-    staging, index = flag(base, options, "staging"), device_number(name)
+    scheme = name.partition(":")[0]  # for messages
+    check_options(scheme, options, OPTIONS)
+    staging, index = flag(scheme, options, "staging"), device_number(name)
     from pydispatch.runtime.devices.vulkan.device import open_device
 
     return open_device(index, staging=staging)

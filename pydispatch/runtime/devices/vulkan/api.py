@@ -62,7 +62,8 @@ def binding() -> tuple[Any, Any]:
         with importing("Vulkan", "vulkan", DeviceUnavailableError):
             from vulkan._vulkan import ffi, lib
     except DeviceUnavailableError as error:
-        # The package loads libvulkan when it is imported: then the package is there, and the loader is not.
+        # The package loads libvulkan when it is imported. An OSError or AttributeError means that the package is there,
+        # and that the loader cannot be used.
         if not isinstance(error.__cause__, OSError | AttributeError):
             raise
         raise DeviceUnavailableError(
@@ -72,18 +73,18 @@ def binding() -> tuple[Any, Any]:
     return ffi, lib
 
 
-def check(result: int, what: str) -> None:
-    """Raise the exception for a VkResult that is an error. what: the call, which begins the message."""
+def check(result: int, call: str) -> None:
+    """Raise the exception for a VkResult that is an error. call: what returned the result; begins the message."""
     if result >= 0:  # VK_SUCCESS, or a status such as VK_TIMEOUT
         return
     name = NAMES.get(result, f"VkResult {result}")
     if result in (OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY):
-        raise OutOfMemoryError(f"{what}: {name}")
+        raise OutOfMemoryError(f"{call}: {name}")
     if result == DEVICE_LOST:
-        raise DeviceLostError(f"{what}: {name}: the device was lost; open it again with pydispatch.device()")
+        raise DeviceLostError(f"{call}: {name}: the device was lost; open it again with pydispatch.device()")
     if result in UNAVAILABLE:
-        raise DeviceUnavailableError(f"{what}: {name}")
-    raise InternalError(f"{what}: {name}")
+        raise DeviceUnavailableError(f"{call}: {name}")
+    raise InternalError(f"{call}: {name}")
 
 
 class Arena:
@@ -94,14 +95,14 @@ class Arena:
         self.ffi, self.lib = binding()
         self.retained: list[Any] = []  # the C structures and arrays
 
-    def new(self, kind: str, /, **fields: Any) -> Any:
-        """Return a pointer to a zeroed structure of the C type `kind` with `fields` set.
+    def new(self, struct: str, /, **fields: Any) -> Any:
+        """Return a pointer to a zeroed structure of the C type `struct` with `fields` set.
 
-        Its sType is set for the kinds in STRUCTURES. Values that are C data live as long as the arena.
+        Its sType is set for the types in STRUCTURES. Values that are C data live as long as the arena.
         """
-        pointer = self.ffi.new(f"{kind}*")
-        if kind in STRUCTURES:
-            pointer.sType = STRUCTURES[kind]
+        pointer = self.ffi.new(f"{struct}*")
+        if struct in STRUCTURES:
+            pointer.sType = STRUCTURES[struct]
         for name, value in fields.items():
             setattr(pointer, name, value)
             if isinstance(value, self.ffi.CData):
@@ -131,7 +132,7 @@ class Arena:
         return self.array("char*", [self.text(v) for v in values]) if values else self.ffi.NULL
 
 
-# kind → VkStructureType
+# Name of a structure → its VkStructureType, the value of its field `sType`.
 STRUCTURES = {
     "VkApplicationInfo": 0, "VkInstanceCreateInfo": 1, "VkDeviceQueueCreateInfo": 2, "VkDeviceCreateInfo": 3,
     "VkSubmitInfo": 4, "VkMemoryAllocateInfo": 5, "VkFenceCreateInfo": 8, "VkSemaphoreCreateInfo": 9,

@@ -393,8 +393,11 @@ class Context(Closing, base.Context):
         self.run(prepare, even_closed=True)
 
     def close(self) -> None:
-        """Wait for work in flight and refuse more. Programs lose their kernels, recordings and constants. Buffers keep
-        their content as long as they live; the device is destroyed after the last one."""
+        """Wait for work in flight and refuse further work.
+
+        Programs lose their kernels, recordings and constants. Buffers keep their content as long as they live; the
+        device is destroyed with the last buffer.
+        """
         with self.lock:
             if self.closed:
                 return

@@ -38,8 +38,8 @@ def open_device(index: int, staging: bool) -> VulkanDevice:
         context = _contexts.get(key)
         if context is None or context.lost or context.closed:
             physical = _physical_device(index)
-            if not _contexts:
-                atexit.register(_save_caches)
+            if not _contexts:  # this is the first device
+                atexit.register(_save_caches)  # pipelines that are compiled until the end of the process
             context = _contexts[key] = Context(instance(), physical, index, staging)
         return VulkanDevice(context)
 
@@ -48,9 +48,8 @@ def _physical_device(index: int) -> Any:
     """Return the VkPhysicalDevice with an index. Raise DeviceUnavailableError, which lists all, if there is none."""
     physical_devices = instance().physical_devices()
     if index >= len(physical_devices):
-        names = ", ".join(f"vulkan:{i}" for i in range(len(physical_devices)))
-        have = names or "none that computes with Vulkan 1.2"
-        raise DeviceUnavailableError(f"there is no device 'vulkan:{index}'; this machine has: {have}")
+        names = ", ".join(f"vulkan:{i}" for i in range(len(physical_devices))) or "none that computes with Vulkan 1.2"
+        raise DeviceUnavailableError(f"there is no device 'vulkan:{index}'; this machine has: {names}")
     return physical_devices[index]
 
 

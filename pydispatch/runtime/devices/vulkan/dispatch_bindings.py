@@ -39,18 +39,19 @@ class DispatchBindings:
     Attributes:
         sets: Index of a dispatch among the commands of the plan → its VkDescriptorSet.
         moved: Index of a dispatch → its operands whose offset the device cannot bind; only of dispatches that have any.
-
-    Args:
-        recorded: The recording, which owns the sets and the memory that is acquired for them.
-        blocks: Memory of each buffer of the plan; None for one that no command uses.
-        constants: Bytes of the constants of all dispatches, 32-bit words.
-        executables: Kernels of the program.
     """
 
     def __init__(
         self, recorded: RecordedBuffer, blocks: Sequence[Block | None], constants: bytes, executables: Executables
     ) -> None:
-        """Begin without descriptor sets. For the parameters, see the class."""
+        """Begin without descriptor sets.
+
+        Args:
+            recorded: The recording, which owns the sets and the memory that is acquired for them.
+            blocks: Memory of each buffer of the plan; None for one that no command uses.
+            constants: Bytes of the constants of all dispatches, 32-bit words.
+            executables: Kernels of the program.
+        """
         self.sets: dict[int, Any] = {}
         self.moved: dict[int, list[MovedOperand]] = {}
         self._context, self._recorded = recorded.context, recorded
@@ -66,17 +67,17 @@ class DispatchBindings:
         kernels = [self._executables.kernel_of(command) for _, command in dispatches]
         sets = self._allocate([kernel.set_layout for kernel in kernels], [kernel.bindings for kernel in kernels])
         bindings: list[tuple[Any, int, BoundRange]] = []  # (VkDescriptorSet, binding, memory to bind there)
-        for (index, command), kernel, set_ in zip(dispatches, kernels, sets, strict=True):
+        for (index, command), kernel, descriptor_set in zip(dispatches, kernels, sets, strict=True):
             self._executables.check_grid(kernel, command.grid)
-            self.sets[index] = set_
+            self.sets[index] = descriptor_set
             ranges = self._ranges_of(index, command, kernel)
-            bindings += [(set_, binding, bound) for binding, bound in enumerate(ranges)]
+            bindings += [(descriptor_set, binding, bound) for binding, bound in enumerate(ranges)]
         self._write(bindings)
 
     def _allocate(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
         """Allocate one descriptor set per layout, and return the VkDescriptorSets in the order of the layouts.
 
-        Each call of the pool allocates as many sets at once as fit an empty descriptor pool, at least one.
+        Consecutive sets are allocated together, as many as an empty descriptor pool can have, and at least one.
 
         Args:
             layouts: VkDescriptorSetLayout of each set.
@@ -103,14 +104,14 @@ class DispatchBindings:
     def _write(self, bindings: Sequence[tuple[Any, int, BoundRange]]) -> None:
         """Write the descriptors of storage buffers: each is (VkDescriptorSet, binding, memory to bind there)."""
         arena = api.Arena()  # owner of the structures until Vulkan has read them
-        count = max(1, len(bindings))  # a pointer to the first element, also without any
+        count = max(1, len(bindings))  # arrays are not empty, so that pointers to their first elements are valid
         writes = arena.array("VkWriteDescriptorSet", count)
         infos = arena.array("VkDescriptorBufferInfo", count)
-        for n, (set_, binding, bound) in enumerate(bindings):
+        for n, (descriptor_set, binding, bound) in enumerate(bindings):
             info, write = infos[n], writes[n]
             info.buffer, info.offset, info.range = bound.block.buffer, bound.block.offset + bound.offset, bound.size
             write.sType = api.STRUCTURES["VkWriteDescriptorSet"]
-            write.dstSet, write.dstBinding, write.descriptorCount = set_, binding, 1
+            write.dstSet, write.dstBinding, write.descriptorCount = descriptor_set, binding, 1
             write.descriptorType, write.pBufferInfo = STORAGE_BUFFER, infos + n
         context = self._context
         context.calls.vkUpdateDescriptorSets(context.handle, len(bindings), writes, 0, context.ffi.NULL)
@@ -173,7 +174,7 @@ class DispatchBindings:
             )
         if slot.offset % self._context.alignment == 0:
             return BoundRange(block, slot.offset, bound_bytes)
-        if slot.size == 0:  # no byte is accessed: any aligned word does
+        if slot.size == 0:  # the kernel accesses no byte: bind the first word of the block
             return BoundRange(block, 0, 4)
         temporary = self._context.pool.acquire(bound_bytes)
         self._recorded.blocks.append(temporary)

@@ -35,7 +35,7 @@ class Chunk:
     __slots__ = ("address", "buffer", "free", "memory", "size")
 
     def __init__(self, buffer: Any, memory: Any, size: int, address: int) -> None:
-        """Create a chunk that is free from end to end. For the parameters, see the class."""
+        """Create a chunk that is free from end to end. address: host address of the mapping; 0 if it is not mapped."""
         self.buffer, self.memory, self.size, self.address = buffer, memory, size, address
         self.free: list[tuple[int, int]] = [(0, size)]
 

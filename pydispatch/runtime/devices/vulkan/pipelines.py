@@ -121,7 +121,7 @@ class Executables:
                 handles[module] = self._module(modules[module], f"@{name}")
             kernel = self._kernel(name, export, member, entry)
             # A module need not declare all constants of its executable; only those that it has are specialized.
-            constant_bytes = {c.id: c.bytes for c in reflections[module].spec_constants}
+            constant_bytes = {constant.id: constant.bytes for constant in reflections[module].spec_constants}
             specialization = {id: (value, constant_bytes[id]) for id, value in values.items() if id in constant_bytes}
             kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, specialization)
             self.kernels[executable.index, export.ordinal] = kernel
@@ -140,9 +140,9 @@ class Executables:
         kernel.is_spilled = member.is_spilled(export.ordinal)  # one more binding has the constants
         kernel.constants = 0 if kernel.is_spilled else export.constants
         kernel.is_watched = member.is_watched(export.ordinal)  # one more binding reports loops that ended early
-        kernel.bindings = export.bindings + kernel.is_spilled + kernel.is_watched
+        kernel.bindings = export.bindings + int(kernel.is_spilled) + int(kernel.is_watched)
         # A buffer that is not declared as read-only may be written in a way that reflection does not see.
-        written = {r.binding for r in entry.resources if r.written or not r.read_only}
+        written = {resource.binding for resource in entry.resources if resource.written or not resource.read_only}
         kernel.written = [i in written for i in range(kernel.bindings)]
         limits = self.context.features.limits
         kernel.grid_limits = tuple(limits[f"maxComputeWorkGroupCount[{i}]"] for i in range(3))  # type: ignore[assignment]
@@ -175,11 +175,12 @@ class Executables:
         module, entry_name = member.entry(ordinal, name, reflections, where)
         entry = reflections[module].entry_point(entry_name)
         if entry is None:
-            have = ", ".join(e.name for e in reflections[module].entry_points) or "none"
-            raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
+            entry_names = ", ".join(point.name for point in reflections[module].entry_points) or "none"
+            raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {entry_names}")
         if member.is_spilled(ordinal):  # the constants are in a buffer, the binding after those of the program
             constants, bindings = 0, bindings + 1
-        bindings += member.is_watched(ordinal)  # the last binding reports loops that the device ended early
+        if member.is_watched(ordinal):  # the last binding reports loops that the device ended early
+            bindings += 1
         problem = interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
@@ -218,9 +219,10 @@ class Executables:
             )  # fmt: skip
 
     def _explain(self, need: str) -> str:
-        """Return the part of the message of `_require` about one thing that the device lacks.
+        """Return the text about a missing feature or limit for the message "SUBJECT needs TEXT of vulkan:0".
 
-        need: a feature, or a limit such as "maxPushConstantsSize>=128". The message: "SUBJECT needs PART of vulkan:0".
+        need: a feature, or a limit such as "maxPushConstantsSize>=128". For these the texts are "Float64, which is
+        missing," and "maxPushConstantsSize of 128, where 64 is there,".
         """
         limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
@@ -231,9 +233,9 @@ class Executables:
         """Create a shader module from the bytes of SPIR-V code. label: its name in debuggers and messages."""
         context, arena = self.context, api.Arena()
         code = arena.array("uint32_t", list(struct.unpack(f"<{len(data) // 4}I", data)))
-        create = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
+        create_info = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
         handle = context.ffi.new("VkShaderModule*")
-        result = context.calls.vkCreateShaderModule(context.handle, create, context.ffi.NULL, handle)
+        result = context.calls.vkCreateShaderModule(context.handle, create_info, context.ffi.NULL, handle)
         if result < 0:
             self._refused(result, data, f"{label}: vkCreateShaderModule")
         self.modules.append(handle[0])
@@ -256,43 +258,39 @@ class Executables:
         for i in range(bindings):
             items[i].binding, items[i].descriptorType, items[i].descriptorCount = i, STORAGE_BUFFER, 1
             items[i].stageFlags = api.COMPUTE_STAGE
-        create = arena.new("VkDescriptorSetLayoutCreateInfo", bindingCount=bindings, pBindings=items)
-        sets = arena.array("VkDescriptorSetLayout", 1)
-        api.check(
-            context.calls.vkCreateDescriptorSetLayout(context.handle, create, ffi.NULL, sets),
-            "vkCreateDescriptorSetLayout",
-        )
+        set_info = arena.new("VkDescriptorSetLayoutCreateInfo", bindingCount=bindings, pBindings=items)
+        set_layouts = arena.array("VkDescriptorSetLayout", 1)
+        result = context.calls.vkCreateDescriptorSetLayout(context.handle, set_info, ffi.NULL, set_layouts)
+        api.check(result, "vkCreateDescriptorSetLayout")
         # The pipeline layout: this set, and the push constants from byte 0 on.
         ranges = arena.array("VkPushConstantRange", 1)
         ranges[0].stageFlags, ranges[0].offset, ranges[0].size = api.COMPUTE_STAGE, 0, constants * CONSTANT_BYTES
-        layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
-        if constants:
-            # Only then, because Vulkan forbids empty ranges.
-            layout.pushConstantRangeCount, layout.pPushConstantRanges = 1, ranges
+        layout_info = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=set_layouts)
+        if constants:  # Vulkan forbids empty ranges
+            layout_info.pushConstantRangeCount, layout_info.pPushConstantRanges = 1, ranges
         handle = ffi.new("VkPipelineLayout*")
-        api.check(
-            context.calls.vkCreatePipelineLayout(context.handle, layout, ffi.NULL, handle), "vkCreatePipelineLayout"
-        )
-        self.layouts[bindings, constants] = sets[0], handle[0]
-        return sets[0], handle[0]
+        result = context.calls.vkCreatePipelineLayout(context.handle, layout_info, ffi.NULL, handle)
+        api.check(result, "vkCreatePipelineLayout")
+        self.layouts[bindings, constants] = set_layouts[0], handle[0]
+        return set_layouts[0], handle[0]
 
-    def _refused(self, result: int, code: bytes, what: str) -> None:
+    def _refused(self, result: int, code: bytes, call: str) -> None:
         """Raise the error for a VkResult other than success of a call that takes a shader.
 
-        For a shader that the driver rejects it is an ArtifactError with the findings of spirv-val, if it is installed.
+        If the driver rejects the shader, this is ArtifactError, with the findings of spirv-val if that is installed.
 
         Args:
             result: The VkResult.
             code: The SPIR-V module.
-            what: The shader and the call, for the message.
+            call: The shader and the Vulkan function, for the message.
         """
         if result not in api.SHADER_ERRORS:
-            api.check(result, what)  # raises: the driver is out of memory, for example
+            api.check(result, call)  # raises: the driver is out of memory, for example
         problem = validate(code)
         hint = problem or "the shader is invalid, or the driver has a fault; `spirv-val kernels.spv` says which"
         raise ArtifactError(
             f"vulkan:{self.context.index} ({self.context.model}) refuses a shader that passed the check of its form: "
-            f"{what}: {api.NAMES[result]}: {hint}"
+            f"{call}: {api.NAMES[result]}: {hint}"
         )
 
     def _pipeline(
@@ -316,15 +314,15 @@ class Executables:
             ArtifactError: The driver rejects the shader.
         """
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
-        create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
-        create.stage.sType = api.STRUCTURES["VkPipelineShaderStageCreateInfo"]
-        create.stage.stage, create.stage.module = api.COMPUTE_STAGE, module
-        create.stage.pName = arena.text(entry.name)
+        create_info = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
+        stage = create_info.stage
+        stage.sType = api.STRUCTURES["VkPipelineShaderStageCreateInfo"]
+        stage.stage, stage.module, stage.pName = api.COMPUTE_STAGE, module, arena.text(entry.name)
         if specialization:
-            create.stage.pSpecializationInfo = _specialization_info(arena, specialization)
+            stage.pSpecializationInfo = _specialization_info(arena, specialization)
         handle = ffi.new("VkPipeline*")
         result = context.calls.vkCreateComputePipelines(
-            context.handle, context.cache.handle, 1, create, ffi.NULL, handle
+            context.handle, context.cache.handle, 1, create_info, ffi.NULL, handle
         )
         if result < 0:
             self._refused(result, code, f"{kernel.label}: vkCreateComputePipelines")
@@ -333,7 +331,7 @@ class Executables:
 
     def check_grid(self, kernel: VulkanKernel, grid: tuple[int, int, int]) -> None:
         """Raise InvalidArgumentError for a grid, in workgroups along x, y and z, that the device cannot start."""
-        if any(have > limit for have, limit in zip(grid, kernel.grid_limits, strict=True)):
+        if any(size > limit for size, limit in zip(grid, kernel.grid_limits, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, "
                 f"vulkan:{self.context.index} starts at most {' x '.join(map(str, kernel.grid_limits))}"

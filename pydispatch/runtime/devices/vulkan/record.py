@@ -51,7 +51,7 @@ class CommandBufferRecorder:
             free_garbage(context)
         self.recorded = RecordedBuffer(context, self._allocate())
         self.buffer = self.recorded.buffer
-        self.stages = 0
+        self.stages = 0  # VkPipelineStageFlags of the commands since the last barrier
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -72,37 +72,47 @@ class CommandBufferRecorder:
         """
         if not self.stages:  # the pipeline stages of the commands since the last barrier
             return
-        target, reads = (_HOST, _HOST_READ) if host else (_COMPUTE | _TRANSFER, _READS | _WRITES)
+        if host:
+            waiting_stages, accesses = _HOST, _HOST_READ
+        else:
+            waiting_stages, accesses = _COMPUTE | _TRANSFER, _READS | _WRITES
         memory = self.arena.new(
-            "VkMemoryBarrier", srcAccessMask=_WRITES & _write_access_of(self.stages), dstAccessMask=reads
+            "VkMemoryBarrier", srcAccessMask=_WRITES & _write_access_of(self.stages), dstAccessMask=accesses
         )
         null = self.ffi.NULL
-        self.calls.vkCmdPipelineBarrier(self.buffer, self.stages, target, 0, 1, memory, 0, null, 0, null)
+        # One memory barrier, no buffer barriers, no image barriers.
+        self.calls.vkCmdPipelineBarrier(self.buffer, self.stages, waiting_stages, 0, 1, memory, 0, null, 0, null)
         self.stages = 0
 
-    def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """Record a copy of `size` bytes from byte `at` of a block to byte `to` of a block; the ranges do not
-        overlap.
+    def copy(self, source: Block, source_offset: int, target: Block, target_offset: int, size: int) -> None:
+        """Record a copy of `size` bytes from a range of a block to a range of a block; the ranges do not overlap.
+
+        Offsets are in bytes from the start of the block.
         """
         region = self.arena.array("VkBufferCopy", 1)
-        region[0].srcOffset, region[0].dstOffset, region[0].size = source.offset + at, target.offset + to, size
+        region[0].srcOffset = source.offset + source_offset
+        region[0].dstOffset = target.offset + target_offset
+        region[0].size = size
         self.calls.vkCmdCopyBuffer(self.buffer, source.buffer, target.buffer, 1, region)
         self.stages |= _TRANSFER
 
-    def copy_within(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """Record a copy of `size` bytes between blocks, or within a block between ranges that may overlap.
+    def copy_overlapping(
+        self, source: Block, source_offset: int, target: Block, target_offset: int, size: int
+    ) -> None:  # fmt: skip
+        """Record a copy of `size` bytes between ranges of blocks, which may overlap.
 
         Overlapping ranges are copied through a temporary block, because vkCmdCopyBuffer forbids them.
         """
-        if source is target and at == to:
+        is_one_block = source is target
+        if is_one_block and source_offset == target_offset:
             return
-        if source is not target or abs(at - to) >= size:
-            self.copy(source, at, target, to, size)
-            return
-        intermediate = self.temporary(size)
-        self.copy(source, at, intermediate, 0, size)
-        self.barrier()
-        self.copy(intermediate, 0, target, to, size)
+        if is_one_block and abs(source_offset - target_offset) < size:
+            intermediate = self.temporary(size)
+            self.copy(source, source_offset, intermediate, 0, size)
+            self.barrier()
+            self.copy(intermediate, 0, target, target_offset, size)
+        else:
+            self.copy(source, source_offset, target, target_offset, size)
 
     def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
@@ -110,15 +120,15 @@ class CommandBufferRecorder:
         self.recorded.blocks.append(block)
         return block
 
-    def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
-        """Record a fill of `size` bytes from byte `at` of a block.
+    def fill(self, target: Block, offset: int, size: int, pattern: int, pattern_bytes: int) -> None:
+        """Record a fill of `size` bytes from byte `offset` of a block.
 
         A fill of aligned words is one vkCmdFillBuffer: the 1-byte pattern 0x12 is the word 0x12121212. Other fills copy
         a staging block that holds the pattern repeatedly.
 
         Args:
             target: The block.
-            at: Byte offset in it.
+            offset: Byte offset in the block.
             size: Number of bytes, a multiple of `pattern_bytes`.
             pattern: Bits of the pattern; the lowest byte is the first one in memory.
             pattern_bytes: Size of the pattern: 1, 2, 4 or 8.
@@ -127,13 +137,14 @@ class CommandBufferRecorder:
         all_bits = (1 << 8 * pattern_bytes) - 1
         eight_bytes = (pattern & all_bits).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
         repeats_in_words = eight_bytes[:4] == eight_bytes[4:]
-        if at % 4 == 0 and size % 4 == 0 and repeats_in_words:
+        are_whole_words = offset % 4 == 0 and size % 4 == 0
+        if are_whole_words and repeats_in_words:
             value = int.from_bytes(eight_bytes[:4], "little")
-            self.calls.vkCmdFillBuffer(self.buffer, target.buffer, target.offset + at, size, value)
+            self.calls.vkCmdFillBuffer(self.buffer, target.buffer, target.offset + offset, size, value)
             self.stages |= _TRANSFER
             return
         # vkCmdFillBuffer writes one 32-bit value to aligned words. Other fills copy a block that repeats the pattern.
-        length = min(-(-size // 8) * 8, _PATTERN_BYTES)  # of the block: a multiple of 8 bytes
+        length = min(-(-size // 8) * 8, _PATTERN_BYTES)  # of the block: `size` rounded up to a multiple of 8 bytes
         block = self.context.staging.acquire(length)
         self.recorded.blocks.append(block)
         self.ffi.memmove(block.pointer, eight_bytes * (length // 8), length)
@@ -142,7 +153,7 @@ class CommandBufferRecorder:
         regions = self.arena.array("VkBufferCopy", count)
         for i in range(count):
             start = i * length
-            regions[i].srcOffset, regions[i].dstOffset = block.offset, target.offset + at + start
+            regions[i].srcOffset, regions[i].dstOffset = block.offset, target.offset + offset + start
             regions[i].size = min(length, size - start)
         self.calls.vkCmdCopyBuffer(self.buffer, block.buffer, target.buffer, count, regions)
         self.stages |= _TRANSFER
@@ -157,7 +168,7 @@ class CommandBufferRecorder:
         fill_patterns: Sequence[int],
         executables: Executables,
         timed: bool = False,
-        host: Callable[[Custom], None] | None = None,
+        record_host_command: Callable[[Custom], None] | None = None,
     ) -> None:
         """Record all commands of a plan.
 
@@ -168,7 +179,8 @@ class CommandBufferRecorder:
             fill_patterns: Fill pattern of each command; 0 for other commands.
             executables: Kernels of the program.
             timed: Whether to record a timestamp before the first command and after each command.
-            host: Calls a host command, which records into `buffer`; None if the plan has none.
+            record_host_command: Function that calls a host command, which records into `buffer`; None if the plan has
+                none.
         """
         words = self.arena.array("char", constants or b"\0")
         bindings = DispatchBindings(self.recorded, blocks, constants, executables)
@@ -190,28 +202,29 @@ class CommandBufferRecorder:
                 block = _block(blocks, target.buffer)
                 self.fill(block, target.offset, target.size, fill_patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
-                assert host is not None
-                host(command)
-                self.stages |= _COMPUTE | _TRANSFER  # all that it may have recorded; the next barrier waits
+                assert record_host_command is not None
+                record_host_command(command)
+                self.stages |= _COMPUTE | _TRANSFER  # stages of all commands that it may have recorded
                 self.barrier()
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
-                from_, to = _block(blocks, source.buffer), _block(blocks, target.buffer)
-                self.copy_within(from_, source.offset, to, target.offset, source.size)
+                source_block, target_block = _block(blocks, source.buffer), _block(blocks, target.buffer)
+                self.copy_overlapping(source_block, source.offset, target_block, target.offset, source.size)
             if timed:
                 self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.recorded.queries, index + 1)
 
     def _begin_timestamps(self, count: int) -> None:
         """Create a query pool for `count` commands, and record the first timestamp."""
-        create = self.arena.new("VkQueryPoolCreateInfo", queryType=api.TIMESTAMP_QUERY, queryCount=count + 1)
+        create_info = self.arena.new("VkQueryPoolCreateInfo", queryType=api.TIMESTAMP_QUERY, queryCount=count + 1)
         handle = self.ffi.new("VkQueryPool*")
-        api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, handle), "vkCreateQueryPool")
+        result = self.calls.vkCreateQueryPool(self.context.handle, create_info, self.ffi.NULL, handle)
+        api.check(result, "vkCreateQueryPool")
         self.recorded.queries = handle[0]
         self.calls.vkCmdResetQueryPool(self.buffer, self.recorded.queries, 0, count + 1)
         self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.recorded.queries, 0)
 
     def _dispatch(
-        self, command: Dispatch, kernel: VulkanKernel, words: Any, set_: Any, moved: Sequence[MovedOperand]
+        self, command: Dispatch, kernel: VulkanKernel, words: Any, descriptor_set: Any, moved: Sequence[MovedOperand]
     ) -> None:
         """Record a dispatch: bind its pipeline, buffers and push constants, and launch its grid.
 
@@ -223,11 +236,11 @@ class CommandBufferRecorder:
             command: The dispatch.
             kernel: Its kernel.
             words: `char*` to the 32-bit constants of all dispatches.
-            set_: VkDescriptorSet of the dispatch, which binds the temporary blocks already.
+            descriptor_set: VkDescriptorSet of the dispatch, which binds the temporary blocks already.
             moved: Its operands whose offset the device cannot bind.
         """
         calls, buffer = self.calls, self.buffer
-        # Copy moved operands in, also written ones: the kernel may leave some of their bytes as they are.
+        # Copy moved operands to their temporary blocks, also written ones: the kernel may not write all their bytes.
         if moved:
             self.barrier()
             for operand in moved:
@@ -235,11 +248,11 @@ class CommandBufferRecorder:
             self.barrier()
         # Launch the kernel.
         calls.vkCmdBindPipeline(buffer, api.BIND_COMPUTE, kernel.pipeline)
-        sets = self.ffi.new("VkDescriptorSet[1]", [set_])
+        sets = self.ffi.new("VkDescriptorSet[1]", [descriptor_set])
         calls.vkCmdBindDescriptorSets(buffer, api.BIND_COMPUTE, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
         if command.constant_count and not kernel.is_spilled:  # spilled constants are in a buffer of the set
-            first, size = words + 4 * command.first_constant, 4 * command.constant_count
-            calls.vkCmdPushConstants(buffer, kernel.layout, api.COMPUTE_STAGE, 0, size, first)
+            own_words, size = words + 4 * command.first_constant, 4 * command.constant_count
+            calls.vkCmdPushConstants(buffer, kernel.layout, api.COMPUTE_STAGE, 0, size, own_words)
         calls.vkCmdDispatch(buffer, *command.grid)
         self.stages |= _COMPUTE  # the next barrier waits for compute shaders
         # Copy written operands back.

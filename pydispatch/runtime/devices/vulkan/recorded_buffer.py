@@ -24,10 +24,11 @@ class RecordedBuffer:
         sets: Descriptor sets: (descriptor pool, array of sets, length of the array).
         blocks: Memory that the recording owns.
         queries: VkQueryPool of the timestamps; None if commands are not timed.
-        watches: (`uint32_t*` to the word in which a dispatch reports loops that ended early, its kernel).
+        watches: (`uint32_t*` to a word that is not 0 after a loop ended early, kernel) of each dispatch that reports
+            such loops.
         submission: Structures that submit the command buffer.
-        epoch: `ChunkPool.epoch` at the time of the recording. The recording is void if the pool's is greater: memory
-            that it refers to may have been destroyed.
+        epoch: `ChunkPool.epoch`, the number of destroyed chunks of memory, at the time of the recording. If it has
+            grown since, the commands may refer to destroyed memory, and must not be submitted again.
     """
 
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
@@ -44,10 +45,10 @@ class RecordedBuffer:
         context.recordings.add(self)
 
     def raise_if_ended_early(self) -> None:
-        """Raise KernelError if, in the completed run, the device ended a loop early. The next run begins anew."""
+        """Raise KernelError if, in the completed run, the device ended a loop early."""
         incomplete = [kernel for word, kernel in self.watches if word[0]]
         for word, _ in self.watches:
-            word[0] = 0
+            word[0] = 0  # for the next run
         if incomplete:
             kernel = incomplete[0]
             raise KernelError(
@@ -83,12 +84,12 @@ class RecordedBuffer:
 def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
     """Free a command buffer, its descriptor sets and its query pool.
 
-    sets, queries: as in RecordedBuffer.
+    sets: (descriptor pool, array of sets, length of the array). queries: VkQueryPool, or None.
     """
     ffi, calls, handle = context.ffi, context.calls, context.handle
     calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
-    for pool, members, count in sets:
-        calls.vkFreeDescriptorSets(handle, pool, count, members)
+    for pool, array, count in sets:
+        calls.vkFreeDescriptorSets(handle, pool, count, array)
     if queries is not None:
         calls.vkDestroyQueryPool(handle, queries, ffi.NULL)
 

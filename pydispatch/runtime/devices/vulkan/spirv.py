@@ -40,7 +40,10 @@ class Spirv:
     def link(
         self, module: bytes, libraries: Sequence[SpirvLibrary], optional: Collection[str], where: str
     ) -> LinkedSpirv:
-        """Link a SPIR-V module with the library functions that it imports; see `libraries.Dialect.link`."""
+        """Link a SPIR-V module with the library functions that it imports.
+
+        libraries: in search order. optional: symbols that may stay unresolved. where: text that messages begin with.
+        """
         return spirv_link.link(module, libraries, optional, where)
 
 

@@ -63,12 +63,12 @@ class Arena:
         self.ffi, self.lib = binding()
         self.retained: list[Any] = []  # the C structures and arrays
 
-    def new(self, kind: str, /, **fields: Any) -> Any:
-        """Return a pointer to a zeroed structure of the C type `kind` with `fields` set.
+    def new(self, struct: str, /, **fields: Any) -> Any:
+        """Return a pointer to a zeroed structure of the C type `struct` with `fields` set.
 
         A str or bytes value fills a WGPUStringView. All values live as long as the arena.
         """
-        pointer = self.ffi.new(f"{kind}*")
+        pointer = self.ffi.new(f"{struct}*")
         for name, value in fields.items():
             if isinstance(value, (str, bytes)):
                 self.text(getattr(pointer, name), value)
@@ -118,9 +118,9 @@ class Errors:
         self.name = name
         self.ffi, self.lib = binding()
         self.box = Mailbox()
-        self.reported: list[tuple[int, str]] = []
-        self.mapping = ""
-        self.opened: tuple[int, str] | None = None
+        self.reported: list[tuple[int, str]] = []  # (WGPUErrorType, text) of the errors in the open scope
+        self.mapping = ""  # why the most recent failed mapping of a buffer failed
+        self.opened: tuple[int, str] | None = None  # (address of the WGPUDevice or 0, text), once wgpu has answered
         self._lost: str | None = None  # why the device was lost
         # `callback` takes the C function of CALLBACKS for a type of callback; all of them put messages into the box.
         self._scope_callback = self.ffi.new(

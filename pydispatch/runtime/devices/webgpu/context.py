@@ -59,7 +59,7 @@ class Context(Closing, base.Context):
         self.closed = False
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()  # PYDISPATCH_CHECK=poison: new blocks are filled with NaN
-        self.enabled: set[str] = set() if standard else adapter.features  # requested by `_open`
+        self.enabled: set[str] = set() if standard else adapter.features  # features that `_open` requests
         self.device = self.errors.device = self._open(backend, standard)
         lib, ffi = self.lib, self.ffi
         self.queue = lib.wgpuDeviceGetQueue(self.device)
@@ -68,12 +68,14 @@ class Context(Closing, base.Context):
         lib.wgpuDeviceGetLimits(self.device, limits)
         self.limits = GUARANTEED_LIMITS if standard else limits_of(limits)
         self.features = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
-        # Offsets of bindings are multiples of these: shaders access whole words, and uniform buffers hold vectors of 16
-        # bytes.
+        # Alignments of the offsets of bindings: at least 4, because shaders access whole words, and at least 16 for
+        # uniform buffers, which hold vectors of 16 bytes.
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
         # Mappable storage buffers are fast only where CPU and GPU share memory.
-        self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
+        can_be_mapped = "mappable-primary-buffers" in self.enabled
+        shares_memory = adapter.kind != "discrete GPU"
+        self.is_mapped = can_be_mapped and shares_memory and not staging
         # Pools of device memory, and of staging buffers for downloads.
         total_bytes = _memory_bytes(adapter)
         limit = self.limits["maxBufferSize"] // GRANULE * GRANULE  # sizes of blocks are multiples of GRANULE
@@ -88,10 +90,9 @@ class Context(Closing, base.Context):
         self.pipelines = Pipelines(self)
         self.moves = Moves(self)  # shaders for copies and fills that WebGPU commands cannot express
         # Addresses of the functions that `copy_mapped` calls: to write to a mapped buffer, and to read from one.
-        self._write_functions, self._read_functions = (
-            tuple(_address(name) for name in ("wgpuBufferMapAsync", "wgpuDevicePoll", range_, "wgpuBufferUnmap"))
-            for range_ in ("wgpuBufferGetMappedRange", "wgpuBufferGetConstMappedRange")
-        )
+        map_buffer, poll, unmap = map(_address, ("wgpuBufferMapAsync", "wgpuDevicePoll", "wgpuBufferUnmap"))
+        self._write_functions = map_buffer, poll, _address("wgpuBufferGetMappedRange"), unmap
+        self._read_functions = map_buffer, poll, _address("wgpuBufferGetConstMappedRange"), unmap
         self._submissions: deque[int] = deque()  # indices of submissions that may be running
         self._has_writes = False  # whether wgpuQueueWriteBuffer was called since the last submission
         self._commands = ffi.new("WGPUCommandBuffer[1]")  # argument of each submission
@@ -110,16 +111,16 @@ class Context(Closing, base.Context):
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
         feature_codes = FEATURES | OPTIONAL_FEATURES
         features = arena.array("WGPUFeatureName", [feature_codes[name] for name in sorted(self.enabled)])
-        create = arena.new(
+        descriptor = arena.new(
             "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,
             requiredLimits=_guaranteed_limits(adapter.supported_limits) if standard else adapter.supported_limits,
         )  # fmt: skip
-        create.deviceLostCallbackInfo = self.errors.on_lost
-        create.uncapturedErrorCallbackInfo = self.errors.on_error
+        descriptor.deviceLostCallbackInfo = self.errors.on_lost
+        descriptor.uncapturedErrorCallbackInfo = self.errors.on_error
         # The callback posts the device, or the reason why there is none, to the mailbox; read_mailbox() sets
         # `errors.opened`.
         info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
-        lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
+        lib.wgpuAdapterRequestDevice(adapter.handle, descriptor, info[0])
         self.errors.read_mailbox()
         if self.errors.opened is None:  # the callback has not been called yet
             lib.wgpuInstanceProcessEvents(instance_of(backend))
@@ -149,18 +150,19 @@ class Context(Closing, base.Context):
         self.errors.begin()
         return self.lib.wgpuDeviceCreateCommandEncoder(self.device, self.ffi.NULL)
 
-    def submit(self, encoder: Any, what: str) -> None:
+    def submit(self, encoder: Any, where: str) -> None:
         """Finish an encoder and submit its commands to the queue.
 
-        If more than `_MAX_IN_FLIGHT` submissions may be running, wait for the older half. what: begins error messages.
+        The call closes the error scope that was opened with the encoder. For an invalid command it raises the error,
+        and nothing is submitted. If more than `_MAX_IN_FLIGHT` submissions may be running, it waits for the older half.
 
-        It closes the error scope that `encoder` opened: an invalid command raises, and nothing is submitted.
+        where: text that error messages begin with.
         """
         lib, commands = self.lib, self._commands
         commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
         lib.wgpuCommandEncoderRelease(encoder)
         try:
-            self.errors.end(what)  # before submitting: wgpu aborts the process if it is passed invalid commands
+            self.errors.end(where)  # before submitting: wgpu aborts the process if it is passed invalid commands
             with traced.span(Kind.SUBMIT):
                 index = lib.wgpuQueueSubmitForIndex(self.queue, 1, commands)
         finally:
@@ -168,9 +170,10 @@ class Context(Closing, base.Context):
         self._submissions.append(index)
         self._has_writes = False
         if len(self._submissions) > _MAX_IN_FLIGHT:
-            self._submission_index[0] = self._submissions[_MAX_IN_FLIGHT // 2]
+            half = _MAX_IN_FLIGHT // 2
+            self._submission_index[0] = self._submissions[half]
             lib.wgpuDevicePoll(self.device, api.WAIT, self._submission_index)
-            for _ in range(_MAX_IN_FLIGHT // 2 + 1):  # those up to the one that was waited for
+            for _ in range(half + 1):  # submissions 0 to `half` are complete
                 self._submissions.popleft()
 
     def abandon(self, encoder: Any) -> None:
@@ -234,7 +237,8 @@ class Context(Closing, base.Context):
         between earlier and later submissions. It does so only for whole 4-byte words: of 10 bytes, it writes 8, and
         `_write_tail` the last 2.
         """
-        if self.is_mapped and not self._submissions and not self._has_writes:
+        is_idle = not self._submissions and not self._has_writes
+        if self.is_mapped and is_idle:
             self._copy_mapped(
                 block, source, size, is_read=False, map_offset=0, map_length=_rounded_to_words(size), copy_offset=0
             )
@@ -262,7 +266,7 @@ class Context(Closing, base.Context):
         stage = self.pool.acquire(4)
         try:
             self.lib.wgpuQueueWriteBuffer(self.queue, stage.buffer, 0, data.ljust(4, b"\0"), 4)
-            self.copy(stage, block, len(data), 0, at)
+            self.copy(stage, block, len(data), at=0, to=at)
         finally:
             self.release(stage)
 
@@ -276,7 +280,7 @@ class Context(Closing, base.Context):
             return
         self.transfers.add("from_device", size)
         target = self._bytes(target, writable=True)
-        start = at & ~7  # of the mapped range
+        start = at & ~7  # of the mapped range: `at` rounded down to a multiple of 8
         length, copy_offset = _rounded_to_words(at + size - start), at - start
         with self.lock:
             if self.is_mapped:
@@ -320,8 +324,8 @@ class Context(Closing, base.Context):
         self.require_own_process()
         if self.errors.lost is not None:
             self.errors.raise_lost()
-        if self._has_writes:  # of uploads that wait for the next submission
-            self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)  # no command buffers, only the uploads
+        if self._has_writes:  # uploads wait for the next submission: submit no command buffers, only the uploads
+            self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)
             self._has_writes = False
         self.errors.begin()
         functions = self._read_functions if is_read else self._write_functions

@@ -46,19 +46,21 @@ class Executor(RecordingExecutor[RecordedPlan]):
         self.kernels.release()
 
     def load(self, executable: Executable) -> None:
-        """Create the pipelines of an executable; see `accelerators.execute.Executor.load`."""
+        """Link the WGSL modules of an executable with its imports, and create its shader modules."""
         name, variant = executable.name, executable.variant
         where = f"{executable.file}: executable '{name}'"
         is_supplied = executable.source is not None
         parts = WgslParts(len(executable.code), variant.get("wgsl"), where, is_supplied)
-        codes = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
+        codes = [bytes(executable.code[offset : offset + size]) for offset, size in parts.modules]
         if variant.get("imports"):
             codes = executable.resolution.link(name, codes, variant)
         self.kernels.load(executable, parts, codes)
 
     def keep(self, data: PlanData) -> DevicePlan:
-        """Convert a plan of the C core for this device: its transients (buffers that hold intermediate results of one
-        run) are moved to offsets of one buffer, the arena, that WebGPU can bind. See `Plan`.
+        """Convert a plan of the C core for this device.
+
+        Its transients (buffers for intermediate results of one run) become ranges of one buffer, the arena, at offsets
+        that WebGPU can bind.
         """
         return Plan(data, self.context.alignment)
 
@@ -71,10 +73,10 @@ class Executor(RecordingExecutor[RecordedPlan]):
     def _with_temporaries(self, device_plan: DevicePlan, blocks: Blocks) -> Iterator[Blocks]:
         """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end.
 
-        The temporary blocks are those of transients that are operands of host commands. These are not in the arena,
-        because WebGPU cannot copy within one buffer.
+        The temporary blocks are those of transients that are operands of host commands. Such transients are not in the
+        arena: host commands could not copy between them, because WebGPU's copy command does not copy within one buffer.
         """
-        assert isinstance(device_plan, Plan)  # `keep` creates the records of this device
+        assert isinstance(device_plan, Plan)  # `keep` creates all plans of this executor
         if not device_plan.transient_sizes:
             yield blocks
             return
@@ -114,9 +116,14 @@ class Executor(RecordingExecutor[RecordedPlan]):
         fill_patterns: Sequence[int],
         timed: bool = False,
     ) -> RecordedPlan:
-        """Record the commands of a plan over these blocks; the caller holds the context's lock.
+        """Record the commands of a plan; the caller holds the context's lock.
 
-        timed: whether each command gets a compute pass of its own, so that it can be timed.
+        Args:
+            device_plan: The commands of a function for certain sizes, and the buffers that they use.
+            blocks: Device memory of each buffer; None for unused buffers.
+            constants: Push constants of all dispatches, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
+            timed: Whether each command gets a compute pass of its own, so that it can be timed.
         """
         self.context.require_usable()
         recorder = PassRecorder(self.context)
@@ -124,10 +131,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         return recorder.finish()
 
     def submit(self, recorded: RecordedPlan, device_plan: DevicePlan, blocks: Blocks, constants: bytes) -> None:
-        """Submit a recording of `record` over the blocks and constants that it was recorded for.
-
-        These are passed to the host commands.
-        """
+        """Submit a recording. blocks, constants: those of the recording, for its host commands."""
         if self.context.closed:
             self.context.require_usable()
         recorded.run(self.context.name, self._host_commands(device_plan, blocks, constants))
@@ -153,8 +157,9 @@ class Executor(RecordingExecutor[RecordedPlan]):
             return int(ffi.cast("uintptr_t", handle))
 
         recorded = None if encoder is None else handle_bits(encoder)
+        # `address_of` returns (WGPUBuffer, byte offset in it) for an operand at an offset of a block.
         return Surroundings(
-            "webgpu", context, address_of=lambda block, at: (handle_bits(block.buffer), at), stream=None,
+            "webgpu", context, address_of=lambda block, offset: (handle_bits(block.buffer), offset), stream=None,
             command_buffer=recorded, handle=handle_bits(context.device),
         )  # fmt: skip
 

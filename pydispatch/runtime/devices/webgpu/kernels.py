@@ -85,7 +85,16 @@ class WebGPUKernel:
         bindings: int,
         override_values: Mapping[str, float],
     ) -> None:
-        """Create a kernel without pipelines. bindings: number of bindings of the export. The rest: see the class."""
+        """Create a kernel without pipelines.
+
+        Args:
+            executable: Name of the executable.
+            export: Name of the export.
+            module: WGSL module with the kernel.
+            entry: Its entry point.
+            bindings: Number of bindings of the export.
+            override_values: Values of overridable constants, by their keys in the pipeline's descriptor.
+        """
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         # `entry.bindings`: index of a binding that the shader declares → whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))

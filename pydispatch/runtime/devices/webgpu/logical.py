@@ -16,7 +16,7 @@ class LogicalDevice(Protocol):
 
     Attributes:
         name: Name of the device, as in "webgpu:0".
-        ffi, lib: Binding of wgpu, of cffi.
+        ffi, lib: cffi's binding of wgpu.
         lock: Reentrant lock of the device.
         device, queue: WGPUDevice and its WGPUQueue.
         adapter: Adapter that the device was opened on.
@@ -26,8 +26,8 @@ class LogicalDevice(Protocol):
         limits: Name of a limit in the WebGPU standard → its value.
         pool: Device memory.
         readback: Staging buffers that the host can map, for downloads.
-        alignment: Offsets of storage buffer bindings are multiples of it, in bytes.
-        uniform_alignment: Offsets of uniform buffer bindings are multiples of it, in bytes.
+        alignment: Alignment of the offsets of storage buffer bindings, in bytes.
+        uniform_alignment: Alignment of the offsets of uniform buffer bindings, in bytes.
         garbage: (release function, object) of unused objects; the garbage collector appends to it at any time.
         recordings: The recorded plans that are alive.
         pipelines: `pipelines.Pipelines` of the device.
@@ -57,8 +57,8 @@ class LogicalDevice(Protocol):
     def encoder(self) -> Any:
         """Return a new command encoder, in an error scope that `submit` or `abandon` ends."""
 
-    def submit(self, encoder: Any, what: str) -> None:
-        """Finish an encoder and submit its commands to the queue. what: begins error messages."""
+    def submit(self, encoder: Any, where: str) -> None:
+        """Finish an encoder and submit its commands to the queue. where: text that error messages begin with."""
 
     def abandon(self, encoder: Any) -> None:
         """Discard an encoder and its commands."""

@@ -88,9 +88,11 @@ class Moves:
         if cached is None:
             pipelines = self.context.pipelines
             buffer_count = 1 if name == "fill" else 2
-            group, layout = pipelines.layout(read_only=(False,) * buffer_count, uniforms=frozenset([CONSTANTS.group]))
+            group_layout, layout = pipelines.layout(
+                read_only=(False,) * buffer_count, uniforms=frozenset([CONSTANTS.group])
+            )
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
             pipeline = pipelines.pipeline(module, entry=name, layout=layout, values={}, label=name, where=name)
-            cached = self._pipelines[name] = pipeline, group
+            cached = self._pipelines[name] = pipeline, group_layout
             self.context.lib.wgpuShaderModuleRelease(module)  # the pipeline holds a reference of its own
         return cached

@@ -41,18 +41,19 @@ class OperandRanges:
         ranges: The range of each binding.
         first_elements: For a kernel with merged buffers, index of the first element of each operand in its buffer.
         copies_back: Copies of written operands back to their own memory.
-
-    Args:
-        copier: Recorder of the copies.
-        command: The dispatch, with its operands.
-        blocks: Memory of each buffer of the plan.
-        kernel: The kernel.
     """
 
     def __init__(
         self, copier: Copier, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel
     ) -> None:  # fmt: skip
-        """Create the object without ranges, which `bind_all` or `bind_merged` adds. For parameters, see the class."""
+        """Create the object without ranges, which `bind_all` or `bind_merged` adds.
+
+        Args:
+            copier: Recorder of the copies.
+            command: The dispatch, with its operands.
+            blocks: Memory of each buffer of the plan.
+            kernel: The kernel.
+        """
         self.ranges: list[BufferRange] = []
         self.first_elements: list[int] = []
         self.copies_back: list[CopyBack] = []
@@ -70,13 +71,12 @@ class OperandRanges:
 
         merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
         """
-        # group: the original bindings in one buffer.
-        for group, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
-            if len(group) == 1:
+        for bindings_of_buffer, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
+            if len(bindings_of_buffer) == 1:  # a binding that is not merged
                 self.first_elements.append(0)
-                self.ranges.append(self._bindable_range(group[0]))
+                self.ranges.append(self._bindable_range(bindings_of_buffer[0]))
                 continue
-            merged_range, starts = self._copy_together(group, merged.written)
+            merged_range, starts = self._copy_together(bindings_of_buffer, merged.written)
             self.first_elements += [start // element_bytes for start in starts]
             self.ranges.append(merged_range)
 

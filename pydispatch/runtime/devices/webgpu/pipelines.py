@@ -24,14 +24,15 @@ class BufferRange(NamedTuple):
 class Pipelines:
     """Factory of compute pipelines, shader modules and bind groups, with a cache of the layouts that they need.
 
-    The device has one, which is used under the context's lock. Callers own what it creates, except the layouts.
+    The device has one factory, which is used under the context's lock. Callers own the objects that it creates, except
+    the layouts.
     """
 
     def __init__(self, context: LogicalDevice) -> None:
         """Create a factory without cached layouts."""
         self.context, self.ffi, self.lib = context, context.ffi, context.lib
         # WGPUBufferBindingType of each binding → WGPUBindGroupLayout
-        self._groups: dict[tuple[int, ...], Any] = {}
+        self._group_layouts: dict[tuple[int, ...], Any] = {}
         # (flags `read_only`, groups `uniforms`) of `layout` → (layout of bind group 0, WGPUPipelineLayout)
         self._layouts: dict[tuple[tuple[bool, ...], frozenset[int]], tuple[Any, Any]] = {}
 
@@ -39,8 +40,8 @@ class Pipelines:
         """Hand all layouts, and the pipelines of copies and fills, to the garbage of the device."""
         lib, garbage = self.lib, self.context.garbage
         garbage.extend((lib.wgpuPipelineLayoutRelease, layout) for _, layout in self._layouts.values())
-        garbage.extend((lib.wgpuBindGroupLayoutRelease, group) for group in self._groups.values())
-        self._layouts, self._groups = {}, {}
+        garbage.extend((lib.wgpuBindGroupLayoutRelease, group) for group in self._group_layouts.values())
+        self._layouts, self._group_layouts = {}, {}
         self.context.moves.release()
 
     def module(self, code: str, where: str) -> Any:
@@ -51,13 +52,13 @@ class Pipelines:
         arena, context = api.Arena(), self.context
         source = arena.new("WGPUShaderSourceWGSL", code=code)
         source.chain.sType = api.WGSL_SOURCE
-        create = arena.new("WGPUShaderModuleDescriptor", label=where)
-        create.nextInChain = self.ffi.addressof(source, "chain")
+        descriptor = arena.new("WGPUShaderModuleDescriptor", label=where)
+        descriptor.nextInChain = self.ffi.addressof(source, "chain")
         context.errors.begin()
-        module = self.lib.wgpuDeviceCreateShaderModule(context.device, create)
-        problem = context.errors.take()
-        if problem is not None:
-            _kind, message = problem
+        module = self.lib.wgpuDeviceCreateShaderModule(context.device, descriptor)
+        error = context.errors.take()
+        if error is not None:
+            _kind, message = error
             raise ArtifactError(_shader_error(message, where))
         return module
 
@@ -72,42 +73,42 @@ class Pipelines:
         cached = self._layouts.get((read_only, uniforms))
         if cached is None:
             storage = tuple(api.READ_ONLY_STORAGE if flag else api.STORAGE for flag in read_only)
-            groups = [self._group(storage)]
+            groups = [self._group_layout(storage)]
             for index in range(1, max(uniforms, default=0) + 1):
-                groups.append(self.uniform_group() if index in uniforms else self._group(()))
+                groups.append(self.uniform_group_layout() if index in uniforms else self._group_layout(()))
             arena = api.Arena()
-            create = arena.new(
+            descriptor = arena.new(
                 "WGPUPipelineLayoutDescriptor", bindGroupLayoutCount=len(groups),
                 bindGroupLayouts=arena.array("WGPUBindGroupLayout", groups),
             )  # fmt: skip
             context = self.context
             context.errors.begin()
-            handle = self.lib.wgpuDeviceCreatePipelineLayout(context.device, create)
+            handle = self.lib.wgpuDeviceCreatePipelineLayout(context.device, descriptor)
             context.errors.end(f"{context.name}: a pipeline layout")
             cached = self._layouts[read_only, uniforms] = groups[0], handle
         return cached
 
-    def uniform_group(self) -> Any:
+    def uniform_group_layout(self) -> Any:
         """Return the layout of a bind group of one uniform buffer."""
-        return self._group((api.UNIFORM,))
+        return self._group_layout((api.UNIFORM,))
 
-    def _group(self, kinds: tuple[int, ...]) -> Any:
+    def _group_layout(self, kinds: tuple[int, ...]) -> Any:
         """Return the layout of a bind group of buffers, created on first use.
 
         kinds: WGPUBufferBindingType of each binding; () for an empty group.
         """
-        layout = self._groups.get(kinds)
+        layout = self._group_layouts.get(kinds)
         if layout is None:
             arena, context = api.Arena(), self.context
             entries = arena.array("WGPUBindGroupLayoutEntry", max(1, len(kinds)))
             for index, kind in enumerate(kinds):
                 entries[index].binding, entries[index].visibility = index, api.COMPUTE_STAGE
                 entries[index].buffer.type = kind
-            create = arena.new("WGPUBindGroupLayoutDescriptor", entryCount=len(kinds), entries=entries)
+            descriptor = arena.new("WGPUBindGroupLayoutDescriptor", entryCount=len(kinds), entries=entries)
             context.errors.begin()
-            handle = self.lib.wgpuDeviceCreateBindGroupLayout(context.device, create)
+            handle = self.lib.wgpuDeviceCreateBindGroupLayout(context.device, descriptor)
             context.errors.end(f"{context.name}: a layout of {len(kinds)} bindings")
-            layout = self._groups[kinds] = handle
+            layout = self._group_layouts[kinds] = handle
         return layout
 
     def pipeline(
@@ -124,20 +125,21 @@ class Pipelines:
             where: Text that error messages begin with.
         """
         arena, context = api.Arena(), self.context
-        create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
-        create.compute.module = module
+        descriptor = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
+        descriptor.compute.module = module
         # `text` assigns a text to a WGPUStringView.
-        arena.text(create.compute.entryPoint, entry)
-        constants = arena.array("WGPUConstantEntry", max(1, len(values)))
+        arena.text(descriptor.compute.entryPoint, entry)
+        constants = arena.array("WGPUConstantEntry", max(1, len(values)))  # not empty, so that its pointer is valid
         for constant, (name, value) in zip(constants, values.items(), strict=False):
             arena.text(constant.key, name)
             constant.value = value
-        create.compute.constantCount, create.compute.constants = len(values), constants
+        descriptor.compute.constantCount, descriptor.compute.constants = len(values), constants
         context.errors.begin()
-        pipeline = self.lib.wgpuDeviceCreateComputePipeline(context.device, create)
-        problem = context.errors.take()
-        if problem is not None:
-            raise ArtifactError(_shader_error(problem[1], where))
+        pipeline = self.lib.wgpuDeviceCreateComputePipeline(context.device, descriptor)
+        error = context.errors.take()
+        if error is not None:
+            _kind, message = error
+            raise ArtifactError(_shader_error(message, where))
         return pipeline
 
     def group(self, layout: Any, ranges: Sequence[BufferRange]) -> Any:
@@ -147,8 +149,8 @@ class Pipelines:
         for index, (buffer, offset, size) in enumerate(ranges):
             entry = entries[index]
             entry.binding, entry.buffer, entry.offset, entry.size = index, buffer, offset, size
-        create = arena.new("WGPUBindGroupDescriptor", layout=layout, entryCount=len(ranges), entries=entries)
-        return self.lib.wgpuDeviceCreateBindGroup(context.device, create)
+        descriptor = arena.new("WGPUBindGroupDescriptor", layout=layout, entryCount=len(ranges), entries=entries)
+        return self.lib.wgpuDeviceCreateBindGroup(context.device, descriptor)
 
 
 def _shader_error(message: str, where: str) -> str:

@@ -291,7 +291,7 @@ class PassRecorder:
         if self.uniform_bytes:
             block = self.temporary(len(self.uniform_bytes))
             context.write(block, context.ffi.from_buffer(self.uniform_bytes), len(self.uniform_bytes))
-            layout = context.pipelines.uniform_group()
+            layout = context.pipelines.uniform_group_layout()
             for groups, group_index, offset, size in self.pending_uniforms:
                 groups.append((group_index, self._group(layout, [BufferRange(block.buffer, offset, size)])))
         return recorded

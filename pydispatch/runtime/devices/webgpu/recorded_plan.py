@@ -46,10 +46,10 @@ class RecordedPlan:
 
     def __init__(self, context: LogicalDevice) -> None:
         """Create an empty recording; `context` calls `release` on it when the device is closed."""
-        self.pieces: list[Any] = []
-        self.blocks: list[Block] = []
-        self.groups: list[Any] = []
-        self.marks: list[int] = []
+        self.pieces: list[Any] = []  # the recorded work in order
+        self.blocks: list[Block] = []  # memory that the recording owns
+        self.groups: list[Any] = []  # bind groups that the recording owns
+        self.marks: list[int] = []  # number of pieces after each command, if commands are timed
         self.context = context
         context.recordings.add(self)
 

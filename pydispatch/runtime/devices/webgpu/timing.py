@@ -31,7 +31,7 @@ def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommand
         host: Caller of the host commands in the recording; None if it has none.
     """
     bounds = [0, *recorded.marks]
-    spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
+    spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]  # the pieces of each command
     if "timestamp-query-inside-encoders" not in context.enabled:
         return [_time_alone(context, recorded, span, host) for span in spans]
     seconds: list[float] = []
@@ -42,9 +42,9 @@ def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommand
 
 
 def _time_alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
-    """Run one command in a submission of its own, and return its seconds by the host's clock, waiting included.
+    """Run one command in a submission of its own, and return its seconds by the host's clock, with the wait for it.
 
-    span: its pieces of the recording.
+    span: the pieces of the recording that are the command.
     """
     context.wait()
     begin = time.perf_counter()
@@ -63,29 +63,30 @@ def _time_with_stamps(
     """
     # Create the queries, the buffer that receives their values on the device, and a staging buffer for the host.
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1
-    create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
+    query_info = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
     stamps = np.zeros(count, np.uint64)
-    resolved = ffi.new("WGPUBufferDescriptor*", {"usage": api.QUERY_RESOLVE | api.COPY_SOURCE, "size": 8 * count})
+    usage = api.QUERY_RESOLVE | api.COPY_SOURCE
+    buffer_info = ffi.new("WGPUBufferDescriptor*", {"usage": usage, "size": stamps.nbytes})
     with ExitStack() as releases:
         with context.lock:
             context.errors.begin()
-            queries = lib.wgpuDeviceCreateQuerySet(context.device, create)
+            queries = lib.wgpuDeviceCreateQuerySet(context.device, query_info)
             releases.callback(lib.wgpuQuerySetRelease, queries)
-            buffer = lib.wgpuDeviceCreateBuffer(context.device, resolved)
+            buffer = lib.wgpuDeviceCreateBuffer(context.device, buffer_info)
             releases.callback(lib.wgpuBufferRelease, buffer)
             context.errors.end(f"{context.name}: {count} timestamps")
-        stage = context.readback.acquire(8 * count)
+        stage = context.readback.acquire(stamps.nbytes)
         releases.callback(context.release, stage)
         # Run the commands with the queries between them, and read the values.
-        stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
-        pieces: list[Any] = [(stamp, queries, 0)]
+        write_timestamp: Any = lib.wgpuCommandEncoderWriteTimestamp
+        pieces: list[Any] = [(write_timestamp, queries, 0)]
         for index, span in enumerate(spans):
-            pieces += [*span, (stamp, queries, index + 1)]
+            pieces += [*span, (write_timestamp, queries, index + 1)]
         pieces.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
-        pieces.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
+        pieces.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, stamps.nbytes))
         recorded.submit(pieces, context.name, host)
         with context.lock:
-            context.read_mapped(stage, stamps, 8 * count)
+            context.read_mapped(stage, stamps, stamps.nbytes)
     seconds_per_tick = lib.wgpuQueueGetTimestampPeriod(context.queue) * 1e-9
     # WebGPU allows timestamps that decrease; such a command counts as 0 seconds.
     return [max(0, int(end) - int(begin)) * seconds_per_tick for begin, end in itertools.pairwise(stamps)]

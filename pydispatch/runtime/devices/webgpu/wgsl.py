@@ -34,5 +34,8 @@ class Wgsl:
     def link(
         self, module: bytes, libraries: Sequence[WgslLibrary], optional: Collection[str], where: str
     ) -> LinkedWgsl:
-        """Link a WGSL module with the library functions that it imports; see `libraries.Dialect.link`."""
+        """Link a WGSL module with the library functions that it imports.
+
+        libraries: in search order. optional: symbols that may stay unresolved. where: text that messages begin with.
+        """
         return wgsl_link.link(module, libraries, optional, where)

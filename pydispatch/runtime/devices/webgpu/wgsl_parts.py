@@ -44,9 +44,9 @@ class WgslParts:
             ArtifactError: The notes are malformed or do not fit `size` bytes.
         """
         self.modules: list[tuple[int, int]] = [(0, size)]  # (offset, size) of each
-        self.entries: list[tuple[int, str]] | None = None  # (module, name) of each export; None: by its name
+        self.entries: list[tuple[int, str]] | None = None  # (module, entry point) per export; None: export's name
         self.overrides: list[str] = []  # names of the executable constants
-        self.files: list[str] = []  # file names of modules of the user; [] for generated ones
+        self.files: list[str] = []  # file names of modules of the user; [] for generated modules
         self.read_only: list[list[bool]] = []  # by export and binding
         self.has_user_modules = is_supplied
         if notes is None:
@@ -87,21 +87,24 @@ class WgslParts:
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(name)) for module, name in pairs]
         self.files = [text(name) for name in listed(notes.get("files", []))]
-        self.has_user_modules = bool(self.files)  # only these have file names
+        self.has_user_modules = bool(self.files)  # generated modules have no file names
         if self.files and len(self.files) != len(self.modules):
             raise ValueError(f"{len(self.files)} files of {len(self.modules)} modules")
         for offset, length in self.modules:
-            if offset > size or length > size - offset:
+            if offset + length > size:
                 raise ValueError(f"a module has {length} bytes at {offset} of {size}")
         if not all(module < len(self.modules) for module, _ in self.entries):
             raise ValueError("an entry point is in a module that is not there")
 
     def read_only_of(self, export: Export) -> list[bool] | None:
-        """Return for each binding of an export whether the program expects it to be only read; None if it states
-        nothing, or not for this number of bindings.
+        """Return for each binding of an export whether the program expects it to be only read.
+
+        Return None if the program does not state this, or not for every binding.
         """
-        known = self.read_only[export.ordinal : export.ordinal + 1]
-        return known[0] if known and len(known[0]) == export.bindings else None
+        if export.ordinal >= len(self.read_only):
+            return None
+        flags = self.read_only[export.ordinal]
+        return flags if len(flags) == export.bindings else None
 
     def module_of(self, export: Export, modules: Sequence[WgslModule], where: str) -> int:
         """Return the index of the module that has the entry point of an export.
@@ -110,7 +113,7 @@ class WgslParts:
         ArtifactError, which begins with `where`, if the manifest's list does not have the export.
         """
         if self.entries is None:  # the manifest lists no entry points, or the code is supplied at load time
-            # If no module has it, the caller finds that out for the first module, and reports it.
+            # If no module has the entry point, return 0: the caller reports that module 0 does not have it.
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
         if export.ordinal >= len(self.entries):
             raise ArtifactError(
