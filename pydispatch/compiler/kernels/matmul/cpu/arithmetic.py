@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.ranges import factor_range
 from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
@@ -83,10 +83,10 @@ SIGN_CHOICES = {
     "equal signs": [(False, False), (True, True)],
     "all signs": [(False, False), (True, True), (True, False), (False, True)],
 }
-"""Signs of the bytes that a CPU's dot-product instructions take (`Level.byte_products`) -> the factors that they can
-multiply, best first: (whether the bytes of A are unsigned, whether the bytes of B are unsigned).
+"""Signs of bytes that the dot-product instructions of a CPU can multiply, by the CPU's `Level.byte_products`.
 
-Instructions on matrix registers exist for "all signs".
+Each choice is (whether the bytes of A are unsigned, whether the bytes of B are unsigned); the best one is first.
+Instructions on matrix registers can multiply "all signs".
 """
 
 
@@ -97,121 +97,144 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     as they are; groups of bytes or of i16 whose products are added up in i32; other integers as they are. A pair or
     group is the adjacent steps of K whose products one instruction adds up in one sum.
     """
+    if _multiplies_bf16(contraction) and _can_group_steps(contraction):
+        pair = 2  # steps of K whose products one instruction adds up, in vectors and in matrix registers
+        matrix_steps = _matrix_steps(contraction, group=pair) if "bf16" in level.matrix_types else 0
+        if matrix_steps > 0 or level.pairs_bf16:
+            return Arithmetic(compute=BFloat16Type(), sum_type=Float32Type(), group=pair, matrix_steps=matrix_steps)
     acc = contraction.acc  # the type of the sums in the program
-    pair = 2  # steps of K whose products of bf16 one instruction adds up, in vectors and in matrix registers
-    multiplies_in_matrices = "bf16" in level.matrix_types and _multiplies_bf16(contraction)
-    steps = _matrix_steps(contraction, group=pair) if multiplies_in_matrices else 0  # 0: not in matrix registers
-    has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
-    if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
-        return Arithmetic(compute=BFloat16Type(), sum_type=Float32Type(), group=pair, matrix_steps=steps)
     if acc in HALF_TYPES:
         return Arithmetic(compute=Float32Type(), sum_type=Float32Type())
     if isinstance(acc, Float32Type | Float64Type):
         return Arithmetic(compute=acc, sum_type=acc)
     if not isinstance(acc, IntegerType) or acc.width.data not in (8, 16, 32, 64):
         return None
-    return (acc == i32 and _grouped(contraction, level)) or Arithmetic(compute=acc, sum_type=acc)
+    grouped = _grouped_arithmetic(contraction, level) if acc == i32 else None
+    return Arithmetic(compute=acc, sum_type=acc) if grouped is None else grouped
 
 
 def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
     """Return the tensor of f16 or bf16 whose elements are factor B, if register blocks can widen them to f32.
 
-    There are three forms: a product and sums of f16 or bf16, which are computed in f32; a body that extends the element
-    to the type of the sums; and an f32 tensor that an earlier operation has extended, whose source is returned. Return
-    None for another B, or if the CPU does not widen vectors of these types.
+    There are three forms:
+
+    1. The contraction has elements and sums of f16 or bf16: register blocks compute it in f32.
+    2. The body of the contraction extends the element to f32.
+    3. An earlier operation extends the whole tensor to f32: its source is returned, and the f32 tensor need not be
+       stored.
+
+    Return None for another B, or if the CPU does not widen vectors of these types.
     """
     b, acc = contraction.b, contraction.acc
-    value, element = contraction.tensor_of(b), contraction.element_of(b)
-    if not level.widens_half or not isinstance(value.type, TensorType):
+    tensor, element = contraction.tensor_of(b), contraction.element_of(b)
+    if not level.widens_half or not isinstance(tensor.type, TensorType):
         return None
-    is_multiplied_as_it_is = b.is_element and acc == element.type  # the body does not convert it
+    is_multiplied_as_stored = b.is_element and acc == element.type  # the body does not convert the element
     if element.type in HALF_TYPES:
-        is_extended_in_body = _is_extended(b.value, element, acc)
-        # Sums of f16 and bf16 (`is_multiplied_as_it_is`) are computed in f32, so that blocks widen B for them, too.
-        return value if is_multiplied_as_it_is or is_extended_in_body else None
-    # The tensor of f32 may itself be a widened tensor, which then need not be stored.
-    source = _extended_tensor(value) if is_multiplied_as_it_is else None
-    is_half = source is not None and isinstance(source.type, TensorType) and source.type.element_type in HALF_TYPES
-    return source if is_half and acc == Float32Type() else None
-
-
-def _is_extended(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
-    """Return whether a value is the extension of `source` to the type `to`; False unless it is f32."""
-    is_extension = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
-    return is_extension and value.type == to == Float32Type()
-
-
-def _extended_tensor(value: SSAValue) -> SSAValue | None:
-    """Return the tensor of narrower floats that `value` extends element by element; None if it does not."""
-    if not isinstance(value, OpResult):
+        is_extended_in_body = acc == Float32Type() and _is_extended_to_f32(b.value, element)
+        return tensor if is_multiplied_as_stored or is_extended_in_body else None  # forms 1 and 2
+    if acc != Float32Type() or not is_multiplied_as_stored:
         return None
-    if isinstance(value.op, arith.ExtFOp):
-        return value.op.input
-    generic = as_structured(value.op)
+    source = _unextended_tensor(tensor)  # form 3
+    is_half = source is not None and isinstance(source.type, TensorType) and source.type.element_type in HALF_TYPES
+    return source if is_half else None
+
+
+def _is_extended_to_f32(value: SSAValue, source: SSAValue) -> bool:
+    """Return whether a value is `arith.extf` of `source` to f32."""
+    is_extension = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
+    return is_extension and value.type == Float32Type()
+
+
+def _unextended_tensor(tensor: SSAValue) -> SSAValue | None:
+    """Return the tensor of narrower floats whose elements `tensor` has, extended; None if it is no such extension.
+
+    The extension is `arith.extf` of a tensor, or a structured operation with one input, identity maps and the body
+    `arith.extf` to f32.
+    """
+    if not isinstance(tensor, OpResult):
+        return None
+    if isinstance(tensor.op, arith.ExtFOp):
+        return tensor.op.input
+    generic = as_structured(tensor.op)
     if generic is None or generic.body is None or len(generic.inputs) != 1:
         return None
-    if any(m != AffineMap.identity(m.num_dims) for m in generic.maps) or generic.block.last_op is None:
+    are_identity_maps = all(m == AffineMap.identity(m.num_dims) for m in generic.maps)
+    terminator = generic.block.last_op
+    if not are_identity_maps or terminator is None:
         return None
-    is_extension = _is_extended(generic.block.last_op.operands[0], generic.block.args[0], Float32Type())
+    is_extension = _is_extended_to_f32(terminator.operands[0], source=generic.block.args[0])
     return generic.inputs[0] if is_extension else None
 
 
-def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
-    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit.
+def _grouped_arithmetic(contraction: Contraction, level: Level) -> Arithmetic | None:
+    """Return the arithmetic of groups of bytes, or else pairs of i16, into i32; None if the factors do not fit these.
 
-    A group is the adjacent steps of K whose products one instruction adds up. Bytes are possible if the range of each
-    factor has at most 256 integers. A factor whose range does not fit its byte has an offset, which packing subtracts:
-    128 for 0 to 255 in a signed byte. Instructions take pairs of signs, such as unsigned A and signed B; the pair that
-    needs the fewest offsets is chosen. Pairs of i16 are used if bytes are not possible, and the ranges fit i16.
+    A group is the adjacent steps of K whose products one instruction adds up.
     """
-    # The (least, greatest) value of each factor.
-    a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
-    if a is None or b is None or not _has_identity_steps_and_columns(contraction):
+    # The (least, greatest) value of each factor; None if unknown.
+    a_range, b_range = factor_range(contraction.a), factor_range(contraction.b)
+    if a_range is None or b_range is None or not _can_group_steps(contraction):
         return None
-    fit_bytes = all(high - low < BYTE_VALUES for low, high in (a, b))
+    fit_bytes = all(high - low < BYTE_VALUES for low, high in (a_range, b_range))  # less an offset
     if level.byte_products and fit_bytes:
-        steps = _matrix_steps(contraction, group=MATRIX_BYTES) if "i8" in level.matrix_types else 0
-        uses_matrix_registers = steps > 0
-        # One candidate for each pair of signs; a byte counts as the range of values from 0 or from -128 on.
-        signs = SIGN_CHOICES["all signs" if uses_matrix_registers else level.byte_products]
-        candidates = [
-            Arithmetic(
-                compute=i8,
-                sum_type=i32,
-                group=level.byte_steps,
-                unsigned_a=unsigned_a,
-                unsigned_b=unsigned_b,
-                a_offset=_byte_offset(a, 0 if unsigned_a else LEAST_BYTE),
-                b_offset=_byte_offset(b, 0 if unsigned_b else LEAST_BYTE),
-                matrix_steps=steps,
-            )
-            for unsigned_a, unsigned_b in signs
-        ]
-        return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
-    # Pairs of i16.
-    fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
+        return _byte_arithmetic(contraction, level, a_range, b_range)
+    fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a_range, b_range))
     return Arithmetic(compute=i16, sum_type=i32, group=2) if fit_i16 else None
 
 
-def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
-    """Return whether both factors are indexed by K itself, and B by N itself, as in `A[m, k] * B[k, n]`.
+def _byte_arithmetic(
+    contraction: Contraction, level: Level, a_range: tuple[int, int], b_range: tuple[int, int]
+) -> Arithmetic:
+    """Return the arithmetic of bytes for two factors in ranges of at most 256 integers.
 
-    Groups of steps cannot be packed where such a dimension has a stride or an offset, as in `A[m, 2 * k]`.
+    A factor whose range does not fit its byte has an offset, which packing subtracts: 128 for 0 to 255 in a signed
+    byte. Instructions exist for some pairs of signs, such as unsigned A and signed B; the pair that needs the fewest
+    offsets is chosen.
+
+    Args:
+        contraction: The contraction.
+        level: Instructions of the CPU.
+        a_range, b_range: The least and the greatest value of each factor.
+    """
+    matrix_steps = _matrix_steps(contraction, group=MATRIX_BYTES) if "i8" in level.matrix_types else 0
+    uses_matrix_registers = matrix_steps > 0
+    candidates = [
+        Arithmetic(
+            compute=i8,
+            sum_type=i32,
+            group=level.byte_steps,
+            unsigned_a=unsigned_a,
+            unsigned_b=unsigned_b,
+            a_offset=_byte_offset(a_range, least_byte=0 if unsigned_a else LEAST_BYTE),
+            b_offset=_byte_offset(b_range, least_byte=0 if unsigned_b else LEAST_BYTE),
+            matrix_steps=matrix_steps,
+        )
+        for unsigned_a, unsigned_b in SIGN_CHOICES["all signs" if uses_matrix_registers else level.byte_products]
+    ]
+    # The first of the candidates with the fewest offsets: an earlier choice of signs is better.
+    return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
+
+
+def _can_group_steps(contraction: Contraction) -> bool:
+    """Return whether steps of K can be packed in groups: K itself indexes both factors, and N itself indexes B.
+
+    It can for `A[m, k] * B[k, n]`, but not if such an index has a stride or an offset, as in `A[m, 2 * k]`.
     """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
-    are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
-    return are_steps and n is not None and b.coordinates[b.positions_of(n)[0]].is_identity(n)
+    is_indexed_by_k = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
+    return is_indexed_by_k and n is not None and b.coordinates[b.positions_of(n)[0]].is_identity(n)
 
 
 def _multiplies_bf16(contraction: Contraction) -> bool:
-    """Return whether both factors are bf16, or widened from it, and their products are added up in bf16 or f32."""
+    """Return whether both factors are bf16, or extended from it, and their products are added up in bf16 or f32."""
     factors = contraction.a, contraction.b
-    is_summed = contraction.acc in (BFloat16Type(), Float32Type())
-    return is_summed and all(unextended(f.value, BFloat16Type()) is not None for f in factors)
+    has_float_sums = contraction.acc in (BFloat16Type(), Float32Type())
+    return has_float_sums and all(unextended(f.value, BFloat16Type()) is not None for f in factors)
 
 
 def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
-    """Return the value of type `type_` that a float is, or is directly extended from; None where it is neither."""
+    """Return `value` if it has the float type `type_`, or the operand of that type of its `arith.extf`; else None."""
     if value.type == type_:
         return value
     if isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input.type == type_:
@@ -248,26 +271,29 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
     """Return how many groups of `group` steps of K one instruction on matrix registers multiplies.
 
     It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS: 100 steps in groups of 4
-    are 25 groups, and an instruction multiplies 5. Return 0 if there is none or the size of K is dynamic: the last
-    instruction along K would have another length. Return 0, too, if no dimension of A has the index K itself.
+    are 25 groups, and an instruction multiplies 5. It must be a divisor since all instructions along K have the same
+    length. Return 0, for no matrix registers, if there is none, if the size of K is dynamic, or if no dimension of A
+    has the index K itself.
     """
     a, k = contraction.a, contraction.k
-    position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)
+    k_axis = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)  # of A's tensor
     type_ = contraction.tensor_of(a).type
-    if position is None or not isinstance(type_, TensorType):
+    if k_axis is None or not isinstance(type_, TensorType):
         return 0
-    size = type_.get_shape()[position]
+    size = type_.get_shape()[k_axis]
     if size <= 0:  # dynamic or empty
         return 0
-    groups = -(-size // group)  # the last one is filled with zeros
-    counts = range(MOST_STEPS, MIN_MATRIX_STEPS - 1, -1)
-    return next((steps for steps in counts if groups % steps == 0), 0)
+    group_count = ceil_quotient(size, group)  # the last group is filled with zeros
+    candidates = range(MOST_STEPS, MIN_MATRIX_STEPS - 1, -1)
+    return next((steps for steps in candidates if group_count % steps == 0), 0)
 
 
-def _byte_offset(values: tuple[int, int], least: int) -> int:
-    """Return the constant to subtract from values, so that they are in the 256 values from `least` on.
+def _byte_offset(value_range: tuple[int, int], least_byte: int) -> int:
+    """Return the constant to subtract from values, so that they fit the 256 values of a byte from `least_byte` on.
 
-    `values` are the least and the greatest one. The constant is 0 if they fit already.
+    `value_range` is the least and the greatest value. With the least byte -128, the constant is 128 for the range (0,
+    255), and 0 for (0, 100), which fits already.
     """
-    low, high = values
-    return 0 if least <= low and high < least + BYTE_VALUES else low - least
+    low, high = value_range
+    fits = least_byte <= low and high < least_byte + BYTE_VALUES
+    return 0 if fits else low - least_byte

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import lcm
 
 from xdsl.dialects import arith, func
@@ -42,9 +43,14 @@ from pydispatch.ir.values import shape_of
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
     """Return the kernel of a dispatch function that is a chain of two contractions; None for another function.
 
-    A chain is a product, row-wise operations on its result, and a product of these rows, as in attention. `machine` is
-    the CPU whose registers determine the blocks. Return None, too, if the function updates an argument, if a product's
-    types have no register block, or if a result is not computed element by element from the second product.
+    A chain is a product, row-wise operations on its result, and a product of these rows, as in attention. Return None,
+    too, if the function updates an argument, if the element types of a product have no register block, or if a result
+    is not computed element by element from the second product.
+
+    Args:
+        source: The dispatch function.
+        backend: The backend that the kernel is for.
+        machine: The CPU, whose registers determine the blocks.
     """
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None:
@@ -52,59 +58,72 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     frame = Frame(source, backend)
     if frame.updates_arguments:
         return None
-    # Each result must have the elements of the second product's result, or functions of them, in some order: [1, 0] for
-    # a transposed result. None for another result.
-    dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
-    result_dims = [d for d in dims if d is not None]
-    level = level_of(machine)
-    first, second = plan_of(chain.first, frame.elements, level), plan_of(chain.second, frame.elements, level)
-    if first is None or second is None or len(result_dims) != len(dims):
+    # For each result, the dimension of the second product's result that each of its own dimensions is equal to: [1, 0]
+    # for a transposed result. None for a result that is not computed element by element from that of the product.
+    dims_or_none = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
+    result_dims = [dims for dims in dims_or_none if dims is not None]
+    if len(result_dims) != len(dims_or_none):
         return None
-    tiles = RowTiles.of(chain, first, second, level)
+    level = level_of(machine)
+    first_plan, second_plan = (plan_of(product, frame.elements, level) for product in (chain.first, chain.second))
+    if first_plan is None or second_plan is None:
+        return None
+    tiles = RowTiles.of(chain, first_plan, second_plan, level)
     frame.bind()  # emits the buffers of arguments and results
-    _emit(frame, chain, first, second, tiles, result_dims)
+    _emit(frame, chain, first_plan, second_plan, tiles, result_dims)
     return frame.finish(workgroups=lambda elements, build: tiles.workgroups)
 
 
 def _emit(
-    frame: Frame, chain: Chain, first: Plan, second: Plan, tiles: RowTiles, result_dims: Sequence[list[int]]
+    frame: Frame, chain: Chain, first_plan: Plan, second_plan: Plan, tiles: RowTiles, result_dims: Sequence[list[int]]
 ) -> None:
     """Emit the code of a workgroup: the first product, the row-wise operations and the second product of its rows.
-
-    A workgroup has up to `tiles.rows` rows at one index of each outer dimension. 2 heads of 100 rows in tiles of 48 are
-    6 workgroups; number 5 has the last rows of head 1. If a register block has 6 rows, these are the rows 94 to 99.
 
     Args:
         frame: The kernel function, and its inputs and results.
         chain: The chain.
-        first: Plan of its first product.
-        second: Plan of its second product.
+        first_plan: Plan of its first product.
+        second_plan: Plan of its second product.
         tiles: The division of its rows among workgroups.
         result_dims: For each result of the dispatch, the dimension of the second product's result that each of its own
             dimensions is equal to: [1, 0] for a transposed result.
     """
     build = frame.build
-    # The rows of the workgroup.
+    rows = _rows_of_workgroup(frame, chain, tiles)
+    # Workgroup memory of the scores, which are the first product, and which the row-wise operations overwrite.
+    buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.stride)
+    # Masks hide columns by low scores. Visit the columns before the end of those that are visible to any row of the
+    # workgroup; None if all columns are visited.
+    masks = column_limits(chain)
+    unit, block_columns = _column_unit(first_plan, second_plan), first_plan.schedule.nr
+    end = visible_end(frame, shape_of(chain.scores), masks, rows, unit, block_columns)
+    emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
+    # In a row with a score above `masks.floor`, hidden columns have the weight 0; None if they have it in any row. In
+    # other rows they have an effect, and must be computed.
+    hidden_columns_may_count = end is not None and masks.floor is not None
+    if hidden_columns_may_count:
+        assert masks.floor is not None
+        emitter = emitter.emit_checked_product(build, first_plan, masks.floor)
+    else:
+        emitter.emit_first_product(build, first_plan)
+    emitter.emit_operations(build)
+    emitter.emit_second_product(build, second_plan, result_dims)
+
+
+def _rows_of_workgroup(frame: Frame, chain: Chain, tiles: RowTiles) -> WorkgroupRows:
+    """Emit the index of this workgroup's first row and its number of rows, and return the rows.
+
+    A workgroup has up to `tiles.rows` rows at one index of each outer dimension. 2 heads of 100 rows in tiles of 48 are
+    6 workgroups; workgroup 5 has the last rows of head 1. If a register block has 6 rows, these are the rows 94 to 99.
+    """
+    build = frame.build
     workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.row_count, tiles.rows)])
     # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.row_count - tiles.block))
     are_tiles_full = tiles.row_count % tiles.rows == 0
     extent = tiles.rows if are_tiles_full else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
-    # Workgroup memory of the scores, which the row-wise operations overwrite.
-    buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.stride)
-    rows = WorkgroupRows(tiles, chain.outer, tuple(outer), Span(first=first_row, extent=extent))
-    # The end of the columns that masks leave visible to any row of the workgroup; None if all columns are visited.
-    limits = column_limits(chain)
-    end = visible_end(frame, shape_of(chain.scores), limits, rows, _column_unit(first, second), first.schedule.nr)
-    emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
-    # The three parts of the chain; `limits.floor` is the score above which hidden columns have the weight 0.
-    if end is None or limits.floor is None:  # no columns are hidden, or all hidden ones have the weight 0
-        emitter.emit_first_product(build, first)
-    else:  # only a row with a score above the floor is sure to give hidden columns the weight 0: else compute them, too
-        emitter = emitter.emit_checked_product(build, first, limits.floor)
-    emitter.emit_operations(build)
-    emitter.emit_second_product(build, second, result_dims)
+    return WorkgroupRows(tiles, chain.outer, tuple(outer), Span(first=first_row, extent=extent))
 
 
 def _column_unit(*plans: Plan) -> int:
@@ -138,8 +157,11 @@ class _ChainEmitter:
         return {} if self.column_end is None or dim is None else {dim: self.column_end}
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset in the buffer of the element at these indices of `Chain.rows`."""
-        axis = self.rows.tiles.axis
+        """Return the offset in `buffer`, [row of the workgroup][column], of the element at these indices of the rows.
+
+        With rows of the shape [heads, queries, keys], indices are [head, query, key].
+        """
+        axis = self.rows.tiles.axis  # the dimension that counts rows; None for a single row
         row = 0 if axis is None else build.minus(indices[axis], self.rows.span.first)
         return build.plus(build.times(row, self.rows.tiles.stride), indices[-1])
 
@@ -156,9 +178,13 @@ class _ChainEmitter:
         return dict(zip((loops[d] for d in self.chain.outer), self.rows.outer, strict=True))
 
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
-        """Emit the first product, and elementwise operations, into `buffer` (workgroup memory), up to `column_end`."""
+        """Emit the scores, the first product and elementwise operations on it, in the columns before `column_end`.
+
+        They are stored in `buffer`, workgroup memory.
+        """
         chain = self.chain
-        output = Output(value=chain.scores, dims=list(range(len(shape_of(chain.scores)))), store=self._store)
+        same_dims = list(range(len(shape_of(chain.scores))))  # scores have the dimensions of the product
+        output = Output(value=chain.scores, dims=same_dims, store=self._store)
         outer, ends = self._indices_of(chain.first_loops), self._ends_of_columns(chain.first.n)
         emit_rows(self.frame, build, plan, [output], outer, rows=self.rows.span, ends=ends)
 
@@ -170,88 +196,103 @@ class _ChainEmitter:
         columns of 1024, the first attempt computes 256. If the scores of a row, such as one without visible columns,
         are all at most `floor`, the second attempt computes all 1024.
 
-        Return the emitter for the later parts, with the end of the columns that were computed at run time.
+        Return the emitter for the later parts: its `column_end` is the end of the columns that were computed, at run
+        time.
         """
         assert self.column_end is not None
-        zero = build.index(0)  # the end of an empty range of columns
+        no_columns = build.index(0)  # the end of the columns of an attempt that computes none
 
-        def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Compute the columns before `end` unless it is 0, and check that each row has a score above `floor`.
+        def attempt(inner: Builder, _attempt: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit an attempt: the first product by `plan` for the columns before `end`, and the check by `floor`.
 
-            If so, all other columns have the weight 0. `carried` is (end of the columns computed before, `end`). Return
-            both for the next attempt: its `end` is 0 if the check holds or no columns were computed, else the number of
-            all columns.
+            `carried` is (end of the columns that were computed before, `end`), and (the same, 0) after an attempt that
+            was enough. Return both values for the next attempt.
             """
             computed_end, end = carried
+            is_needed = inner.less(0, end)
             next_end = inner.choose(
-                inner.less(0, end), lambda b: self._attempted_product(b, plan, floor, end, zero), lambda _: zero
+                is_needed,
+                lambda b: self._emit_attempt(b, plan, floor, end, no_columns),
+                lambda _: no_columns,
             )
             return [inner.value(inner.most(computed_end, end)), next_end]
 
         # At most two attempts: the visible columns, and all columns.
-        computed_end, _ = build.loop(0, 2, [zero, build.value(self.column_end.index)], attempt)
-        return self._up_to(build, computed_end)
+        computed_end, _ = build.loop(0, 2, [no_columns, build.value(self.column_end.index)], attempt)
+        return self._with_column_end(build, computed_end)
 
-    def _attempted_product(self, build: Builder, plan: Plan, floor: float, end: SSAValue, zero: SSAValue) -> SSAValue:
+    def _emit_attempt(self, build: Builder, plan: Plan, floor: float, end: SSAValue, no_columns: SSAValue) -> SSAValue:
         """Emit the first product for columns before `end`, and return the end of the columns of the next attempt.
 
-        No attempt follows, and `zero`, the index 0, is returned, if each row has a score above `floor`: then the
-        weights of the columns that were not computed are 0, see `Limits.floor`. Else the next one is of all columns.
+        Args:
+            build: Receives the code.
+            plan: Plan of the first product.
+            floor: If each row has a score above it, the other columns have the weight 0, and no attempt has to follow.
+                Else the next attempt computes all columns.
+            end: The end of the columns to compute.
+            no_columns: The index 0, which is returned if no attempt has to follow.
         """
-        attempt = self._up_to(build, end)
+        attempt = self._with_column_end(build, end)
         attempt.emit_first_product(build, plan)
         all_columns = build.value(self.rows.tiles.columns)
-        return build.add(arith.SelectOp(attempt._are_above(build, floor), zero, all_columns))
+        return build.add(arith.SelectOp(attempt._are_rows_above(build, floor), no_columns, all_columns))
 
-    def _up_to(self, build: Builder, end: SSAValue) -> _ChainEmitter:
-        """Return this emitter with another end of the columns that are visited."""
+    def _with_column_end(self, build: Builder, end: SSAValue) -> _ChainEmitter:
+        """Return this emitter for the columns before `end`, at run time: the visible columns, all columns, or none.
+
+        Like `column_end`, it is a multiple of `column_end.unit` columns, which are visited or left out together, or the
+        number of all columns.
+        """
         assert self.column_end is not None
-        return replace(self, column_end=End(build.assume_below(end, self.rows.tiles.columns + 1), self.column_end.unit))
+        end_in_bounds = build.assume_below(end, self.rows.tiles.columns + 1)
+        return replace(self, column_end=End(index=end_in_bounds, unit=self.column_end.unit))
 
-    def _are_above(self, build: Builder, floor: float) -> SSAValue:
-        """Emit whether each row has a score above `floor` among the visited columns, an i1.
+    def _are_rows_above(self, build: Builder, floor: float) -> SSAValue:
+        """Emit whether each row of the workgroup has a score above `floor` in the columns before `column_end`, an i1.
 
-        The other columns, which a mask hides, then have no effect, see `Limits.floor`.
+        The other columns, which a mask hides, then have the weight 0.
         """
 
-        def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether row `i` and all rows before it have a score above the floor."""
+        def add_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Return whether row `i` and all rows before it have a score above `floor`; `carried` has it before `i`."""
             return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i, floor)))]
 
         true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
-        (result,) = build.loop(0, self.rows.span.extent, [true], row, index_below=self.rows.tiles.rows)
-        return result
+        (are_above,) = build.loop(0, self.rows.span.extent, [true], add_row, index_below=self.rows.tiles.rows)
+        return are_above
 
     def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
-        """Emit whether row `row` of the workgroup has a score above `floor` among the visited columns, an i1.
+        """Emit whether row `row` of the workgroup has a score above `floor` in the columns before `column_end`, an i1.
 
-        `floor` is half of the low score, such as -1e9, that a mask gives to columns that were not visited. If one score
-        exceeds it, their weights in the softmax are rounded to 0. Columns are searched in units of `COLUMN_UNIT`, until
-        one has such a score.
+        `floor` is half of the low score, such as -1e9, that a mask gives to the other columns. If one score exceeds it,
+        their weights in the softmax are rounded to 0. Columns are searched in units of `COLUMN_UNIT`, until one has
+        such a score.
         """
-        end, element = self.column_end, tensor_type(self.chain.rows).element_type
-        assert end is not None and isinstance(element, AnyFloat)
+        end, element_type = self.column_end, tensor_type(self.chain.rows).element_type
+        assert end is not None and isinstance(element_type, AnyFloat)
 
         def is_above(inner: Builder, column: Index) -> SSAValue:
-            """Return whether the score at a column is above the floor."""
+            """Return whether the score in `row` at a column is above `floor`, an i1."""
             offset = inner.plus(inner.times(row, self.rows.tiles.stride), column)
             score = load(inner, self.buffer, offset)
-            limit = inner.pure(arith.ConstantOp(FloatAttr(floor, element)))
-            return inner.add(arith.CmpfOp(score, limit, "ogt"))
+            floor_constant = inner.pure(arith.ConstantOp(FloatAttr(floor, element_type)))
+            return inner.add(arith.CmpfOp(score, floor_constant, "ogt"))
 
-        def unit(inner: Builder, first: Index, earlier: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether the columns up to the end of the unit from `first` on have a score above the floor, an i1.
+        def search_unit(inner: Builder, first: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Return whether a column before the end of the unit that begins with column `first` is above, an i1.
 
-            `earlier` has this result for the columns before `first`; if it is true, the unit is not searched.
+            `carried` has whether a column before `first` is. The unit is not searched then.
             """
-            stop = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
-            return [inner.choose(earlier[0], lambda _: earlier[0], lambda b: is_any_column(b, first, stop, is_above))]
+            (is_found,) = carried
+            unit_end = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
+            is_in_unit = partial(is_any_column, first=first, stop=unit_end, is_true=is_above)
+            return [inner.choose(is_found, then=lambda _: is_found, other=is_in_unit)]
 
-        (is_any,) = build.loop(0, end.index, [false_constant(build)], unit, step=COLUMN_UNIT)
-        return is_any
+        (is_any_above,) = build.loop(0, end.index, [false_constant(build)], search_unit, step=COLUMN_UNIT)
+        return is_any_above
 
     def emit_operations(self, build: Builder) -> None:
-        """Emit the row-wise operations, whose result overwrites the scores in the buffer.
+        """Emit the row-wise operations, such as a softmax, whose result overwrites the scores in the buffer.
 
         The code of a softmax is, for each row, the maximum and the sum of exponentials, then a loop over the columns
         that stores the quotients.
@@ -262,50 +303,62 @@ class _ChainEmitter:
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         analysis.allocate_rows(self.frame, nest)  # memory for values that a row stores for its later loops
-        columns = self._restrict_columns()  # their end: later ones are hidden, and not computed
+        columns = self._restrict_columns()  # the number of visited columns: the others are hidden, and not computed
+        rank_without_columns = len(shape_of(chain.rows)) - 1
 
         def store_element(inner: Builder, indices: list[Index]) -> None:
-            """Store an element of the last operation's result."""
+            """Emit one element of `chain.rows`, the last operation's result, and its store in the buffer."""
             self._store(inner, elements.at(inner, chain.rows, indices), indices)
 
-        def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the operations on one row."""
-            indices = self.rows.indices(inner, i, rank=len(shape_of(chain.rows)) - 1)  # of the row, without a column
+        def emit_row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the operations on row `i` of the workgroup: its reductions, then its elements in all `columns`."""
+            indices = self.rows.indices(inner, i, rank=rank_without_columns)
             elements.begin_row(indices)
             nest.emit_row_reductions(elements, inner, indices)
             emit_inner(inner, indices, dims=[columns], low=0, high=columns, write=store_element)
             return []
 
-        build.loop(0, self.rows.span.extent, [], row, index_below=self.rows.tiles.rows)
+        build.loop(0, self.rows.span.extent, [], emit_row, index_below=self.rows.tiles.rows)
         elements.forget_rows()
-        elements.forget(chain.scores)  # their memory has the rows now
+        elements.forget(chain.scores)  # the rows have overwritten them in the buffer
         self._read_from_buffer(chain.rows)
 
     def _restrict_columns(self) -> Index:
-        """Restrict later loops over the columns to those that are visited, and return the number of these columns."""
+        """Let later loops over the columns of a row visit those before `column_end` only, and return their number.
+
+        To this end, the scores and the tensors of their shape in the row-wise operations get this number as their last
+        dimension.
+        """
         if self.column_end is None:
             return self.rows.tiles.columns
         elements, columns = self.frame.elements, self.column_end.index
         operations = self.chain.parts.row_operations
-        for value in {self.chain.scores, *(v for op in operations for v in (*op.operands, *op.results))}:
+        values = {self.chain.scores, *(v for op in operations for v in (*op.operands, *op.results))}
+        for value in values:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(self.chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], columns])
         return columns
 
     def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
-        """Emit the second product, which reads the rows in the buffer unless it needs them in another type.
+        """Emit the second product, of the rows in the buffer, and the results of the dispatch.
 
-        `result_dims` has `Output.dims` of each result of the dispatch.
+        Register blocks read the buffer itself if it has the element type that they multiply. Else packing converts it.
+
+        Args:
+            build: Receives the code.
+            plan: Plan of the second product.
+            result_dims: For each result of the dispatch, the dimension of the product's result that each of its own
+                dimensions is equal to: [1, 0] for a transposed result.
         """
-        chain = self.chain
-        # Strides of the rows in workgroup memory, by dimension: 0 for outer ones, which have a single index there.
+        chain, tiles = self.chain, self.rows.tiles
+        # Strides of the buffer by dimensions of the rows: 0 for outer ones, which have a single index in a workgroup.
         strides: list[Index] = [0] * len(chain.second_loops)
         strides[-1] = 1
-        if self.rows.tiles.axis is not None:
-            strides[self.rows.tiles.axis] = self.rows.tiles.stride
-        reads_buffer = plan.compute == tensor_type(chain.rows).element_type  # else they are packed in another type
+        if tiles.axis is not None:  # the dimension that counts rows; None for a single row
+            strides[tiles.axis] = tiles.stride
         view = OperandView(chain.second.a, self.buffer, tuple(strides), uses_tensor_indices=True, locate=self._offset)
+        needs_packing = plan.compute != tensor_type(chain.rows).element_type
         outputs = outputs_of(self.frame, result_dims)
         outer, ends = self._indices_of(chain.second_loops), self._ends_of_columns(chain.second.k)
-        rows_of_a = view if reads_buffer else None
+        rows_of_a = None if needs_packing else view
         emit_rows(self.frame, build, plan, outputs, outer, rows=self.rows.span, a=rows_of_a, ends=ends)

@@ -47,8 +47,9 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     3. a contraction in register blocks and tiles,
     4. a chain: two contractions with row-wise operations between them, such as attention.
 
-    A schedule that the function states in the attribute `pydispatch.schedule` is one of register blocks and tiles. It
-    excludes block-quantized weights and NCHW, whose functions may then be computed as contractions.
+    A function may state a schedule in the attribute `pydispatch.schedule`: the register blocks and tiles of kernel 3.
+    With a schedule, the kernels of block-quantized weights and of NCHW are not tried, since their functions may also be
+    contractions.
 
     Args:
         source: The dispatch function, which may have elementwise code around the contraction.
@@ -58,36 +59,45 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     Raises:
         CompileError: The function states a schedule that is malformed, or that its kernel cannot have.
     """
-    schedule = stated_schedule(source)
+    schedule = stated_schedule(source)  # None if the function states none
     match = contraction_in(source)
-    # 1. Block-quantized weights, whose kernel may refuse (such as for a dynamic number of rows).
-    quantized = None if match is None or schedule is not None else block_quantized_of(match.contraction)
+    # 1. Block-quantized weights. There is no such kernel for a dynamic number of rows: kernel 3 follows then.
+    quantized = block_quantized_of(match.contraction) if match is not None and schedule is None else None
     if match is not None and quantized is not None:
-        kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
-        return kernel or _lower(source, backend, level_of(machine), match, schedule=None)
+        quantized_kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
+        return quantized_kernel or _lower_in_blocks(source, backend, level_of(machine), match, schedule=None)
     # 2. Sliding windows: images whose channels are the last dimension (NHWC), then the first (NCHW).
-    kernel = lower_channels_last(source, backend)
-    if kernel is None and schedule is None:
-        kernel = lower_channels_first(source, backend)
-    # 3. and 4. A function with one contraction is no chain.
-    if match is not None and kernel is None:
-        return _lower(source, backend, level_of(machine), match, schedule)
-    if schedule is not None:  # also for a kernel of 2., which has no register blocks
+    window_kernel = lower_channels_last(source, backend)
+    if window_kernel is None and schedule is None:
+        window_kernel = lower_channels_first(source, backend)
+    # 3. Register blocks and tiles.
+    if window_kernel is None and match is not None:
+        return _lower_in_blocks(source, backend, level_of(machine), match, schedule)
+    if schedule is not None:  # a function with sliding windows, or without a contraction
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")
-    return kernel or lower_chain(source, backend, machine)
+    # 4. A chain, which has two contractions.
+    return window_kernel or lower_chain(source, backend, machine)
 
 
-def _lower(
+def _lower_in_blocks(
     source: func.FuncOp,
     backend: Backend,
     level: Level,
     match: ContractionMatch,
     schedule: Schedule | None,
 ) -> Kernel | None:
-    """Return the kernel of a function that is one contraction; None if it is computed without register blocks.
+    """Return the kernel of a function that is one contraction, in register blocks and tiles.
 
-    `schedule` is the one that the function states; None for the default of the CPU. The kernel has the code of each
-    plan: several if the number of rows is dynamic, of which one is chosen at run time.
+    The kernel has the code of each plan: several if the number of rows is dynamic, of which one is chosen at run time.
+    Return None if there is no plan: the contraction's element types have no register block, or the function updates an
+    argument in place. It is computed in plain loops then.
+
+    Args:
+        source: The dispatch function.
+        backend: The backend that the kernel is for.
+        level: Vector registers, caches and instructions of the CPU.
+        match: The contraction, and how the function's results are computed from it.
+        schedule: The schedule that the function states; None for the default of the CPU.
 
     Raises:
         CompileError: The contraction cannot have the stated schedule, or has no register blocks.
@@ -110,21 +120,25 @@ def _lower(
 
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    """Return the plans of a contraction, several for a dynamic number of rows, of which the kernel chooses one at run
-    time; an empty list for a function that updates an argument in place. Plain loops compute it: they write only
-    the elements that change.
+    """Return the plans of a contraction: several if the kernel chooses one by the number of rows at run time.
+
+    The list is empty if the element types have no register block.
     """
-    return [] if frame.updates_arguments else variants(contraction, frame.elements, level, schedule)
+    if frame.updates_arguments:  # in place: plain loops write only the elements that change, tiles would write all
+        return []
+    return variants(contraction, frame.elements, level, schedule)
 
 
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
     """Return the plan that `lower_contraction` has for a function that is one contraction of static sizes; else None.
 
-    `machine` is the CPU to plan for. Tuning tries other schedules of such a function. A schedule that the function
-    states is not considered.
+    Tuning tries other schedules of such a function. A schedule that the function states is not considered. `machine` is
+    the CPU to plan for.
     """
-    is_window_reduction = lower_channels_last(source, backend) is not None  # its kernel has no plan
-    match = None if is_window_reduction else contraction_in(source)
+    # The kernel of a reduction over sliding windows has no plan. It is built only to see whether there is one: `source`
+    # does not change.
+    has_window_kernel = lower_channels_last(source, backend) is not None
+    match = None if has_window_kernel else contraction_in(source)
     plans = [] if match is None else _plans(Frame(source, backend), match.contraction, level_of(machine))
     return plans[0] if len(plans) == 1 else None
 
@@ -132,39 +146,40 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[list[int]]) -> None:
     """Emit a choice at run time between plans for different numbers of rows.
 
-    Plans for at least 14 rows, for 1 row and for 2 to 13 rows become `if rows <= 1 ... else if rows <= 13 ... else` the
-    first plan.
+    Plans for at least 14 rows, for 1 row and for 2 to 13 rows become the code `if rows <= 1 {plan 1} else if rows <= 13
+    {plan 2} else {plan 0}`. A single plan is emitted without a choice.
 
     Args:
         frame: The kernel function.
         plans: The plan without an upper bound of the rows, then those for fewer rows, by ascending bounds.
         result_dims: For each result of the function, the dimension of the contraction's result that each of its own
-            dimensions is equal to.
+            dimensions is equal to: [1, 0] for a transposed result.
     """
-    workgroup = frame.workgroup()
-    main, *skinny = plans
+    workgroup_id = frame.workgroup()
+    unbounded_plan, *bounded_plans = plans
     outputs = outputs_of(frame, result_dims)
-    sizes = loop_sizes(frame.elements, main.contraction.generic)
+    sizes = loop_sizes(frame.elements, unbounded_plan.contraction.generic)
 
-    def emit(build: Builder, remaining: Sequence[Plan]) -> None:
-        """Emit the first remaining plan that applies at run time, or else the main one."""
-        if not remaining:
-            emit_workgroup(frame, build, main, outputs, workgroup)
+    def emit_choice(build: Builder, candidates: Sequence[Plan]) -> None:
+        """Emit code that runs the first of `candidates` whose bound is not exceeded, or else `unbounded_plan`."""
+        if not candidates:
+            emit_workgroup(frame, build, unbounded_plan, outputs, workgroup_id)
             return
-        applies = has_few_enough_rows(remaining[0], build, sizes)
-        build.when(applies, lambda inner: emit_workgroup(frame, inner, remaining[0], outputs, workgroup))
-        build.when(opposite(build, applies), lambda inner: emit(inner, remaining[1:]))
+        plan, *later_candidates = candidates
+        has_few_rows = has_few_enough_rows(plan, build, sizes)
+        build.when(has_few_rows, lambda inner: emit_workgroup(frame, inner, plan, outputs, workgroup_id))
+        build.when(opposite(build, has_few_rows), lambda inner: emit_choice(inner, later_candidates))
 
-    emit(frame.build, skinny)
+    emit_choice(frame.build, bounded_plans)
 
 
 class ContractionMatch(NamedTuple):
-    """The contraction of a dispatch function.
+    """The only contraction of a dispatch function, and how the function's results are indexed by its result.
 
     Attributes:
         contraction: The contraction.
-        result_dims: For each result of the function, and each of its dimensions, the equal dimension of the
-            contraction's result.
+        result_dims: For each result of the function, the dimension of the contraction's result that each of its own
+            dimensions is equal to: [1, 0] for a transposed result.
     """
 
     contraction: Contraction
@@ -172,10 +187,7 @@ class ContractionMatch(NamedTuple):
 
 
 def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
-    """Return the only contraction of a dispatch function, with the dimensions of the function's results.
-
-    For each result of the function they are the dimensions of the contraction's result that index it: [1, 0] for a
-    transposed result.
+    """Return the only contraction of a dispatch function, and how the function's results are indexed by its result.
 
     Return None if there is not exactly one contraction, if another operation reduces, or if a result of the function is
     not computed element by element from the result of the contraction.
@@ -189,6 +201,9 @@ def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
         return None
     terminator = source.body.block.last_op
     assert terminator is not None
-    dims = [matching_dims(value, contraction.op.results[0]) for value in terminator.operands]
-    result_dims = [d for d in dims if d is not None]
-    return ContractionMatch(contraction, result_dims) if result_dims and len(result_dims) == len(dims) else None
+    # For each result, the dimension of the contraction's result that each of its own dimensions is equal to: [1, 0] for
+    # a transposed result. None for a result that is not computed element by element.
+    dims_or_none = [matching_dims(value, contraction.op.results[0]) for value in terminator.operands]
+    result_dims = [dims for dims in dims_or_none if dims is not None]
+    is_elementwise = len(result_dims) == len(dims_or_none)
+    return ContractionMatch(contraction, result_dims) if result_dims and is_elementwise else None

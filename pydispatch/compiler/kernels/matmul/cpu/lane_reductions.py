@@ -19,17 +19,20 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 MOST_VECTORS = 8
-"""Maximum number of vectors of a block that are combined by straight code; a longer block has a loop over parts."""
+"""Maximum number of vectors of a block that are combined by straight code; a longer block has a loop over chunks."""
 
 
 @dataclass(frozen=True)
 class Partials:
     """Memory for partial results of the reductions of a group of blocks.
 
+    A block is reduced in vectors, so that it has a partial result for each lane: with vectors of 16, lane j has that of
+    the elements j, j + 16, and so on.
+
     Attributes:
-        width: Partial results of a block: those of the lanes of a vector.
+        width: Number of partial results of a block.
         by_block: Buffers, one for each reduction: [block][partial result].
-        by_lane: The same, transposed: [partial result][block].
+        by_lane: Buffers for the transposed partial results, one for each reduction: [partial result][block].
     """
 
     width: int
@@ -39,20 +42,24 @@ class Partials:
     @staticmethod
     def allocate(elements: Elements, type_: Attribute, count: int, lanes: int, steps: int) -> Partials:
         """Return memory for `count` reductions of `lanes` blocks of `steps` elements each, with results of `type_`."""
-        width = gcd(lanes, steps)
-        by_block, by_lane = (tuple(elements.fresh(type_, lanes * width) for _ in range(count)) for _ in range(2))
-        return Partials(width, by_block, by_lane)
+        width = gcd(lanes, steps)  # lanes that the elements of a block fill: 16 of 16 for 32 steps, 8 for 24
+        by_block = tuple(elements.fresh(type_, lanes * width) for _ in range(count))
+        by_lane = tuple(elements.fresh(type_, lanes * width) for _ in range(count))
+        return Partials(width=width, by_block=by_block, by_lane=by_lane)
 
 
 @dataclass(frozen=True)
 class LaneReduction:
-    """Emitter of reductions of the blocks of a group: for each block, its terms are combined to one value.
+    """Emitter of reductions of the blocks of a group: for each block, its terms, one for each step, give one value.
+
+    The terms of a block are first combined to a partial result for each lane of a vector. The partial results of all
+    blocks are a matrix, which is transposed, so that each lane then combines those of one block.
 
     Attributes:
         elements: Tensors of the dispatch function.
-        lanes: Number of blocks of a group: the lanes of a vector.
+        lanes: Number of blocks of a whole group: the lanes of a vector.
         steps: Number of terms of a block.
-        blocks: Number of blocks of this group, at most `lanes`.
+        blocks: Number of blocks of this group; the last group may have fewer than `lanes`.
         partials: Memory for partial results; it is overwritten.
     """
 
@@ -78,24 +85,29 @@ class LaneReduction:
 
         Args:
             build: Receives the code.
-            start: For each reduction, the value that its terms are combined with, any number of times: 0 for a sum.
+            start: For each reduction, a value that may be combined with its terms any number of times: 0 for a sum, a
+                lower bound for a maximum.
             combine: Operation on two values, such as `arith.AddiOp`, that may be applied in any order.
-            terms: Emits the terms of the reductions from a block of the group and a step of the block.
-            finish: Emits the use of the results of a block of the group. It is also called for blocks beyond `blocks`,
-                up to `lanes`, with values of no meaning.
+            terms: Emits the term of each reduction, from a builder, a block of the group and a step of the block.
+            finish: Emits code that uses the result of each reduction, from a builder, a block of the group and the
+                results. The code also runs for blocks from `blocks` to `lanes` - 1, with meaningless results.
         """
         emit_loop(build, self.blocks, 1, lambda inner, block: self._combine_steps(inner, block, start, combine, terms))
         partials, lanes = self.partials, self.lanes
-        count = len(start)  # reductions; there may be memory for more
+        count = len(start)  # number of reductions; there may be memory for more
         for by_block, by_lane in zip(partials.by_block[:count], partials.by_lane[:count], strict=True):
-            source, target = StridedBlock(by_block, 0, partials.width), StridedBlock(by_lane, 0, lanes)
-            transpose_block(build, source, target, lanes, partials.width)
+            source = StridedBlock(by_block, offset=0, stride=partials.width)
+            target = StridedBlock(by_lane, offset=0, stride=lanes)
+            transpose_block(build, source, target, rows=lanes, columns=partials.width)
 
         def finish_block(inner: Builder, block: Index) -> None:
-            """Combine the partial results of a block, which are a column of the transposed ones."""
+            """Emit the results of a block, and code that uses them (`finish`).
+
+            Its partial results are column `block` of the transposed ones, and are combined with `start`.
+            """
             results = list(start)
-            for row in range(partials.width):
-                index = inner.plus(block, row * lanes)
+            for partial_result in range(partials.width):
+                index = inner.plus(block, partial_result * lanes)
                 for i in range(len(results)):
                     results[i] = inner.add(combine(results[i], load(inner, partials.by_lane[i], index)))
             finish(inner, block, results)
@@ -110,30 +122,42 @@ class LaneReduction:
         combine: Callable[[SSAValue, SSAValue], Operation],
         terms: Callable[[Builder, Index, Index], Sequence[SSAValue]],
     ) -> None:
-        """Emit the partial results of a block: for each lane of a vector, its terms are combined.
+        """Emit the partial results of a block: each lane of a vector combines the terms of its steps.
 
-        A block of more than `MOST_VECTORS` vectors is a loop over parts, whose partial results stay in memory.
+        With vectors of 16, lane j has the steps j, j + 16, and so on. The vectors of a block are divided into equal
+        chunks of at most `MOST_VECTORS`, which is straight code. A loop over the chunks has the partial results in
+        memory.
+
+        Args:
+            build: Receives the code.
+            block: The block of the group.
+            start: For each reduction, the value that each lane begins with, such as 0 for a sum.
+            combine: Operation on two values, such as `arith.AddiOp`.
+            terms: Emits the term of each reduction, from a builder, a block of the group and a step of the block.
         """
         buffers, width = self.partials.by_block[: len(start)], self.partials.width
-        vectors = self.steps // width
-        part = max(n for n in range(1, MOST_VECTORS + 1) if vectors % n == 0)  # vectors of a part
+        vector_count = self.steps // width
+        vectors_per_chunk = max(n for n in range(1, MOST_VECTORS + 1) if vector_count % n == 0)
 
-        def combine_part(inner: Builder, first_step: Index, lane: Index, is_first: bool) -> None:
-            """Combine the terms that a lane has in a part of the block, and what it has of earlier parts."""
+        def combine_chunk(inner: Builder, first_step: Index, lane: Index, is_first: bool) -> None:
+            """Emit the partial result of a lane for the chunk that begins with `first_step`, and store it.
+
+            It begins with `start` in the first chunk, and else with the stored partial result of the earlier chunks.
+            """
             index = inner.plus(inner.times(block, width), lane)
             results = list(start) if is_first else [load(inner, buffer, index) for buffer in buffers]
-            for vector in range(part):
+            for vector in range(vectors_per_chunk):
                 step = inner.plus(inner.plus(first_step, vector * width), lane)
                 pairs = zip(results, terms(inner, block, step), strict=True)
                 results = [inner.add(combine(result, term)) for result, term in pairs]
             for result, buffer in zip(results, buffers, strict=True):
                 self.elements.store(inner, result, buffer, [index])
 
-        build.parallel(0, width, lambda inner, lane: combine_part(inner, 0, lane, is_first=True))
+        build.parallel(0, width, lambda inner, lane: combine_chunk(inner, 0, lane, is_first=True))
 
-        def later_part(inner: Builder, part_index: Index) -> None:
-            """Combine the terms of a part after the first."""
-            first_step = inner.times(inner.plus(part_index, 1), part * width)
-            inner.parallel(0, width, lambda b, lane: combine_part(b, first_step, lane, is_first=False))
+        def combine_later_chunk(inner: Builder, index: Index) -> None:
+            """Emit the partial results of all lanes for a chunk after the first; `index` 0 is the second chunk."""
+            first_step = inner.times(inner.plus(index, 1), vectors_per_chunk * width)
+            inner.parallel(0, width, lambda b, lane: combine_chunk(b, first_step, lane, is_first=False))
 
-        emit_loop(build, vectors // part - 1, 1, later_part)
+        emit_loop(build, end=vector_count // vectors_per_chunk - 1, step=1, body=combine_later_chunk)
