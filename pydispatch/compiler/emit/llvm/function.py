@@ -76,11 +76,11 @@ class FunctionEmitter:
         self._alias_scopes = AliasScopes(module)
         self._lines = LineTable(module, function) if MARKS_LINES in function.attributes else None
         self.bindings = bindings_of(ops_by_name(function))
-        # The bits that hold every index of the function as a signed integer: with 32, indices are below 2^31.
+        # The attribute states how many bits hold every index of the function as a signed integer. With 32, indices are
+        # below 2^31.
         width = attribute(function, "pyd.index_width")
-        self.narrow_indices = (
-            self.platform.divides_in_words and isinstance(width, IntegerAttr) and width.value.data <= 32
-        )
+        has_narrow_indices = isinstance(width, IntegerAttr) and width.value.data <= 32
+        self.narrow_indices = self.platform.divides_in_words and has_narrow_indices
 
     # Values
 

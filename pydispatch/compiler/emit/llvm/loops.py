@@ -119,6 +119,7 @@ def nest(
     group: int | None = None  # number of the metadata node of the access group
     innermost_metadata: int | None = None  # number of the `!llvm.loop` node
     is_vector_loop = False
+    # The position of the innermost range that becomes a loop; None if none does.
     innermost = next((i for i in reversed(range(len(bounds))) if not _has_one_step(bounds[i])), None)
     for level, range_ in enumerate(bounds):
         if _has_one_step(range_):
@@ -212,13 +213,13 @@ def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
     Copies of a loop around register blocks would spill their registers. Copies of a loop around the loops that fill or
     pack operands would multiply the code.
     """
-    name, body = ContractOp.name, op.regions[0].blocks[0]
     if not _has_register_blocks(emitter):
         return False
-    inner = {nested.name for nested in walk(body)}
-    if name in inner:
-        return any(child.name == name for child in body.ops)  # the innermost loop around register blocks
-    return not inner.isdisjoint(("scf.for", "scf.parallel"))  # a loop around loops that fill or pack
+    product, body = ContractOp.name, op.regions[0].blocks[0]
+    nested_names = {nested.name for nested in walk(body)}
+    if product in nested_names:
+        return any(child.name == product for child in body.ops)  # the innermost loop around register blocks
+    return not nested_names.isdisjoint(("scf.for", "scf.parallel"))  # a loop around loops that fill or pack
 
 
 def loop_metadata(
@@ -237,18 +238,21 @@ def loop_metadata(
         lanes: Lanes of the vectors that all iterations become; 0 lets LLVM choose.
         unroll_completely: Whether LLVM must unroll the loop completely, even if the code becomes long.
     """
-    parts = [*([unrolling_forbidden(emitter)] if keep_rolled else []), *whole_vectors(emitter, lanes)]
+    hints: list[str] = []  # numbers of the nodes that the loop's node lists
+    if keep_rolled:
+        hints.append(unrolling_forbidden(emitter))
+    hints += whole_vectors(emitter, lanes)
     if unroll_completely:
         text = '"llvm.loop.unroll.full"'
-        parts.append(emitter.once(text, functools.partial(_node, emitter, text)))
+        hints.append(emitter.once(text, functools.partial(_node, emitter, text)))
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
         not_scalable = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
-        parts.append(emitter.once("not scalable", lambda: str(emitter.module.metadata(not_scalable))))
-    if not parts:
+        hints.append(emitter.once("not scalable", lambda: str(emitter.module.metadata(not_scalable))))
+    if not hints:
         return None
     # A distinct node whose first operand is the node itself, as LLVM identifies loops: !9 = distinct !{!9, !7, !8}.
     node = emitter.module.metadata()
-    emitter.module.set_metadata(node, f"distinct !{{!{', !'.join((str(node), *parts))}}}")
+    emitter.module.set_metadata(node, f"distinct !{{!{', !'.join((str(node), *hints))}}}")
     return node
 
 

@@ -75,7 +75,8 @@ class Atomics(Memory[E, V]):
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
         if bits < 32:  # `index` becomes that of the word
             index, shift = self.unit_and_shift(emitter, index, bits)
-        address = self.atomic_address(emitter, memref, index, max(bits, 32))
+        word_bits = max(bits, 32)
+        address = self.atomic_address(emitter, memref, index, word_bits)
         # Update it by one instruction if possible: atomic_update() returns None if the language has none of this kind.
         old_word = None  # the whole word before the update
         if bits >= 32 and _is_update_of_word(kind, element, bits):
@@ -83,7 +84,7 @@ class Atomics(Memory[E, V]):
             old_word = self.atomic_update(emitter, kind, memref, address, bits, operand)
         if old_word is None:
             old_word = self.compare_exchange(
-                emitter, memref, address, max(bits, 32), lambda word: self._updated(emitter, op, word, bits, shift)
+                emitter, memref, address, word_bits, lambda word: self._updated(emitter, op, word, bits, shift)
             )
         emitter.define(op.results[0], self.from_word(emitter, old_word, element, bits, shift))
 
@@ -103,7 +104,7 @@ class Atomics(Memory[E, V]):
         if is_integer(element) and bit_width(element) < emitter.width(element):  # copies of the sign in upper bits
             new = self.sign_extended(emitter, new, bits=bit_width(element), width=emitter.width(element))
         part = self.to_word(emitter, new, element, bits, shift)
-        if bits >= 32:
+        if bits >= 32:  # the element is the whole word
             return part
         other_bits = self.arithmetic(emitter, "and", 32, word, self.mask_of_others(emitter, bits, shift))
         return self.arithmetic(emitter, "or", 32, other_bits, part)

@@ -152,7 +152,7 @@ class Integers(Registers[E, V]):
         fold = FOLDS[kind]
 
         def lower(emitter: E, op: Operation) -> None:
-            """Define the result of the operation `kind` ("add", "and", ...), on registers as narrow as `width` bits.
+            """Define the result of the operation `kind` ("add", "and", ...).
 
             It is a number for two known numbers (`fold` computes it), an operand for x + 0 and x * 1, else the result
             of an instruction.

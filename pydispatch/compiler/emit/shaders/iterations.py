@@ -69,6 +69,7 @@ class Iterations:
         """
         outer = self._runs
         self.add(None if count is None else count + 1)  # the test that ends a loop is an iteration too
+        # A body that never runs is counted like one that runs once.
         self._runs = None if outer is None or count is None else outer * max(count, 1)
         try:
             yield
@@ -89,24 +90,26 @@ class Iterations:
         most_for_count = 1 << (count.bit_length() - 1)  # the largest power of two up to `count`
         return min(needed_power, most_for_count, MOST_COPIES)
 
-    def unroll_factor(self, bounds: tuple[Index, Index, Index], carries_values: bool, most: int | None) -> int:
+    def unroll_factor(
+        self, bounds: tuple[Index, Index, Index], carries_values: bool, most_iterations: int | None
+    ) -> int:
         """Return how often to write the body of a counted loop at the current position; 1 if it is not unrolled.
 
         Args:
             bounds: First counter, end (exclusive), and step.
             carries_values: Whether the loop has loop-carried values.
-            most: At most so many iterations; None if unknown.
+            most_iterations: At most so many iterations; None if unknown.
         """
         lower, upper, _ = bounds
-        if most is not None and known(upper):
-            return self.copies(most)
+        if most_iterations is not None and known(upper):
+            return self.copies(most_iterations)
         # A loop with a dynamic end is unrolled only if each invocation runs all its iterations, as a sum over a dynamic
         # size does. A loop without carried values, or with a runtime lower bound, may be distributed to invocations,
         # so that each runs few. Loops of unknown length inside of others are not unrolled either.
         has_static_start = known(lower) and lower >= 0
         if not (has_static_start and carries_values and self.is_outside_loops):
             return 1
-        return UNKNOWN_COPIES if most is None else self.copies(most)
+        return UNKNOWN_COPIES if most_iterations is None else self.copies(most_iterations)
 
 
 def iteration_count(bounds: tuple[Index, Index, Index]) -> int | None:

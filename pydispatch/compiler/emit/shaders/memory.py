@@ -136,12 +136,13 @@ class Memory(Registers[E, V]):
 
     def from_word(self, emitter: E, word: V, element: Attribute, bits: int, shift: Index) -> V:
         """Return the register of an element that is stored in `bits` bits of a word, above the low `shift` bits."""
-        if bits >= 32:
+        if bits >= 32:  # the element is the whole word
             return self.from_bits(emitter, word, element)
-        if not (known(shift) and shift == 0):
+        begins_word = known(shift) and shift == 0
+        if not begins_word:
             word = self.shifted(emitter, LOGICAL_RIGHT, 32, word, shift)
         width = bit_width(element)
-        if width == 1:
+        if width == 1:  # a truth value is stored as a byte
             byte = self.zero_extended(emitter, word, bits, width=32)
             return self.compared(emitter, "ne", 32, byte, emitter.constant(0, i32))
         # The bits of other elements in the word are replaced by copies of the sign.
@@ -153,14 +154,15 @@ class Memory(Registers[E, V]):
 
         value: the register of the element, whose type is `element`.
         """
-        if bits >= 32:
+        if bits >= 32:  # the element is the whole word
             return self.to_bits(emitter, value, element)
         width = bit_width(element)
-        if width == 1:
+        if width == 1:  # a truth value is stored as a byte
             part = self.select(emitter, i32, value, emitter.constant(1, i32), emitter.constant(0, i32))
         else:
             part = self.zero_extended(emitter, self.to_bits(emitter, value, element), min(bits, width), width=32)
-        return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
+        begins_word = known(shift) and shift == 0
+        return part if begins_word else self.shifted(emitter, LEFT, 32, part, shift)
 
     def mask_of_others(self, emitter: E, bits: int, shift: Index) -> V:
         """Emit a mask with zeros in `bits` bits above the low `shift` bits and ones elsewhere, and return it.

@@ -28,9 +28,10 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     (result,) = op.results
     memref = cast(MemRefType, result.type)
     ordinal = integer(op, "binding")
-    sizes = integers(op, "operandSegmentSizes")  # number of byte offsets (0 or 1), and of dynamic sizes
+    segment_sizes = integers(op, "operandSegmentSizes")  # number of byte offsets (0 or 1), and of dynamic sizes
+    has_byte_offset = bool(segment_sizes and segment_sizes[0])
     dims: list[SSAValue] = list(operands_of(op))
-    byte_offset: Index = emitter.int_or_value(dims.pop(0)) if sizes and sizes[0] else 0
+    byte_offset: Index = emitter.int_or_value(dims.pop(0)) if has_byte_offset else 0
     offset, shape, strides = layout_of(memref)  # raises CompileError for types that are no strided memrefs
     start = _elements(emitter, byte_offset, memref.element_type)
     remaining = iter(dims)
@@ -64,11 +65,11 @@ def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[
     if None not in strides:
         return cast(tuple[Index, ...], strides)
     computed: list[Index] = []
-    running: Index = 1
+    contiguous_stride: Index = 1  # of the current axis, from the innermost on
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
-        computed.insert(0, running if stride is None else stride)
+        computed.insert(0, contiguous_stride if stride is None else stride)
         if len(computed) < len(extents):  # the outermost extent is a factor of no stride
-            running = emitter.times(computed[0], extent)
+            contiguous_stride = emitter.times(computed[0], extent)
     return tuple(computed)
 
 

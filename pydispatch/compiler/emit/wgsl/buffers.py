@@ -52,20 +52,20 @@ class _Uses:
     Attributes:
         elements: Types of the elements that are accessed.
         writes_parts: Whether elements are stored that share a 32-bit word with others.
-        atomic: Whether there are atomic updates.
+        has_updates: Whether there are atomic updates.
         is_unsigned: Whether an atomic update compares without sign.
     """
 
     elements: set[Attribute]
     writes_parts: bool = False
-    atomic: bool = False
+    has_updates: bool = False
     is_unsigned: bool = False
 
 
 def buffer_declarations(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
     """Return how to declare each buffer that a function accesses: its element type.
 
-    A function that loads f32 of binding 0 and stores i8 to binding 1, four of which share a word, has the plan
+    For a function that loads f32 of binding 0 and stores i8 to binding 1, four of which share a word, it is
     `{("binding", 0): Buffer("f32"), ("binding", 1): Buffer("u32", is_atomic=True)}`.
 
     Args:
@@ -90,7 +90,7 @@ def buffer_declarations(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
                 if is_store and element_bits(element) < 32:
                     use.writes_parts = True
                 if name in UPDATES and element_bits(element) <= 32:  # WGSL has no atomics of 64 bits
-                    use.atomic = True
+                    use.has_updates = True
                     use.is_unsigned |= kind_of(op) in UNSIGNED
     # Calls, which pass buffers.
     for name in _CALLS:
@@ -99,7 +99,7 @@ def buffer_declarations(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
                 for key in base_of(operand):
                     uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
     # All bindings, whose keys are tuples. An allocation without atomic updates is declared by its element type alone.
-    return {key: _declaration_of(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
+    return {key: _declaration_of(use, has_f16) for key, use in uses.items() if use.has_updates or type(key) is tuple}
 
 
 def element_bits(element: Attribute) -> int:
@@ -121,11 +121,11 @@ def _declaration_of(use: _Uses, has_f16: bool) -> Buffer:
     the other elements of a word at the same time.
     """
     is_f16_only = all(type(element) is Float16Type for element in use.elements)
-    if has_f16 and is_f16_only and not use.atomic:  # WGSL has no atomic f16
+    if has_f16 and is_f16_only and not use.has_updates:  # WGSL has no atomic f16
         return Buffer("f16")
     words = {_word(element) for element in use.elements}
     word = words.pop() if len(words) == 1 else "u32"
-    if use.atomic or use.writes_parts:
+    if use.has_updates or use.writes_parts:
         # WGSL has atomic i32 and u32 only. The type decides whether an atomic maximum compares signed numbers.
         is_signed = word == "i32" and not use.is_unsigned
         return Buffer("i32" if is_signed else "u32", is_atomic=True)

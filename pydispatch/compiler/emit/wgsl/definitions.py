@@ -38,7 +38,7 @@ class EmittedDefinition:
 
 _Key = tuple[FuncOp, int, bool]
 """Key of an emitted function: (definition, bits of an index, whether WGSL's f16 is used). Its text depends on these."""
-_written: dict[_Key, EmittedDefinition] = {}
+_cache: dict[_Key, EmittedDefinition] = {}
 """Functions that were emitted for any module, which are the same in all."""
 
 
@@ -53,18 +53,19 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
     # The function is written once for each form that the target needs, and cached for the process.
     expansion = definition_of(emitter, op, exponent)
     key = expansion.function, emitter.index_width, emitter.has_f16
-    written = _written.get(key)
-    if written is None:
+    definition = _cache.get(key)
+    if definition is None:
         tables = {symbol(table, "sym_name"): table for table in expansion.globals}
         name = _name(emitter, op, exponent)
-        written = _written[key] = _write(emitter, op, expansion.function, tables, name)
-    emitter.module.include(written.module)
-    emitter.iterations.add(written.iterations)  # an invocation also runs the loops in the definition
+        definition = _cache[key] = _write(emitter, op, expansion.function, tables, name)
+    emitter.module.include(definition.module)
+    emitter.iterations.add(definition.iterations)  # an invocation also runs the loops in the definition
     # The call returns the result, or a structure with a field for each of several results.
-    returned = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
-    if not written.fields:
+    returned = emitter.let(f"{definition.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
+    if not definition.fields:
         emitter.define(op.results[0], returned)
-    for result, field in zip(op.results, written.fields, strict=False):  # no fields for a single result
+        return
+    for result, field in zip(op.results, definition.fields, strict=True):
         emitter.define(result, Name(f"{returned}.{field}"))
 
 

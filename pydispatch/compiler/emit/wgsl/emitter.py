@@ -113,11 +113,16 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     if HIDDEN_ZERO in emitter.module.declarations:
         emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
     # The function. Names that begin with pyd_ belong to library functions and definitions.
-    name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
+    is_permitted = is_free(export.name) and not export.name.startswith("pyd_")
+    name = export.name if is_permitted else f"entry{export.ordinal}"
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"
     head = f"{comment}@compute @workgroup_size({size})\nfn {name}({', '.join(emitter.parameters.values())}) {{"
     emitter.module.entries.append("\n".join([head, *emitter.entry, *emitter.lines, "}"]))
     return EntryPoint(
-        name, kernel.size, emitter.workgroup_bytes, tuple(sorted(emitter.used_bindings)), emitter.reads_constants
+        name=name,
+        size=kernel.size,
+        workgroup_bytes=emitter.workgroup_bytes,
+        bindings=tuple(sorted(emitter.used_bindings)),
+        reads_constants=emitter.reads_constants,
     )

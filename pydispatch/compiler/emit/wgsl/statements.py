@@ -43,7 +43,7 @@ class StatementEmitter(ShaderFunction[Name]):
     handle_type = Name
 
     def __init__(
-        self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
+        self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constant_keys: Sequence[str] = ()
     ) -> None:
         """Begin the function without statements.
 
@@ -52,7 +52,7 @@ class StatementEmitter(ShaderFunction[Name]):
         """
         super().__init__(table, kernel)
         self.module, self.definitions = module, definitions
-        self.constant_keys = tuple(constants)
+        self.constant_keys = tuple(constant_keys)
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.parameters: dict[str, str] = {}

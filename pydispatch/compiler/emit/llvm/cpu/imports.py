@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
-from pydispatch.compiler.emit.llvm.ops.calls import c_arguments, stop_on_failure
+from pydispatch.compiler.emit.llvm.ops.calls import CArgument, c_arguments, stop_on_failure
 from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.calls import bare_symbol, import_fields, is_optional, is_set, reached_imports
@@ -77,7 +77,8 @@ def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
         elif bare:
             arguments.append("ptr")
         else:
-            arguments += ["ptr", "ptr", "index", *["index"] * (2 * len(type_.get_shape()))]
+            sizes_and_strides = ["index"] * (2 * len(type_.get_shape()))
+            arguments += ["ptr", "ptr", "index", *sizes_and_strides]
     results = tuple(str(type_) for type_ in function.function_type.outputs.data)
     fields = tuple(import_fields(function))
     return ImportSignature(
@@ -138,23 +139,10 @@ class ImportCalls:
         results = list(callee.function_type.outputs.data)
         arguments = c_arguments(emitter, callee, operands)
         layout = self._layout(emitter, callee)
-        params = "null"
-        if layout.size:
-            # All calls with structures of this size share the memory, also those whose members need less alignment.
-            align = max(layout.align, 16)
-            params = emitter.once(
-                ("params", layout.size, align), lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align)
-            )  # fmt: skip
-        # Store the arguments and fields.
-        for argument, member in zip(arguments, layout.members[layout.result_count :], strict=True):
-            type_, operand = argument.type, argument.operand
-            if type_ == "i1":  # a byte in memory
-                type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
-            pointer = _field_address(emitter, params, member.offset)
-            emitter.body.emit(f"store {type_} {operand}, ptr {pointer}, align {member.size}")
-        # An optional import that was not found has a null pointer in the table: its call ends the workgroup.
+        params = _params_memory(emitter, layout)
+        _store_arguments(emitter, params, layout, arguments)
         function = self._entry(emitter, _FUNCTIONS, ordinal)
-        if self.table[ordinal].optional:
+        if self.table[ordinal].optional:  # one that was not found has a null pointer: its call ends the workgroup
             missing = emitter.body.let(f"icmp eq ptr {function}, null")
             stop_on_failure(emitter, emitter.body.let(f"select i1 {missing}, i32 {MISSING_IMPORT}, i32 0"))
         thunk = self._load(emitter, "%env", _THUNK, "ptr", _POINTER_BYTES)
@@ -162,8 +150,11 @@ class ImportCalls:
         stop_on_failure(
             emitter, emitter.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
         )
-        # The first members are those of the results.
-        return [_result(emitter, params, m.offset, t) for m, t in zip(layout.members, results, strict=False)]
+        members_of_results = layout.members[: layout.result_count]
+        return [
+            _result(emitter, params, member.offset, type_)
+            for member, type_ in zip(members_of_results, results, strict=True)
+        ]
 
     def available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
         """Emit the test whether an import was found, an i1; "true" for a required one."""
@@ -193,6 +184,34 @@ class ImportCalls:
             return layout(signature.results, signature.arguments, signature.fields)
         except ValueError as error:
             raise emitter.error(f"import '{signature.symbol}': {error}", "pass memrefs for everything else") from None
+
+
+def _params_memory(emitter: FunctionEmitter, layout: ParamsLayout) -> str:
+    """Return the address of stack memory for the structure of a call; "null" for a structure without members.
+
+    All calls in the function with structures of this size share the memory, also those whose members need less
+    alignment.
+    """
+    if not layout.size:
+        return "null"
+    align = max(layout.align, 16)
+    key = "params", layout.size, align
+    return emitter.once(key, lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align))
+
+
+def _store_arguments(
+    emitter: FunctionEmitter, params: str, layout: ParamsLayout, arguments: Sequence[CArgument]
+) -> None:
+    """Emit the stores of the arguments and requested fields of an import call into its structure at `params`.
+
+    Their members are those after the results'.
+    """
+    for argument, member in zip(arguments, layout.members[layout.result_count :], strict=True):
+        type_, operand = argument.type, argument.operand
+        if type_ == "i1":  # a byte in memory
+            type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
+        pointer = _field_address(emitter, params, member.offset)
+        emitter.body.emit(f"store {type_} {operand}, ptr {pointer}, align {member.size}")
 
 
 def _field_address(emitter: FunctionEmitter, params: str, offset: int) -> str:

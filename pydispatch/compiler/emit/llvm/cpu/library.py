@@ -41,7 +41,9 @@ def library(
     yield from _names("@pyd.imports", "@pyd.import", [entry.marked_symbol for entry in imports])
     yield from _names("@pyd.names", "@pyd.export", [export.name for export in exports])
     yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
-    rows = ", ".join(f"{ATTRS} {_export_attributes(export, own)}" for export, own in zip(exports, pages, strict=True))
+    rows = ", ".join(
+        f"{ATTRS} {_export_attributes(export, own_pages)}" for export, own_pages in zip(exports, pages, strict=True)
+    )
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
     null = "ptr", "null"  # optional tables that this compiler does not write
     export_table = _struct(
@@ -82,7 +84,7 @@ def _export_attributes(export: Export, pages: int) -> str:
     `pages` is the local memory that its code reserves, in units of 4096 bytes. The export may declare more.
     """
     x, y, z = export.workgroup_size
-    local_pages = max(pages, -(-export.local_memory // 4096))
+    local_pages = max(pages, -(-export.local_memory // 4096))  # rounded up
     layout = export.layout
     # Members of pyd_library_export_attrs_t: flags, local_memory_pages, constant_count, binding_count, workgroup_size_x,
     # _y, _z, parameter_count, reserved.

@@ -160,7 +160,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         offset = _WORD_BYTES * ordinal
         is_index = isinstance(type_, IndexType)
         width = _WORD_BITS * count if is_index else bit_width(type_)
-        # An index has two words in LLVM IR: one of one word is extended.
+        # An index is an i64 in LLVM IR, so that an index of one word is extended.
         needs_no_conversion = width == 2 * _WORD_BITS or (width == _WORD_BITS and not is_index)
         if needs_no_conversion:  # two words are only aligned like one
             return self._field_of(emitter, words, offset, scalar(type_), align=_WORD_BYTES)

@@ -209,12 +209,12 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
             _fragment(emitter, lhs, left, row=i, column=step, transposed=lhs.strides[0] == 1)
             for i in range(0, rows, _SIDE)
         ]
-        pairs = [
+        column_fragments = [
             _fragment(emitter, rhs, right, row=step, column=j, transposed=rhs.strides[0] != 1)
             for j in range(0, columns, _SIDE)
         ]
         # The four registers of 16x16 elements of B are two blocks of 16x8.
-        blocks = [pair[2 * half : 2 * half + 2] for pair in pairs for half in range(2)]
+        blocks = [fragment[first : first + 2] for fragment in column_fragments for first in (0, 2)]
         for i, row_fragment in enumerate(row_fragments):
             for j, block in enumerate(blocks):
                 # `lane_layout` orders the sums by product, row by row.

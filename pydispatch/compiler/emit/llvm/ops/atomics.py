@@ -47,8 +47,8 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     elif only_reads(op) and has_own_word:  # such as an addition of 0
         old = _atomic_load(emitter, pointer, scalar(element), alignment(element))
     elif (instruction := _instruction(emitter, kind, element)) is not None:
-        spelled = f"{instruction} ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
-        old = emitter.body.let(f"atomicrmw {spelled} {emitter.platform.atomic_scope}monotonic")
+        operands = f"ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
+        old = emitter.body.let(f"atomicrmw {instruction} {operands} {emitter.platform.atomic_scope}monotonic")
     elif has_own_word:  # no instruction, such as for a maximum of floats
         old = _exchange_element(emitter, op, pointer, element)
     else:
@@ -108,7 +108,7 @@ def _exchange_element(emitter: FunctionEmitter, op: Operation, pointer: str, ele
         return old, _cast(emitter, new, source=type_, target=word)
 
     initial = _atomic_load(emitter, pointer, word, align)
-    return _loop(emitter, pointer, word, align, initial, new_word)
+    return _compare_exchange_loop(emitter, pointer, word, align, initial, new_word)
 
 
 def _exchange_part_of_word(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
@@ -144,7 +144,7 @@ def _exchange_part_of_word(emitter: FunctionEmitter, op: Operation, pointer: str
 
     # The first read of the word is an atomic update too, one that changes nothing: `or` with 0.
     initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
-    return _loop(emitter, word, "i32", align=4, initial=initial, new_word=new_word)
+    return _compare_exchange_loop(emitter, word, "i32", align=4, initial=initial, new_word=new_word)
 
 
 def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> str:
@@ -152,7 +152,7 @@ def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> s
     return operand if source == target else emitter.body.let(f"bitcast {source} {operand} to {target}")
 
 
-def _loop(
+def _compare_exchange_loop(
     emitter: FunctionEmitter,
     pointer: str,
     word: str,

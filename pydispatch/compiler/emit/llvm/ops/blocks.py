@@ -156,13 +156,13 @@ def run_steps(
         unrolled_end = size - size % unroll
     elif unroll > 1:
         unrolled_end = emitter.body.let(f"and i64 {size}, {-unroll}")  # the mask clears the low bits
-    values = loop(emitter, 0, unrolled_end, types, initial, unroll, step)
+    values = loop_of_steps(emitter, 0, unrolled_end, types, initial, unroll, step)
     if unrolled_end == size:
         return values
-    return loop(emitter, unrolled_end, size, types, values, unroll=1, step=step)
+    return loop_of_steps(emitter, unrolled_end, size, types, values, unroll=1, step=step)
 
 
-def loop(
+def loop_of_steps(
     emitter: FunctionEmitter, low: Index, high: Index, types: Sequence[str], initial: list[str], unroll: int, step: Step
 ) -> list[str]:
     """Emit a loop of `step` for low <= k < high, and return the carried values after it.

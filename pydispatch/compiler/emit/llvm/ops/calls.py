@@ -119,15 +119,15 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
             "pass a memref<...> for it to write its results into",
         )
     arguments = _linked_arguments(emitter, callee, operands)
-    result = "void"
+    result_type = "void"  # with the attribute that extends a small integer
     if outputs and _as_bits(emitter, outputs[0]):
-        result = f"zeroext i{bit_width(outputs[0])}"
+        result_type = f"zeroext i{bit_width(outputs[0])}"
     elif outputs:
-        result = extension(emitter, outputs[0], _nth(attribute(callee, "res_attrs"), 0)) + scalar(outputs[0])
+        result_type = extension(emitter, outputs[0], _nth(attribute(callee, "res_attrs"), 0)) + scalar(outputs[0])
     parameters = ", ".join(f"{argument.type} {argument.extension}".rstrip() for argument in arguments)
-    emitter.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
+    emitter.module.declare(name, f"declare hidden {result_type} @{quoted(name)}({parameters})")
     operand_list = ", ".join(f"{argument.type} {argument.extension}{argument.operand}" for argument in arguments)
-    call = f"call {result} @{quoted(name)}({operand_list})"
+    call = f"call {result_type} @{quoted(name)}({operand_list})"
     if not outputs:
         emitter.body.emit(call)
         return []
@@ -191,18 +191,19 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
     emitter.module.need(name)
     arguments = list(emitter.platform.parameters)
     for operand in op.operands:
-        types = components(operand.type)
-        arguments += [f"{type_} {part}" for type_, part in zip(types, emitter.llvm_operands([operand]), strict=True)]
+        parts = zip(components(operand.type), emitter.llvm_operands([operand]), strict=True)
+        arguments += [f"{type_} {part}" for type_, part in parts]
     # The LLVM type of each returned value, a status first, and that of all together: a structure if there are several.
-    parts, type_ = emitter.returned_types(name), emitter.return_type(name)
-    call = f"call {type_} @{helper_symbol(name)}({', '.join(arguments)})"
-    if not parts:
+    types, return_type = emitter.returned_types(name), emitter.return_type(name)
+    call = f"call {return_type} @{helper_symbol(name)}({', '.join(arguments)})"
+    if not types:
         emitter.body.emit(call)
         return []
-    value = emitter.body.let(call)
-    values = [value] if len(parts) == 1 else [
-        emitter.body.let(f"extractvalue {type_} {value}, {index}") for index in range(len(parts))
-    ]  # fmt: skip
+    returned = emitter.body.let(call)
+    if len(types) == 1:
+        values = [returned]
+    else:
+        values = [emitter.body.let(f"extractvalue {return_type} {returned}, {index}") for index in range(len(types))]
     if emitter.module.fallible(name):
         stop_on_failure(emitter, values.pop(0))
     return values

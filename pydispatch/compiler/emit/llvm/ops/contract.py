@@ -22,7 +22,7 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     block_of,
     emit_register_block,
     load,
-    loop,
+    loop_of_steps,
     pieces_of,
     prefetch,
     run_steps,
@@ -105,8 +105,8 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
 
     Without it, 16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545
     instead of 300. Spilled sums depend on the stack's address, too: their reloads are slow where they cross cache
-    lines. The same bytes with scales per column, 4 constants, took 645 or 1,120 us on Zen 4, by process; with this
-    clobbering, always 608.
+    lines. The same bytes with scales per column, 4 constants, took 645 us in some processes and 1,120 us in others, on
+    Zen 4; with this clobbering, always 608.
 
     With few constants, sums had better stay in registers for the code after the product: clobbering passes them through
     memory. A convolution of 8x14x14x32 with bias and relu takes 420 us with clobbering, and 225 us without it.
@@ -328,7 +328,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     all_vectors = _divided(emitter, size, lanes)
     if parts > 1 and covered != all_vectors:
         types = [vector.type] * count
-        sums = loop(emitter, covered, all_vectors, types, sums, unroll=1, step=product.multiply_vector)
+        sums = loop_of_steps(emitter, covered, all_vectors, types, sums, unroll=1, step=product.multiply_vector)
     totals = _sums_of_lanes(emitter, vector, sums)
 
     # Single steps after the last whole vector.
@@ -349,7 +349,9 @@ def _add_single_steps(product: _ProductAlongK, low: Index, high: Index, totals: 
     lane = Piece(first=0, lanes=1, element=element)  # `load` and `_multiply_add` take vectors
     sums = [emitter.body.let(f"insertelement {lane.type} poison, {scalar(element)} {v}, i64 0") for v in totals]
     types = [lane.type] * product.count
-    sums = loop(emitter, low, high, types, sums, unroll=1, step=lambda k, values: product.multiply(k, lane, values))
+    sums = loop_of_steps(
+        emitter, low, high, types, sums, unroll=1, step=lambda k, values: product.multiply(k, lane, values)
+    )
     return [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in sums]
 
 

@@ -127,26 +127,27 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
         lhs, rhs: Names of the factors, vectors of g times as many lanes as `acc`.
         acc: Name of the accumulator.
     """
-    group, narrow, unsigned = form  # narrow: LLVM type of the factors' elements
-    lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
+    group_size, element, unsigned = form
+    lanes, type_ = piece.lanes, f"<{group_size * piece.lanes} x {element}>"
     if is_float(piece.element):
         return _pairs_of_halves(emitter, piece, type_, (lhs, rhs), acc)
-    if group == 4 and (name := _byte_product_intrinsic(emitter, lanes, unsigned)):
+    if group_size == 4 and (name := _byte_product_intrinsic(emitter, lanes, unsigned)):
         # The multiplication commutes, and intrinsics of mixed signs take the unsigned bytes first.
         first, second = (rhs, lhs) if unsigned.rhs and not unsigned.lhs else (lhs, rhs)
         return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
     has_pmadd = lanes in PMADD and (lanes < 16 or "avx512bw" in emitter.platform.features)
-    if group == 2 and emitter.platform.arch == "x86_64" and has_pmadd:
+    if group_size == 2 and emitter.platform.arch == "x86_64" and has_pmadd:
         # A group of two integers is two signed i16: `pyd.contract` allows unsigned elements in groups of i8 only.
         products = emitter.intrinsic(PMADD[lanes], piece.type, (type_, lhs), (type_, rhs))
         return emitter.body.let(f"add {piece.type} {acc}, {products}")
     # Without such an instruction: step s of all groups is every g-th element, which is shuffled out and widened.
-    for step in range(group):
-        mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
+    for step in range(group_size):
+        mask = ", ".join(f"i32 {group_size * lane + step}" for lane in range(lanes))
         factors = []
-        for value, extend in zip((lhs, rhs), ("zext" if u else "sext" for u in unsigned), strict=True):
+        for value, is_unsigned in zip((lhs, rhs), unsigned, strict=True):
             elements = emitter.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
-            factors.append(emitter.body.let(f"{extend} <{lanes} x {narrow}> {elements} to {piece.type}"))
+            extend = "zext" if is_unsigned else "sext"
+            factors.append(emitter.body.let(f"{extend} <{lanes} x {element}> {elements} to {piece.type}"))
         product = emitter.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
         acc = emitter.body.let(f"add {piece.type} {acc}, {product}")
     return acc
@@ -385,15 +386,15 @@ def _rows_of(
     Returns:
         The sums, a vector for each row and piece, row by row.
     """
-    out: list[str] = []
-    tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)
+    vectors_of_rows: list[str] = []
+    tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)  # a last column may be alone in its tile
     for row in range(rows):
         tiles_of_row = iter(sums[row // 2 * tiles_per_row : (row // 2 + 1) * tiles_per_row])
         for piece in pieces:
-            vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]  # one tile or two
+            tiles = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]  # one or two
             # Lanes 0 to 3 are the first tile, 4 to 7 the second; a tile has [row, column] in lane 2 * row + column.
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
             # In a tile that is ordered by column, lanes 1 and 2 are exchanged.
             lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes] if is_transposed else lanes
-            out.append(shuffled(emitter, TILE_TYPE, vectors[0], vectors[-1], lanes))
-    return out
+            vectors_of_rows.append(shuffled(emitter, TILE_TYPE, tiles[0], tiles[-1], lanes))
+    return vectors_of_rows

@@ -77,7 +77,8 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min
     element = memref.element
     if packed(element):  # it shares its byte with neighbours, and begins `shift` bits above the lowest one
         pointer, shift = _packed_address(emitter, memref, indices)
-        if emitter.platform.concurrent and not memref.read_only and memref.root != "stack":
+        is_writable_by_others = not memref.read_only and memref.root != "stack"
+        if emitter.platform.concurrent and is_writable_by_others:
             # Other invocations may write their elements of the byte at the same time.
             byte = emitter.body.let(f"load atomic i8, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align 1")
         else:

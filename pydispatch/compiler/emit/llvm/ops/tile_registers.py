@@ -69,13 +69,9 @@ def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef
     group = GROUP_BYTES * 8 // bit_width(rhs.element)  # elements of a group
     rows, columns, _ = shape
     has_instruction = FEATURES.get(str(rhs.element), "") in emitter.platform.features
-    return (
-        has_instruction
-        and accumulator.sizes == (rows, columns)
-        and rhs.sizes[-1] == group
-        and lhs.strides[-2:] == (group, 1)
-        and rhs.strides[-2:] == (group, 1)
-    )
+    has_sizes = accumulator.sizes == (rows, columns) and rhs.sizes[-1] == group
+    has_contiguous_groups = lhs.strides[-2:] == rhs.strides[-2:] == (group, 1)
+    return has_instruction and has_sizes and has_contiguous_groups
 
 
 @dataclass(frozen=True)
@@ -273,15 +269,17 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
     heights = [min(SIDE, rows - start) for start in range(0, rows, SIDE)]  # the last tile may be smaller
     widths = [min(SIDE, columns - start) for start in range(0, columns, SIDE)]
     row_bytes, row_counts = [0] * 16, [0] * 16
-    for i, rows_of_tile in enumerate(heights):
-        row_bytes[FIRST_A + i], row_counts[FIRST_A + i] = GROUP_BYTES * steps, rows_of_tile
-        for j, columns_of_tile in enumerate(widths):
-            row_bytes[FIRST_SUM + 2 * i + j], row_counts[FIRST_SUM + 2 * i + j] = (
-                GROUP_BYTES * columns_of_tile,
-                rows_of_tile,
-            )
-    for j, columns_of_tile in enumerate(widths):
-        row_bytes[FIRST_B + j], row_counts[FIRST_B + j] = GROUP_BYTES * columns_of_tile, steps
+
+    def configure(register: int, groups_per_row: int, row_count: int) -> None:
+        """Set the size of a register: a sum has as many bytes as a group (`GROUP_BYTES`), so it counts as one."""
+        row_bytes[register], row_counts[register] = GROUP_BYTES * groups_per_row, row_count
+
+    for i, height in enumerate(heights):
+        configure(FIRST_A + i, groups_per_row=steps, row_count=height)
+        for j, width in enumerate(widths):
+            configure(FIRST_SUM + 2 * i + j, groups_per_row=width, row_count=height)
+    for j, width in enumerate(widths):
+        configure(FIRST_B + j, groups_per_row=width, row_count=steps)
     return struct.pack("<BB14x16H16B", 1, 0, *row_bytes, *row_counts)
 
 

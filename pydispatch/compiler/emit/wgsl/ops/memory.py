@@ -37,9 +37,9 @@ def binding_variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffe
     buffer = emitter.buffers.get(binding, Buffer("u32"))
     emitter.used_bindings[binding] = None
     # The declaration is in the name, since exports of one module may declare a binding differently.
-    # An "a" stands for atomic words.
-    suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
-    name = f"binding{binding}_{suffix}"
+    suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word]
+    atomic_suffix = "a" if buffer.is_atomic else ""
+    name = f"binding{binding}_{suffix}{atomic_suffix}"
     text = f"@group(0) @binding({binding}) var<storage, read_write> {name}: array<{buffer.type}>;"
     return emitter.module.declare(name, lambda: text), buffer
 
@@ -98,7 +98,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         """
         element, (name, buffer) = memref.element, _storage(emitter, memref)
         type_ = emitter.type(element)
-        if type_ == "vec2u" and buffer.word != "vec2u":
+        if type_ == "vec2u" and buffer.word != "vec2u":  # 64 bits in a buffer of 32-bit words
             first = emitter.times(index, 2)
             low, high = (_read(buffer, f"{name}[{emitter.element_index(emitter.plus(first, n))}]") for n in (0, 1))
             return emitter.let(f"vec2u({low}, {high})")
@@ -116,12 +116,11 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         """Store a register as an element; see `load_element`. `Buffer.word` is the WGSL type of the buffer's words."""
         name, buffer = _storage(emitter, memref)
         type_ = emitter.type(memref.element)
-        if type_ == "vec2u" and buffer.word != "vec2u":
+        if type_ == "vec2u" and buffer.word != "vec2u":  # 64 bits in a buffer of 32-bit words
             first = emitter.times(index, 2)
-            for offset, part in enumerate("xy"):
-                _write(
-                    emitter, buffer, f"{name}[{emitter.element_index(emitter.plus(first, offset))}]", f"{value}.{part}"
-                )
+            for offset, part in enumerate("xy"):  # the low word, the high word
+                address = f"{name}[{emitter.element_index(emitter.plus(first, offset))}]"
+                _write(emitter, buffer, address, f"{value}.{part}")
             return
         if type_ != buffer.word:
             value = _as_word(self.to_bits(emitter, value, memref.element), buffer.word)
@@ -208,14 +207,17 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         """
         declared_type = emitter.type(element)  # in the name, since it differs between functions of one module
         variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"
-        constant_text = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
+
+        def constant(value: Any) -> Name:
+            """Return an element of type `element` as a constant."""
+            if is_float(element):
+                return self.float_constant(emitter, value, element)
+            return emitter.constant(value, element)
 
         def declare() -> str:
-            """Declare the array `variable` of `count` elements `values()`."""
-            parts = ", ".join(constant_text(emitter, value, element) for value in values())
-            return (
-                f"var<private> {variable}: array<{declared_type}, {count}> = array<{declared_type}, {count}>({parts});"
-            )
+            """Return the declaration of the array `variable` of `count` elements `values()`."""
+            array = f"array<{declared_type}, {count}>"
+            return f"var<private> {variable}: {array} = {array}({', '.join(map(constant, values()))});"
 
         return ("global", variable), emitter.module.declare(variable, declare)
 

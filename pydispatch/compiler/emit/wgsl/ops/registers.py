@@ -94,7 +94,8 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
             has_members = type(value) is not Literal  # .x and .y, the two words
             if isinstance(count, int) and count > 0 and has_members:
                 return emitter.let(_shifted_words(shift, value, count))
-            return emitter.call(WIDE_SHIFTS[shift], value, unsigned(count) if isinstance(count, int) else f"{count}.x")
+            wide_amount = unsigned(count) if isinstance(count, int) else f"{count}.x"  # the low word
+            return emitter.call(WIDE_SHIFTS[shift], value, wide_amount)
         amount = unsigned(count) if isinstance(count, int) else as_unsigned(count)
         if shift == LOGICAL_RIGHT:
             return emitter.let(f"i32({as_unsigned(value)} >> {amount})")
