@@ -91,8 +91,8 @@ class BlockProducts(PanelWorkgroup):
     def _block_products(self) -> SSAValue:
         """Buffer for the products of the rows of a register block over one block of K, [row][digit][column].
 
-        If A was converted to integers, they consist of `byte_digits` signed bytes, the digits, and each has a product
-        in i32. If A has elements of f32, there is one product, in f32.
+        If A was converted to integers, each of `byte_digits` signed bytes, the digits, a row has a product in i32 for
+        each digit. If A has elements of f32 (`byte_digits` is 0), a row has one product, in f32.
         """
         sizes = self.sizes
         element, products_of_row = (i32, sizes.byte_digits) if sizes.byte_digits else (f32, 1)
@@ -120,7 +120,7 @@ class BlockProducts(PanelWorkgroup):
         """
         sizes = self.sizes
         uses_matrix_registers = sizes.matrix_steps > 0
-        if uses_matrix_registers:  # each byte of the integers that A is converted to is a row of its own
+        if uses_matrix_registers:  # they multiply each byte of the integers that A is converted to as a row of its own
             rows = sizes.row_block * sizes.byte_digits
             build.add(configure_tiles(rows, sizes.columns, sizes.matrix_steps))
         super().emit(build, panel_group)
@@ -158,9 +158,10 @@ class BlockProducts(PanelWorkgroup):
         emit_loop(build, self.sizes.blocks, step=1, body=emit_block)
 
     def _multiply_unpacked(self, build: Builder, start: _Position) -> None:
-        """Emit the products of all rows with a block of K of a panel, whose weights are bytes in memory for all rows.
+        """Emit the products of all rows with a block of K of a panel, from weights that are bytes in memory.
 
-        Weights of 4 bits are converted to bytes first. `start` is the position at the first row and column.
+        Weights of 4 bits are converted to bytes first, once for all rows. `start` is the position at the first row and
+        column.
         """
         if self.match.bits == 4:
             self._unpack(build, start)
@@ -186,7 +187,7 @@ class BlockProducts(PanelWorkgroup):
         """Emit the products of `sizes.row_block` rows, from `position` on, with all columns of the panel.
 
         Vector registers add the products of a register block to the totals before they compute the next one. Matrix
-        registers compute the products with all columns first.
+        registers compute the products with all columns before vector registers add these to the totals.
         """
         sizes = self.sizes
         pinned = build.without_load_motion()  # each product overwrites the buffer `_block_products`
@@ -197,28 +198,29 @@ class BlockProducts(PanelWorkgroup):
                 self._multiply_block(pinned, position._replace(column=column), sizes.row_block)
             return
         for column in columns:
-            self._product(pinned, position._replace(column=column), sizes.row_block)
+            self._emit_product(pinned, position._replace(column=column), sizes.row_block)
         pinned.parallel(0, sizes.row_block, lambda b, i: self._add_to_totals(b, position, [i]))
 
     def _multiply_block(self, build: Builder, position: _Position, height: int) -> None:
         """Emit the products of a register block of `height` rows in vector registers, and add them to the totals."""
-        self._product(build, position, height)
+        self._emit_product(build, position, height)
         self._add_to_totals(build, position, range(height))
 
     def _unpack(self, build: Builder, position: _Position) -> None:
         """Emit the conversion of a panel's weights in one block of K from 4 bits to bytes, in `_unpacked_weights`.
 
-        Both are [group][column][step of the group]. A group is four bytes: 8 steps of K of 4 bits, and then 4 steps.
+        Both are [group][column][step of the group]. A group is four bytes of a column: 8 steps of K with 4 bits, and 4
+        steps with bytes.
         """
         match = self.match
         groups, width = match.steps_per_block // WORD_BYTES, match.width
         sizes, strides = [groups, width, WORD_BYTES], [width * WORD_BYTES, WORD_BYTES, 1]
         unpacked = view_as(build, self._unpacked_weights, offset=0, sizes=sizes, strides=strides)
         packed = self.weights(build, position.panel, position.block, column=0, columns=width)
-        no_terms: list[SSAValue] = []  # to bytes, instead of f32 with a zero point and a scale
+        no_terms: list[SSAValue] = []  # with a zero point and a scale, `pyd.unpack` would convert to f32
         build.add(UnpackOp(operands=[packed, unpacked, no_terms]))
 
-    def _product(self, build: Builder, position: _Position, height: int) -> None:
+    def _emit_product(self, build: Builder, position: _Position, height: int) -> None:
         """Emit the product of a register block: `height` rows of A times columns of a panel, over one block of K.
 
         It is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s, where a group is
@@ -305,10 +307,10 @@ class BlockProducts(PanelWorkgroup):
     def _add_column(
         self, position: _Position, rows: Sequence[_BlockOfRow], first_column: int, build: Builder, j: Index
     ) -> None:
-        """Emit the addition of products to their totals: from the sums over one block of K to the sums over all of K.
+        """Emit the addition of products over one block of K to the totals, their sums over all of K.
 
-        The products are those of `rows` with column `first_column + j` of the register block. With row_sum, the sum of
-        the elements of A in the block, the code computes for each row
+        The products are those of `rows` with column `first_column + j` of the register block. It is the body of a
+        parallel loop over `j`. With row_sum, the sum of the elements of A in the block, it computes for each row
 
             total += offset * row_sum + (product - zero * row_sum) * scale
 
@@ -317,9 +319,9 @@ class BlockProducts(PanelWorkgroup):
         Args:
             position: Position of the register block.
             rows: Values of rows of A in the block of K, such as its row_sum.
-            first_column: The first of the columns that one vector has.
+            first_column: The column of the first lane of a vector.
             build: Receives the code.
-            j: Position of the column in the vector.
+            j: Lane of the vector.
         """
         match = self.match
         column = build.plus(j, first_column)

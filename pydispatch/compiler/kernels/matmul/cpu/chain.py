@@ -92,20 +92,16 @@ def _emit(
     rows = _rows_of_workgroup(frame, chain, tiles)
     # Workgroup memory of the scores, which are the first product, and which the row-wise operations overwrite.
     buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.stride)
-    # Masks hide columns by low scores. Visit the columns before the end of those that are visible to any row of the
-    # workgroup; None if all columns are visited.
+    # The end of the columns that are visible to any row of the workgroup: masks hide columns by low scores. None if all
+    # columns are visited.
     masks = column_limits(chain)
     unit, block_columns = _column_unit(first_plan, second_plan), first_plan.schedule.nr
     end = visible_end(frame, shape_of(chain.scores), masks, rows, unit, block_columns)
     emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
-    # In a row with a score above `masks.floor`, hidden columns have the weight 0; None if they have it in any row. In
-    # other rows they have an effect, and must be computed.
-    hidden_columns_may_count = end is not None and masks.floor is not None
-    if hidden_columns_may_count:
-        assert masks.floor is not None
-        emitter = emitter.emit_checked_product(build, first_plan, masks.floor)
-    else:
+    if end is None or masks.floor is None:  # all columns are visited, or hidden columns have the weight 0 in any row
         emitter.emit_first_product(build, first_plan)
+    else:  # hidden columns are only sure to have the weight 0 in a row with a score above the floor
+        emitter = emitter.emit_checked_product(build, first_plan, masks.floor)
     emitter.emit_operations(build)
     emitter.emit_second_product(build, second_plan, result_dims)
 
@@ -127,7 +123,11 @@ def _rows_of_workgroup(frame: Frame, chain: Chain, tiles: RowTiles) -> Workgroup
 
 
 def _column_unit(*plans: Plan) -> int:
-    """Return how many columns are visited or skipped as a whole: whole pages of keys and of values, too."""
+    """Return the number of adjacent columns that are visited or skipped together, a multiple of `COLUMN_UNIT`.
+
+    It is a multiple of the rows of a page, too, if the plans of the products read keys or values in pages: blocks of
+    rows that a table of indices selects.
+    """
     return lcm(COLUMN_UNIT, *(plan.pages.rows for plan in plans if plan.pages is not None))
 
 
@@ -205,8 +205,8 @@ class _ChainEmitter:
         def attempt(inner: Builder, _attempt: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit an attempt: the first product by `plan` for the columns before `end`, and the check by `floor`.
 
-            `carried` is (end of the columns that were computed before, `end`), and (the same, 0) after an attempt that
-            was enough. Return both values for the next attempt.
+            `carried` has two ends: of the columns that an earlier attempt has computed, and of those to compute now,
+            `end`, which is 0 if the earlier attempt was enough. Return both for the next attempt.
             """
             computed_end, end = carried
             is_needed = inner.less(0, end)
@@ -279,9 +279,9 @@ class _ChainEmitter:
             return inner.add(arith.CmpfOp(score, floor_constant, "ogt"))
 
         def search_unit(inner: Builder, first: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether a column before the end of the unit that begins with column `first` is above, an i1.
+            """Return whether a column has a score above `floor`, up to the end of the unit from `first` on, an i1.
 
-            `carried` has whether a column before `first` is. The unit is not searched then.
+            `carried` has whether a column before `first` has such a score. If so, the unit is not searched.
             """
             (is_found,) = carried
             unit_end = inner.least(inner.plus(first, COLUMN_UNIT), end.index)

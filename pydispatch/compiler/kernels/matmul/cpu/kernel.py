@@ -96,7 +96,7 @@ def _lower_in_blocks(
         source: The dispatch function.
         backend: The backend that the kernel is for.
         level: Vector registers, caches and instructions of the CPU.
-        match: The contraction, and how the function's results are computed from it.
+        match: The contraction, and which of its dimensions the function's results have.
         schedule: The schedule that the function states; None for the default of the CPU.
 
     Raises:
@@ -174,7 +174,7 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
 
 
 class ContractionMatch(NamedTuple):
-    """The only contraction of a dispatch function, and how the function's results are indexed by its result.
+    """The only contraction of a dispatch function, and which of its dimensions the function's results have.
 
     Attributes:
         contraction: The contraction.
@@ -187,7 +187,7 @@ class ContractionMatch(NamedTuple):
 
 
 def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
-    """Return the only contraction of a dispatch function, and how the function's results are indexed by its result.
+    """Return the only contraction of a dispatch function, and which of its dimensions the function's results have.
 
     Return None if there is not exactly one contraction, if another operation reduces, or if a result of the function is
     not computed element by element from the result of the contraction.
