@@ -36,8 +36,8 @@ class CommandExecutor:
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the wrapped executor.
 
-        A method that its class inherits from `Executor` is bound to this object instead. If it calls `self.run`, the
-        `run` of this class splits the plan at host commands.
+        A method that the wrapped executor inherits from `Executor` is bound to this object instead. If the method calls
+        `self.run`, the `run` of this class splits the plan at host commands.
         """
         base_method: Any = vars(Executor).get(name)
         is_inherited = callable(base_method) and getattr(type(self.inner), name) is base_method
@@ -85,7 +85,8 @@ class CommandExecutor:
     ) -> list[Timing]:
         """Run the commands one at a time, and return the time that each took.
 
-        The time of a device command is measured on the device, the time of a host command until it returns.
+        The time of a device command is measured on the device. The time of a host command is that until it returns, on
+        the clock of the host.
 
         Args:
             device_plan: The commands of a function for certain sizes, and the buffers that they use.

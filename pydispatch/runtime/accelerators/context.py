@@ -65,13 +65,13 @@ class Context(Protocol):
     """
 
     name: str
-    """Of the device: "vulkan:0"."""
+    """Name of the device, such as "vulkan:0"."""
 
     transfers: Transfers
-    """Counts what `copy_in` and `copy_out` do."""
+    """Counters of the copies that `copy_in` and `copy_out` make."""
 
     is_poisoned: bool
-    """Whether blocks are filled with NaN before they are handed out; see `poison_requested`."""
+    """Whether blocks are filled with NaN before they are handed out, as PYDISPATCH_CHECK=poison requests."""
 
     borrow: Callable[[NDArray[Any], int], Any] | None = None
     """borrow(array, bytes) → a block over the memory of an array, or None if the caller has to copy the array.

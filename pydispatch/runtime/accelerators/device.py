@@ -177,9 +177,9 @@ class AcceleratorDevice(MakesBuffers, Device):
             context: An address or ctypes object that is passed to a C function.
             priority: Providers of higher priority are searched first. Of equal priorities, the provider that was added
                 last is searched first.
-            synchronous: Complete everything before the command first, and the command before everything after it. C
-                functions then get process memory. On an interpreter, a device whose kernels run on the CPU, all
-                commands are synchronous.
+            synchronous: Whether all earlier work completes before the command begins, and the command ends before later
+                work begins. C functions then get host memory. On an interpreter, a device whose kernels run on the
+                CPU, all commands are synchronous.
         """
         if self._registry is None:
             self._registry = Registry()

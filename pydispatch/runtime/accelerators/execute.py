@@ -57,7 +57,10 @@ class Executable:
 
 
 class Fixed(Protocol):
-    """Run of a plan over bound memory, which is repeated until `update` binds other memory; prepared calls hold one."""
+    """Run of a plan over bound memory, as a prepared call has it.
+
+    `run` can be repeated; `update` binds other memory for the later runs.
+    """
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Bind other memory, constants or fill patterns for the next runs.
@@ -79,9 +82,10 @@ Observer = Callable[[DevicePlan, bytes, list[Timing]], None]
 class Executor(ABC):
     """Executables and constants of one program on a device, which runs the program's plans there.
 
-    The linker of the device creates it, calls `load` for each executable, and sets `constants` and `derivations`. Then
-    each call has its plan converted once by `keep`, and passes it to `run`, to `fix` for repeated runs, or to `time`
-    for a profile. `forget` ends it. It is owned by the module, and holds no reference to it.
+    The linker of the device creates an executor, calls `load` for each executable, and sets `constants` and
+    `derivations`. A new plan is converted by `keep`. Each call then passes the result to `run`, to `fix` for repeated
+    runs, or to `time` for a profile. `forget` releases the constants when the device is closed. The module of the
+    program owns the executor, which holds no reference to the module.
 
     Attributes:
         context: The open device.

@@ -254,7 +254,7 @@ class AcceleratorFunction(Submitted, Callee):
     def _buffer(self, device_plan: DevicePlan, index: int, memory: DeviceMemory) -> Buffer:
         """Return the buffer of result `index` of the function, a tensor, over device memory."""
         result = device_plan.data.results[index]
-        assert result is not None
+        assert result is not None  # None is a result that is a number, which has no buffer
         element, _ = self._results[index]
         return Buffer(memory, result.shape, element, result.size)
 
@@ -308,10 +308,12 @@ class AcceleratorFunction(Submitted, Callee):
         """Return a prepared call for arguments of these shapes.
 
         Args:
+            args: The arguments of the first runs, in the order of the signature.
             out: Buffers or arrays for the results; without it the call owns result buffers, which the next run
                 overwrites.
             workers: Number from 1 to 1024, which has no effect on this device.
             fresh: Whether each run returns new buffers, as a call does.
+            named: Arguments by name.
         """
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)

@@ -65,7 +65,9 @@ class DevicePlan:
         """
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
-        self.command_indices = data.numbers  # [0, 2] if command 1 is empty for these sizes
+        # Index of each command in the C core's plan, which counts commands that are empty for these sizes: [0, 2] if
+        # command 1 is empty.
+        self.command_indices = data.numbers
         self.origins: list[int] | None = None  # None until `commands` differs from the commands of `data`
         # The buffers of the plan by kind: n is the index of a buffer, `b.index` that of the argument, result or
         # constant that the buffer contains.

@@ -79,7 +79,7 @@ class Preparable(Protocol):
 class Prepared:
     """Call with fixed shapes. `p()` runs it on the same arguments; `p(c, d)` first binds others of the same shapes.
 
-    Array arguments are read again in each run. Results that it owns are overwritten by the next run.
+    Array arguments are read again in each run. Results that the prepared call owns are overwritten by the next run.
     """
 
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any, fresh: bool) -> None:

@@ -85,7 +85,11 @@ class AcceleratorProcedure(Submitted, Callee):
         return self._call(self._converted(self._arranged(args, named)), out)
 
     def _call(self, converted_args: tuple[Any, ...], out: Any) -> Any:
-        """Run the procedure on arguments that `_converted` has returned, and return the value of the call."""
+        """Run the procedure and return the value of the call.
+
+        converted_args: buffers of the device, arrays and numbers. out: output for the result, or a tuple with an output
+        or None for each result; None for new buffers.
+        """
         outs = self._checked_outputs(out)
         values = self._run_call(converted_args)
         # The run has determined the shapes of the results: check the outputs against them.

@@ -249,9 +249,9 @@ class PtxParts:
     def _kernel_by_name(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
         """Return the kernel of an export when the manifest lists no `entries`, as for a supplied PTX file.
 
-        It is the kernel of the module that has the name of the export, or the only kernel of the module. Its block size
-        is that of the program or of .reqntid in the kernel, which must not differ; one of them must exist. Raise
-        ArtifactError if there is no such kernel, or its parameters or block size do not match the program.
+        This is the kernel of the module that has the name of the export, or the only kernel of the module. The program
+        or .reqntid in the kernel states its block size; if both do, the sizes must be equal. Raise ArtifactError if
+        there is no such kernel, or its parameters or block size do not match the program.
 
         Args:
             export: The export.
@@ -263,8 +263,8 @@ class PtxParts:
         only_kernel = kernels[0] if len(kernels) == 1 else None
         kernel = next((k for k in kernels if k.name == name), only_kernel)
         if kernel is None:
-            have = ", ".join(k.name for k in kernels) or "none"
-            raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
+            kernel_names = ", ".join(k.name for k in kernels) or "none"
+            raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {kernel_names}")
         # Parameters: the program describes all of them, or the kernel declares the sizes of those after the bindings.
         described = self._described(ordinal)
         sizes = kernel.parameters[bindings:] if described is None else ()

@@ -148,7 +148,7 @@ class Submitted:
     Submitted calls run one after the other on a thread of the program, the `CallThread` of its executor.
     """
 
-    _executor: Any  # of the program; its functions share the thread of `thread_of`
+    _executor: Any  # executor of the program, by which `thread_of` finds the thread that the program's functions share
     _keeps_order = False
     """Whether calls run in the order of submission even if their priorities differ."""
     _order: SubmissionOrder | None = None

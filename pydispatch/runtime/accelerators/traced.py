@@ -24,7 +24,7 @@ is_on = recorder.is_on
 class _Span:
     """Context manager that records a trace event of this thread.
 
-    kind, name: of the event; the name is that of the function, or "". begin: time stamp of the trace's clock.
+    kind: kind of the event. name: name of the function, or "". begin: start of the event on the clock of the trace.
     """
 
     __slots__ = ("begin", "kind", "name")

@@ -52,7 +52,6 @@ class SharedScheduler:
         sched: Threads that run the dispatches.
         pool: Memory of results and transients (intermediate buffers).
         sharing: Derived constants (such as packed weights), which programs on the same threads share.
-
     """
 
     def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
@@ -89,9 +88,9 @@ class CpuDevice(MakesBuffers, Device):
         """
         self.name = self.spec = name
         self._threads = threads
-        self._sched, self._pool = threads.sched, threads.pool  # the scheduler's threads, and their memory pool
-        self._host = host(self._sched.workers)
-        self._machine = _machine(self._host.format)
+        self._sched, self._pool = threads.sched, threads.pool
+        self._host = host(self._sched.workers)  # properties by which variants are chosen
+        self._machine = _machine(self._host.format)  # description of the CPU for the linker in C
         self._chain_options = _chain_options(self._sched.workers) if chains else WITHOUT_CHAINS
         self._registry: Registry | None = None  # None before the first plugin, import, command or executable
 
@@ -202,7 +201,10 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """Open the CPU. `options` has their texts by name; the name "local-sync" stands for the CPU with one worker.
+    """Open the CPU.
+
+    name: "cpu", or "local-task" or "local-sync" as in IREE; the last is the CPU with one worker. options: text of each
+    stated option, by its name.
 
     Raise DeviceUnavailableError for an index other than 0, and InvalidArgumentError for a wrong option.
 
@@ -213,26 +215,26 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     - checks: 0 or 1, whether kernels in Python that are called with buffers of the device check their indices.
     - memory: bytes such as 512MiB, the limit for results and transients of the device.
     """
-    base, _, index = name.partition(":")
+    scheme, _, index = name.partition(":")
     if index not in ("", "0", "//"):  # "//" is IREE's spelling of the default device: "local-task://"
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
-    check_options(base, options, ("workers", "affinity", "chains", "checks", "memory"))
-    affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
-    workers_option = options.get("workers", "1" if base == "local-sync" else None)
+    check_options(scheme, options, ("workers", "affinity", "chains", "checks", "memory"))
+    affinity, chains = flag(scheme, options, "affinity"), flag(scheme, {"chains": "1", **options}, "chains")
+    workers_option = options.get("workers", "1" if scheme == "local-sync" else None)
     if workers_option is not None:
         workers = whole_number(
-            base, "workers", workers_option, 1, MAX_WORKERS, "; without it there is one for each core"
+            scheme, "workers", workers_option, 1, MAX_WORKERS, "; without it there is one for each core"
         )
     else:
         workers = sched.default_workers()
-    limit = byte_count(base, "memory", options["memory"]) if "memory" in options else 0
+    limit = byte_count(scheme, "memory", options["memory"]) if "memory" in options else 0
     threads = _shared_scheduler(workers, affinity, limit)
     # The device's name has the options that were stated or differ from the default.
     is_stated_of = {
         f"workers={workers}": workers_option is not None,
         "affinity=1": affinity,
         "chains=0": not chains,
-        "checks=1": flag(base, options, "checks"),
+        "checks=1": flag(scheme, options, "checks"),
         f"memory={limit}": limit > 0,
     }
     query = "&".join(option for option, is_stated in is_stated_of.items() if is_stated)

@@ -114,7 +114,7 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
     """
     # Offer the commands of other packages beside those of the device.
     registry = registry or Registry()
-    packaged = {part.name: part for part in extensions.parts("command")}  # name of a command → its entry point
+    packaged = {part.name: part for part in extensions.parts("command")}  # name of a command → what loads it
     for name, _ in commands:
         if name in packaged:
             registry.add_packaged(name, packaged[name].load)

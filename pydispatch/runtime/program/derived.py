@@ -34,8 +34,9 @@ class Shared:
 class Sharing:
     """Registry of the derived constants (computed from other constants at load) of one device's loaded programs.
 
-    If an artifact is loaded twice with the same variants, `find` returns the same `Shared` for both programs, which so
-    use the same memory. The registry holds weak references: constants are freed with the last program that uses them.
+    If an artifact is loaded twice with the same variants, `find` returns the same `Shared` for both programs, so that
+    both use the same memory. The registry holds weak references: constants are freed with the last program that uses
+    them.
     """
 
     def __init__(self) -> None:

@@ -118,10 +118,8 @@ def open_code(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode
         machine = elf.validate(file)
     except ArtifactError as error:
         is_path = not isinstance(source, (bytes, bytearray, memoryview))
-        may_be_system_library = (
-            is_path and not is_sos and is_elf(data)
-        )  # the system's loader opens paths of single ELFs
-        if may_be_system_library:
+        is_single_elf = not is_sos and is_elf(data)
+        if is_path and is_single_elf:  # may be a library of the system's loader
             return _load_system_library(where, str(source), data, error)
         raise ArtifactError(f"{where}: {label}: {error}") from None
     if machine != elf.host_machine():
@@ -383,7 +381,7 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
         calls = tuple(call for call in signatures_of(variant) if call.symbol == symbol.name)
         exports = tuple(dict.fromkeys(export for call in calls for export in call.exports))  # distinct, in order
         provider = symbol.provider.label if symbol.provider is not None else None
-        searched = tuple(p.label for p in symbol.asked)
+        searched = tuple(queried.label for queried in symbol.asked)
         imports.append(Import(symbol.name, name, exports, symbol.is_optional, provider, searched, calls))
     return imports
 

@@ -40,7 +40,11 @@ class DeviceProperties:
     remedy: str = ""
 
     def answer(self, category: str, key: str) -> int | None:
-        """Return the answer to `hal.device.query`, or None when the device does not know such a thing."""
+        """Return the answer to a query of the program (`hal.device.query`); None if the device has no answer.
+
+        For example, answer("hal.cpu", "avx2") is 1 on a CPU with AVX2, and answer("hal.device.id", "cuda*") on a CUDA
+        device.
+        """
         if category == "hal.executable.format":
             return int(key == self.format)
         if category == "hal.cpu":
@@ -168,9 +172,8 @@ def _no_variant(
     """
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
     device_explains = properties.why_not is not None  # else the message lists the features of the machine
-    lists_features = ends_with_remedy = (
-        False  # whether the message has the line for the machine, or the device's remedy
-    )
+    # Whether the message ends with the features of the machine, or with the device's remedy.
+    lists_features = ends_with_remedy = False
     for variant, condition in zip(variants, conditions, strict=True):
         lines.append(f"  variant '{variant['name']}' {_why_not(module, properties, variant, condition)}")
         missing = _missing(variant["requires"], properties) if variant["format"] == properties.format else []

@@ -88,6 +88,7 @@ class Context(Closing, base.Context):
         self.is_poisoned = poison_requested()  # whether new blocks are filled with NaN: PYDISPATCH_CHECK=poison
         self.lock = threading.RLock()
         super().__init__()  # of Closing: replaces `lock` in a forked child, and destroys the device after `close`
+        # (function, names of its steps) of the launches since the last synchronization, for messages about errors
         self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_RECENT_LAUNCHES)
         # What the device is, and what it can do.
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")

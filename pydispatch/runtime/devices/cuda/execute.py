@@ -320,7 +320,10 @@ class CudaExecutor(Executor):
             finally:
                 watch.close()
         kernel_of = self.modules.kernel_of
-        names = [label(c, kernel_of(c).label if isinstance(c, commands.Dispatch) else "") for c in device_plan.commands]
+        names = [
+            label(command, kernel=kernel_of(command).label if isinstance(command, commands.Dispatch) else "")
+            for command in device_plan.commands
+        ]
         return [Timing(name, spent) for name, spent in zip(names, seconds, strict=True)]
 
 

@@ -47,9 +47,9 @@ class Graph:
         self.steps = [step for steps in steps_of_commands for step in steps]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
         self.steps_of_commands = steps_of_commands
-        self.nodes: list[Any] = []
-        self.executable: Any = None
-        self.is_current = False
+        self.nodes: list[Any] = []  # CUgraphNode of each step
+        self.executable: Any = None  # CUgraphExec
+        self.is_current = False  # whether `executable` has the values of all steps
         self._launch, self._stream = context.driver.cuGraphLaunch, context.stream
         self._build()
 

@@ -129,7 +129,8 @@ def stream_number(stream: Any) -> int:
     handle_object: Any = stream
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__  # a method, or in some packages a property
-        _version, handle_object = protocol() if callable(protocol) else protocol
+        version_and_handle = protocol() if callable(protocol) else protocol
+        handle_object = version_and_handle[1]
     else:
         for name in ("cuda_stream", "ptr", "handle"):
             if hasattr(stream, name):

@@ -88,7 +88,7 @@ class StreamOrderedPool(BlockPool[Block]):
         super().__init__()
         self.context = context
         driver = self.driver = context.driver
-        self.unused_borrowed: deque[Block] = deque()
+        self.unused_borrowed: deque[Block] = deque()  # borrowed blocks that only work in flight may still use
         properties = driver.CUmemPoolProps()
         properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -183,9 +183,9 @@ class StreamOrderedPool(BlockPool[Block]):
         """Return the bytes that the pool of the driver has reserved; 0 when they are not known."""
         if self.context.loss_reason or self.context.is_shut:
             return 0
-        name = self.attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+        attribute = self.attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
         with self.context.current:
-            result = self.driver.cuMemPoolGetAttribute(self.handle, name)
+            result = self.driver.cuMemPoolGetAttribute(self.handle, attribute)  # (status, value)
         if result[0]:
             return 0
         try:

@@ -60,7 +60,7 @@ class Modules:
 
     def __init__(self, context: Context) -> None:
         """Create an empty set of kernels; `context` calls `destroy` on it when the device is closed."""
-        self.kernels: dict[tuple[int, int], CudaKernel] = {}
+        self.kernels: dict[tuple[int, int], CudaKernel] = {}  # by index of the executable, ordinal of the export
         self.handles: list[Any] = []
         self.context = context
         context.modules.add(self)

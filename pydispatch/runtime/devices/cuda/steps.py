@@ -74,7 +74,8 @@ class Dispatch(Step):
     """Step of a CUDA plan that launches a kernel, on a stream or as a node of a graph.
 
     Attributes:
-        region, name: As in `Step`.
+        region: Index of its region in the plan. Steps of one region may run concurrently; regions run in order.
+        name: Name of the step in messages and profiles.
         kernel: The loaded kernel.
         grid: Number of workgroups in x, y and z.
         first_constant: Index of the dispatch's first push constant, a 32-bit word, among those of the plan.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Stopwatch:
-    """Events on the stream of a context, which must be current in the thread.
+    """Stopwatch of the device's time, by events on the stream of a context, which must be current in the thread.
 
     marks: recorded events, in order. free: events for further marks.
     """

@@ -61,7 +61,7 @@ class Context(base.Context):
         self.machine = Machine(capability, races=races)
         self.memory = self.machine.memory
         self.lock = process_lock()
-        self.released_blocks: deque[Block] = deque()
+        self.released_blocks: deque[Block] = deque()  # blocks and modules to free when no kernel runs
         self.released_modules: deque[Loaded] = deque()
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False

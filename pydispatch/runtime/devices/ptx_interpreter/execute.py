@@ -171,7 +171,7 @@ class Executor(execute.Executor):
         """
         function = module.function(entry.symbol)
         variables = [*module.variables, *(function.variables if function is not None else ())]
-        static_bytes = sum(v.size for v in variables if v.space == "shared")
+        static_bytes = sum(variable.size for variable in variables if variable.space == "shared")
         major, minor = self.context.capability
         sm_number = 10 * major + minor  # 80 for sm_80
         limit = interface.shared_limit(sm_number)
@@ -197,7 +197,7 @@ class Executor(execute.Executor):
         for variable, word in values:
             declaring = [
                 loaded_module for loaded_module, module in zip(loaded, modules, strict=True)
-                if any(v.name == variable for v in module.variables)
+                if any(declared.name == variable for declared in module.variables)
             ]  # fmt: skip
             if not declaring:
                 raise ArtifactError(f"{modules[0].name}: there is no variable '{variable}' for an executable constant")

@@ -34,8 +34,10 @@ class PipelineCache:
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
+        # The header that a cache of this driver and device begins with (VkPipelineCacheHeaderVersionOne).
         header_fields = api.CACHE_HEADER_BYTES, api.CACHE_HEADER_VERSION, properties.vendorID, properties.deviceID
         self.header = struct.pack("<IIII", *header_fields) + self.uuid
+        # (folder, name) of the file in the cache directory, and the bytes that it has.
         self.entry = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
         data = self._load()
         self.stored = len(data)
@@ -58,7 +60,7 @@ class PipelineCache:
     def save(self) -> None:
         """Write the cache to the file if pipelines were added since it was read.
 
-        A cache that cannot be read from the driver, or written to the file, is no error: it only saves time.
+        A failure to read the cache from the driver, or to write the file, is no error: the file only saves time.
         """
         context, ffi = self.context, self.context.ffi
         size = ffi.new("size_t*")

@@ -52,8 +52,8 @@ class DispatchBindings:
             constants: Bytes of the constants of all dispatches, 32-bit words.
             executables: Kernels of the program.
         """
-        self.sets: dict[int, Any] = {}
-        self.moved: dict[int, list[MovedOperand]] = {}
+        self.sets: dict[int, Any] = {}  # index of a dispatch in the plan → its VkDescriptorSet
+        self.moved: dict[int, list[MovedOperand]] = {}  # index of a dispatch → operands that cannot be bound in place
         self._context, self._recorded = recorded.context, recorded
         self._blocks, self._constants, self._executables = blocks, constants, executables
 

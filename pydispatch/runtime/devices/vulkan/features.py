@@ -62,7 +62,7 @@ SUBGROUPS = {
 }  # fmt: skip
 
 EXTENSIONS = {"SPV_EXT_shader_atomic_float_add": ATOMIC_FLOAT}
-"""Extension of SPIR-V → of the device."""
+"""Extension of SPIR-V → extension of the device that it needs."""
 
 
 class Names(frozenset[str]):
@@ -78,7 +78,7 @@ class Names(frozenset[str]):
         """Return whether the device has a feature, or a limit: `"maxPushConstantsSize>=128" in names`."""
         if isinstance(name, str) and ">=" in name:
             limit, _, minimum = name.partition(">=")
-            # No device has a minimum of more digits, and int() raises ValueError for thousands of them.
+            # No device reaches a minimum of 20 digits or more, and int() raises ValueError for thousands of them.
             return minimum.isdecimal() and len(minimum) < 20 and self.limits.get(limit, -1) >= int(minimum)
         return frozenset.__contains__(self, name)
 

@@ -125,9 +125,10 @@ class Instance:
         """Register the C callback that puts errors and warnings of the validation layer into the mailbox."""
         arena = api.Arena()  # owns the C structure until this function returns
         create = self.function("vkCreateDebugUtilsMessengerEXT")
+        callback_type = "PFN_vkDebugUtilsMessengerCallbackEXT"
         info = arena.new(
             "VkDebugUtilsMessengerCreateInfoEXT", messageSeverity=_ERROR_BITS, messageType=api.ALL_MESSAGE_TYPES,
-            pfnUserCallback=self.ffi.cast(kind := "PFN_vkDebugUtilsMessengerCallbackEXT", CALLBACKS[kind]),
+            pfnUserCallback=self.ffi.cast(callback_type, CALLBACKS[callback_type]),
             pUserData=self.ffi.cast("void*", self._mailbox.address),
         )  # fmt: skip
         messenger = self.ffi.new("VkDebugUtilsMessengerEXT*")

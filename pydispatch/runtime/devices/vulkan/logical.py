@@ -29,7 +29,7 @@ class LogicalDevice(Protocol):
         garbage: Functions that free objects of dead recordings and programs. The garbage collector of Python appends
             to it at any time; `recorded_buffer.free_garbage` calls them.
         recordings: Weak set of all live recordings, which add themselves.
-        alignment: Alignment in bytes that bindings need.
+        alignment: Alignment in bytes that offsets of bindings need.
         max_range: Largest size of a binding in bytes.
         ends_loops: Whether the driver (llvmpipe) silently ends the loops of a shader after 65,535 iterations.
         pool: Device memory.
@@ -92,4 +92,4 @@ class Submission:
             "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=context.semaphores, pValues=self.value
         )
         self.addresses = int(context.ffi.cast("uintptr_t", info)), int(context.ffi.cast("uintptr_t", wait_info))
-        self._arena = arena
+        self._arena = arena  # keeps the structures alive

@@ -70,7 +70,7 @@ class Block:
     """Range of a chunk of Vulkan memory that a pool hands out.
 
     Attributes:
-        number: Identifies the block among all blocks of the pool.
+        number: Identifies the block: no two blocks of a pool have the same number.
         buffer: VkBuffer of the chunk.
         offset: Offset of the block in that buffer, in bytes.
         size: Bytes, a multiple of GRANULE.
@@ -134,7 +134,7 @@ class ChunkPool(BlockPool[Block]):
         self.name, self.limit, self.total = name, limit, total
         self.chunks: list[Chunk] = []
         self.is_destroyed = False
-        self.epoch = 0
+        self.epoch = 0  # number of destroyed chunks
         self.name_buffer: Any = None  # name_buffer(VkBuffer, text) sets the debug name of a chunk; None for no names
 
     def _allocate(self, size: int) -> Block:
@@ -177,8 +177,10 @@ class ChunkPool(BlockPool[Block]):
         """
         if size > self.limit:
             raise OutOfMemoryError(f"{self.name}: {size} bytes in one buffer, the device has at most {self.limit}")
-        preferred_bytes = max(size, min(CHUNK_BYTES, self.limit))
-        for chunk_bytes in [preferred_bytes, size] if size < preferred_bytes else [size]:
+        chunk_sizes = [size]  # in the order of the attempts
+        if size < min(CHUNK_BYTES, self.limit):
+            chunk_sizes.insert(0, min(CHUNK_BYTES, self.limit))
+        for chunk_bytes in chunk_sizes:
             try:
                 return self._chunk(chunk_bytes)
             except OutOfMemoryError:
@@ -257,9 +259,9 @@ class ChunkPool(BlockPool[Block]):
 class MemoryTypes(NamedTuple):
     """Memory types of a device that its pools use, indices in VkPhysicalDeviceMemoryProperties.memoryTypes."""
 
-    buffers: int  # of the memory of buffers
+    buffers: int  # type of the memory of buffers
     is_mapped: bool  # whether the CPU can access the memory of buffers
-    staging: int  # of the memory through which the CPU copies if it cannot
+    staging: int  # type of the memory through which the CPU copies to and from buffers that it cannot access
 
 
 def heap_bytes_of(properties: Any, memory_type: int) -> int:

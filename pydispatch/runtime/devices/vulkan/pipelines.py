@@ -87,7 +87,7 @@ class Executables:
 
     def __init__(self, context: LogicalDevice) -> None:
         """Create an empty set of kernels."""
-        self.kernels: dict[tuple[int, int], VulkanKernel] = {}
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # by index of the executable, ordinal of the export
         self.modules: list[Any] = []
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.context = context

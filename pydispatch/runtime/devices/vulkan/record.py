@@ -189,9 +189,10 @@ class CommandBufferRecorder:
             self._begin_timestamps(len(commands))
         region = None
         for index, command in enumerate(commands):
-            # Commands of one region do not depend on each other. A host command may record work on any buffer, and
+            # Only commands of one region do not depend on each other. A host command may record work on any buffer, and
             # timed commands must not overlap.
-            if command.region != region or timed or isinstance(command, Custom):
+            begins_region = command.region != region
+            if begins_region or timed or isinstance(command, Custom):
                 self.barrier()
                 region = command.region
             if isinstance(command, Dispatch):

@@ -35,10 +35,10 @@ class RecordedBuffer:
 
     def __init__(self, context: LogicalDevice, buffer: Any) -> None:
         """Own a command buffer; `context` calls `release` on the recording when the device is closed."""
-        self.sets: list[tuple[Any, Any, int]] = []
-        self.blocks: list[Block] = []
-        self.queries: Any = None
-        self.watches: list[tuple[Any, VulkanKernel]] = []
+        self.sets: list[tuple[Any, Any, int]] = []  # (descriptor pool, array of sets, length of the array)
+        self.blocks: list[Block] = []  # memory that the recording owns
+        self.queries: Any = None  # VkQueryPool of the timestamps
+        self.watches: list[tuple[Any, VulkanKernel]] = []  # (word that reports loops that ended early, kernel)
         self.context, self.buffer = context, buffer
         self.submission: Submission = context.new_submission(buffer)
         self.epoch = context.pool.epoch

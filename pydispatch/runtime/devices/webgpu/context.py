@@ -331,8 +331,8 @@ class Context(Closing, base.Context):
         functions = self._read_functions if is_read else self._write_functions
         mailbox = self.errors.box  # receives the driver's message if mapping fails: `errors.mapping`
         status = copy_mapped(
-            functions, _number(self.device), _number(block.buffer), is_read, map_offset, map_length, copy_offset,
-            _number(host), size, mailbox,
+            functions, _handle_bits(self.device), _handle_bits(block.buffer), is_read, map_offset, map_length,
+            copy_offset, _handle_bits(host), size, mailbox,
         )  # fmt: skip
         self._submissions.clear()  # all are complete
         self.errors.end(f"{self.name}: mapping {size} bytes")  # raises an error that the device reported since `begin`
@@ -391,15 +391,15 @@ def _memory_bytes(adapter: Adapter) -> int:
     return 1 << 40  # 1 TiB, more than any GPU has
 
 
-def _number(pointer: Any) -> int:
-    """Return the address in a cffi pointer."""
+def _handle_bits(pointer: Any) -> int:
+    """Return a cffi pointer, such as a handle of wgpu, as an integer."""
     return int(api.binding()[0].cast("uintptr_t", pointer))
 
 
 def _address(function: str) -> int:
     """Return the address of a C function of wgpu."""
     ffi, lib = api.binding()
-    return _number(ffi.addressof(lib, function))
+    return _handle_bits(ffi.addressof(lib, function))
 
 
 def _rounded_to_words(size: int) -> int:

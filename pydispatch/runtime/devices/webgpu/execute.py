@@ -172,7 +172,8 @@ class Executor(RecordingExecutor[RecordedPlan]):
             with context.lock:
                 recorded = self.record(device_plan, blocks, constants, fill_patterns, timed=True)
             seconds = seconds_of(context, recorded, self._host_commands(device_plan, blocks, constants))
-        return [Timing(self._label(c), time) for c, time in zip(device_plan.commands, seconds, strict=True)]
+        labels = [self._label(command) for command in device_plan.commands]
+        return [Timing(name, spent) for name, spent in zip(labels, seconds, strict=True)]
 
     def _label(self, command: Command) -> str:
         """Return the name of a command in traces and profiles; a dispatch has the name of its kernel."""

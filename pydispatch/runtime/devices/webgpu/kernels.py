@@ -100,8 +100,9 @@ class WebGPUKernel:
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
         self.override_values = override_values
-        self.merged: Merged | None = None  # set if the device cannot bind as many buffers
+        self.merged: Merged | None = None  # set by the caller if the device cannot bind as many buffers
         self.shaders: dict[ShaderKey, Any] = {}  # adaptation of the module → WGPUShaderModule
+        # (whether each binding is bound read-only; whether the grid is folded) → (pipeline, layout of bind group 0)
         self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
@@ -129,7 +130,7 @@ class Kernels:
 
     def __init__(self, context: LogicalDevice) -> None:
         """Create an empty set of kernels."""
-        self.kernels: dict[tuple[int, int], WebGPUKernel] = {}
+        self.kernels: dict[tuple[int, int], WebGPUKernel] = {}  # by index of the executable, ordinal of the export
         self.handles: list[tuple[Any, Any]] = []
         self.context = context
 
@@ -268,11 +269,12 @@ class Kernels:
             # offset of each original buffer if buffers are merged.
             uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, merged is not None)
             uniform_groups = frozenset(uniform.group for uniform, is_used in uniforms if is_used)
-            group, layout = pipelines.layout(read_only, uniform_groups)
-            name, where = kernel.entry.name, kernel.where
-            pipeline = pipelines.pipeline(shader, name, layout, kernel.override_values, kernel.label, where)
+            group_layout, layout = pipelines.layout(read_only, uniform_groups)
+            pipeline = pipelines.pipeline(
+                shader, kernel.entry.name, layout, kernel.override_values, label=kernel.label, where=kernel.where
+            )
             self.handles.append((context.lib.wgpuComputePipelineRelease, pipeline))
-            cached = kernel.variants[read_only, is_folded] = pipeline, group
+            cached = kernel.variants[read_only, is_folded] = pipeline, group_layout
         return cached
 
     def _shader(
@@ -349,6 +351,6 @@ def _entry_point(module: WgslModule, name: str, any_name: bool) -> Declaration:
     if function is None and any_name and len(module.entry_points) == 1:
         function = module.entry_points[0]
     if function is None:
-        entry_names = ", ".join(e.name for e in module.entry_points) or "none"
+        entry_names = ", ".join(point.name for point in module.entry_points) or "none"
         raise ArtifactError(f"{module.where}: there is no entry point '{name}'; the module has: {entry_names}")
     return function

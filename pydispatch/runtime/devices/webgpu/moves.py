@@ -61,7 +61,8 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 """WGSL with two entry points for ranges of bytes that are not aligned to the 4-byte words of WebGPU's own commands.
 
 `fill` repeats the 8 bytes `low`, `high`; `copy` moves bytes between any two offsets. `job` is the uniform buffer with
-the arguments, packed by `PassRecorder._dispatch_move`.
+the arguments, packed by `PassRecorder._dispatch_move`. An invocation writes a word of 4 bytes. The range may cover the
+first and the last word in part: `mask_of` selects their bytes that are written.
 
 In `copy`, `byte` is negative by up to 3 if the first word of the target begins before the range. So it is shifted as a
 signed number. The bytes that are read outside of the source are before the range, and `mask_of` excludes them."""

@@ -54,9 +54,9 @@ class OperandRanges:
             blocks: Memory of each buffer of the plan.
             kernel: The kernel.
         """
-        self.ranges: list[BufferRange] = []
-        self.first_elements: list[int] = []
-        self.copies_back: list[CopyBack] = []
+        self.ranges: list[BufferRange] = []  # the range of each binding
+        self.first_elements: list[int] = []  # index of each operand's first element in its merged buffer
+        self.copies_back: list[CopyBack] = []  # copies of written operands after the dispatch
         self._copier, self._context = copier, copier.context
         self._command, self._blocks, self._kernel = command, blocks, kernel
 
@@ -67,7 +67,8 @@ class OperandRanges:
     def bind_merged(self, merged: Merged) -> None:
         """Find the range of each buffer of a kernel some of whose bindings are merged into one buffer.
 
-        The operands of these bindings are copied into one temporary buffer, one after the other.
+        The operands of these bindings are copied into one temporary buffer, one after the other. `first_elements` gets
+        the index of each operand's first element in its buffer.
 
         merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
         """
@@ -87,8 +88,10 @@ class OperandRanges:
         buffer both as read-only and as writable. Such a dispatch binds all buffers as writable.
         """
         read_only = self._kernel.read_only
-        written = {bound.buffer for bound, flag in zip(self.ranges, read_only, strict=True) if not flag}
-        if any(bound.buffer in written for bound, flag in zip(self.ranges, read_only, strict=True) if flag):
+        flagged_ranges = list(zip(self.ranges, read_only, strict=True))
+        written_buffers = {bound.buffer for bound, is_read_only in flagged_ranges if not is_read_only}
+        read_buffers = {bound.buffer for bound, is_read_only in flagged_ranges if is_read_only}
+        if written_buffers & read_buffers:
             return (False,) * len(self.ranges)
         return read_only
 

@@ -162,8 +162,9 @@ def _shader_error(message: str, where: str) -> str:
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
     text = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()
     location = _LOCATION.search(text)  # line and column
-    if location is not None:
-        where, text = f"{where}:{location[1]}:{location[2]}", text[: location.start()].rstrip() + text[location.end() :]
+    if location is not None:  # move it from the text to the front
+        where = f"{where}:{location[1]}:{location[2]}"
+        text = text[: location.start()].rstrip() + text[location.end() :]
     return f"{where}: {_FRAME.sub('', text)}"
 
 

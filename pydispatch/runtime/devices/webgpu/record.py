@@ -148,7 +148,8 @@ class PassRecorder:
             ranges.append(source_range)
             shift = (source_start - target_start) & 0xFFFFFFFF  # modulo 2^32, because the shader adds it to a u32
         unused = 0
-        words = struct.pack("<3I8sI", target_start, size, shift, pattern, unused)  # `Move` in the shader
+        # `Move` in the shader, whose field `first` is the shift.
+        words = struct.pack("<3I8sI", target_start, size, shift, pattern, unused)
         assert len(words) == 4 * WORDS
         # One invocation for each word: ceil(bytes from the first word on / bytes of a workgroup).
         workgroups = -(-((target_start & 3) + size) // (4 * _INVOCATIONS))
