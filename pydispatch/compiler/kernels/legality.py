@@ -121,7 +121,7 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
         rule = rule_of(op)
         if isinstance(rule, Update) and _producer(op.operands[rule.destination], members) is not None:
             return reasons.DESTINATION.format(op.name)
-        if isinstance(rule, Update) and _is_read_beside(op, group):
+        if isinstance(rule, Update) and _is_overwritten_value_read(op, group):
             return reasons.OVERWRITTEN.format(op.name)
         if not isinstance(rule, Update) and not isinstance(op, OrderedOp):
             continue
@@ -130,15 +130,19 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
     return None
 
 
-def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
-    """Return whether another operation of the group reads the memory that an update overwrites.
+def _is_overwritten_value_read(update: Operation, group: Sequence[Operation]) -> bool:
+    """Return whether another operation of the group reads a value whose memory an update of its barrier overwrites.
 
-    Only a destination that is the result of a `util.optimization_barrier` is checked, for readers of the barrier's
-    operand. The barrier shares the memory of its operand, except where the operand is still needed: there it copies.
-    Readers of the destination itself are checked elsewhere.
+    Here, an update of %b overwrites the memory of %a, which the barrier shares:
+
+        %b = util.optimization_barrier %a
+        %c = update of %b
+        %d = other operation on %a
+
+    Readers of %b are checked elsewhere.
     """
-    behind_barrier = [value for value in overwritten_values(update) if value not in update.operands]
-    return any(value in inputs_of(op) for value in behind_barrier for op in group if op is not update)
+    barrier_operands = [value for value in overwritten_values(update) if value not in update.operands]
+    return any(value in inputs_of(op) for value in barrier_operands for op in group if op is not update)
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
@@ -254,14 +258,13 @@ def _reason_not_one_value_per_row(
     indexing_dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
         return reasons.WINDOW_OF_ROWS
-    # The loops that index the operand, and among them those that number the rows: an axis of size 1 numbers none.
+    # The loops that index the operand, each with the size of its axis. Those of an axis of size 1 number no rows.
     extents = dict(zip(indexing_dims, _extents(value, map), strict=True))
     row_dims = [d for d in indexing_dims if extents[d] != 1]
     if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
-    # Without row dimensions, all elements of `op` read a single value. If they are in several workgroups, each would
-    # compute it.
+    # Without row dimensions, all elements of `op` read a single value. Several workgroups would each compute it.
     if not row_dims:
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
@@ -270,9 +273,11 @@ def _reason_not_one_value_per_row(
 
 
 def _rows_are_outermost(row_dims: Sequence[int], parallel_dims: Sequence[int], extents: Mapping[int, int]) -> bool:
-    """Return whether the dimensions of rows are the first parallel ones, in order: a workgroup computes whole rows.
+    """Return whether the dimensions that number rows are the first parallel ones, in order.
 
-    Dimensions that index an axis of size 1 of the operand may be in between; `extents` has them, too.
+    A workgroup then computes whole rows. Dimensions that index an axis of size 1 of the operand may be in between. For
+    parallel dimensions (0, 1, 2), the row dimensions (0, 1) are outermost, (1, 0) and (1, 2) are not, and (0, 2) are
+    only if dimension 1 indexes an axis of size 1.
 
     Args:
         row_dims: Dimensions that index the operand, in the order of its axes.
@@ -285,11 +290,10 @@ def _rows_are_outermost(row_dims: Sequence[int], parallel_dims: Sequence[int], e
 
 
 def _fits_one_workgroup(value: SSAValue, sizes: Sequence[int]) -> bool:
-    """Return whether all elements of a dispatch with these sizes may read the result of a reduction to a single value.
+    """Return whether a reduction to a single value may be in one dispatch with elements that read the value.
 
-    One workgroup then does all the work. A value of rank 0 is a reduction over everything, so that `ONE_WORKGROUP`
-    bounds the elements. A value of a higher rank has a row dimension, such as a batch, that happens to have size 1: the
-    number of elements is not bounded.
+    One workgroup then does all the work, so that the dispatch may have at most `ONE_WORKGROUP` elements. There is no
+    such limit if the value has a row dimension, such as a batch, that happens to have size 1.
 
     Args:
         value: The result of the reduction, with one element.
@@ -355,8 +359,8 @@ def _are_outermost(dims: Set[int], extents: Sequence[int | None]) -> bool:
     `extents` has the number of iterations of each loop, outermost first; None if dynamic.
     """
     loops = [d for d, extent in enumerate(extents) if extent != 1]
-    count = sum(d in dims for d in loops)
-    return all(d in dims for d in loops[:count])
+    outermost = loops[: sum(d in dims for d in loops)]  # as many loops as are in `dims`
+    return all(d in dims for d in outermost)
 
 
 def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:

@@ -32,7 +32,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         CompileError: An operation cannot be lowered.
     """
     backend, reassociate = require_backend(target), reassociates(target)
-    if GRID in source.attributes:  # the program states the grid, and the body computes what one workgroup writes
+    if GRID in source.attributes:  # the program states the number of workgroups, and the body is one workgroup's code
         frame = Frame(source, backend, reassociate)
         frame.bind()
         return lower_whole(frame)
@@ -88,10 +88,11 @@ def _computes_floats(source: func.FuncOp) -> bool:
 
 
 def _flat_count(frame: Frame) -> Index | None:
-    """Return the number of elements if a function is flat: it can be computed in one loop over all elements.
+    """Return the number of elements of a function that one loop over all elements can compute; None for another.
 
-    It is if all tensors have the same sizes or rank 0, and each element depends on its own position only. So a + b of
-    f32[64, 100] has 6400 elements, and a transposition returns None.
+    All of its tensors have the same sizes or rank 0, and each element depends on its own position only. So a + b of
+    f32[64, 100] has 6400 elements, and a transposition returns None. With a number, the caller binds all tensors as
+    one dimension of this size.
     """
     results = frame.returned
     if not results or frame.updates_arguments:
@@ -102,33 +103,33 @@ def _flat_count(frame: Frame) -> Index | None:
     (shape,) = shapes
     if not all(_is_flat(op, shape) for op in frame.source.body.block.ops):
         return None
+    # Sizes need no comparison: `_is_flat` has compared static ones, and operands of pointwise operations have equal
+    # dynamic ones. An argument that no operation reads may have another rank.
     dims = frame.elements.dims(results[0])
-    if any(_differs_in_rank(frame, v, dims) for v in (*results, *frame.tensors)):
+    if any(_differs_in_rank(frame, v, len(dims)) for v in (*results, *frame.tensors)):
         return None
-    frame.elements.forget_dims()  # the sizes queried above: with `Elements.flat` set, all tensors have one dimension
+    frame.elements.forget_dims()  # the queries above have recorded sizes of several dimensions
     return frame.build.product(dims)
 
 
-def _differs_in_rank(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
-    """Return whether a tensor of rank 1 or more has another rank than the results, whose sizes are `dims`.
-
-    Sizes need no comparison: `_is_flat` has compared static ones, and operands of pointwise operations have equal
-    dynamic ones.
-    """
-    type_ = tensor_type(value)
-    return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
+def _differs_in_rank(frame: Frame, value: SSAValue, rank: int) -> bool:
+    """Return whether a tensor has another rank than `rank` and 0."""
+    is_scalar = tensor_type(value).get_num_dims() == 0
+    return not is_scalar and len(frame.elements.dims(value)) != rank
 
 
 def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
-    """Return whether an operation can be computed for each element of `shape` by itself.
+    """Return whether each element of an operation's results depends on the elements at the same position alone.
 
-    It is pointwise on tensors of this static shape (-1 for a dynamic size) or rank 0, has no tensors, or returns from
-    the function.
+    Its tensors must have the static shape `shape` (-1 for a dynamic size) or rank 0, and it must be pointwise. An
+    operation without tensors, and the return from the function, need not be.
     """
-    for value in (*op.operands, *op.results):
-        if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):
-            return False
-    if not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)) or op.name == "func.return":
+    tensor_shapes = [
+        tuple(value.type.get_shape()) for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)
+    ]
+    if any(tensor_shape not in (shape, ()) for tensor_shape in tensor_shapes):
+        return False
+    if not tensor_shapes or op.name == "func.return":
         return True
     rule = rule_of(op)
     return rule is not None and rule.is_pointwise(op)

@@ -38,10 +38,10 @@ _ALIGNMENT_BYTES = 64
 
 
 def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
-    """Rewrite operations on subgroups of a module in place, unless the target has instructions for them.
+    """Rewrite operations on subgroups in place to loads from workgroup memory where instructions cannot be used.
 
-    Instructions also need full subgroups, and values that can be in registers of their invocations; other operations
-    are rewritten for these targets, too.
+    They cannot if the target has none, if a subgroup may have fewer invocations than others, or if the values cannot be
+    in registers of their invocations.
     """
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
@@ -56,7 +56,7 @@ def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
 
 
 def _lower(function: FuncOp, op: Operation) -> None:
-    """Replace a subgroup operation by loads from its row, the array in workgroup memory with a value per invocation.
+    """Replace a subgroup operation by loads from its operand: an array in workgroup memory with a value per invocation.
 
     A shuffle loads the value that it selects; a reduction or ballot combines the loaded values.
     """
@@ -86,12 +86,13 @@ class _Reduction:
         """Read the array of values and the invocation's index in it from the operands of `op`."""
         self.function, self.op = function, op
         # Array in workgroup memory with the value of each invocation, and index of the own invocation in it.
-        self.row, self.invocation = op.operands
-        type_ = self.row.type
+        self.values, self.invocation = op.operands
+        type_ = self.values.type
         assert isinstance(type_, MemRefType)
         (self.count,) = type_.get_shape()  # invocations of the workgroup
         self.blocks = -(-self.count // BLOCK_VALUES)  # number of partial results; the last may combine fewer values
-        self.combiner = COMBINERS[op.combiner.data] if isinstance(op, SubgroupReduceOp) else None  # None: a ballot
+        # Operation that combines two values, such as an addition; None for a ballot.
+        self.combiner = COMBINERS[op.combiner.data] if isinstance(op, SubgroupReduceOp) else None
 
     def emit(self, build: Builder) -> SSAValue:
         """Emit the reduction with `build`, and return its result for the subgroup of the current invocation.
@@ -110,60 +111,67 @@ class _Reduction:
 
         # The partial results.
         partials = self._allocate(self.op.results[0].type)
-        around = outermost_parallel(self.op)
-        outer = build if around is self.op else Builder(Block(), around)
-        outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
-        if outer is not build:
-            move_before(outer.block, around)
-        # Their combination, from the first one of the subgroup of the invocation on.
+        outermost_loop = outermost_parallel(self.op)  # the operation itself if there is none
+        before_loops = build if outermost_loop is self.op else Builder(Block(), outermost_loop)
+        before_loops.parallel(0, self.blocks, lambda inner, block: self._emit_partial(inner, block, partials))
+        if before_loops is not build:
+            move_before(before_loops.block, outermost_loop)
+        # The combination of those of the subgroup, by each invocation.
         first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
-        return self._tree(
-            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, bits_per_element=BLOCK_VALUES
+        return self._emit_combination(
+            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, ballot_bits=BLOCK_VALUES
         )
 
-    def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
-        """Emit the partial result of one block of values, and its store."""
+    def _emit_partial(self, build: Builder, block: Index, partials: SSAValue) -> None:
+        """Emit the partial result of a block of `BLOCK_VALUES` values, and its store.
+
+        Of a ballot, each value is a condition, one bit, and the partial result has a bit for each value of the block.
+        """
         first = build.times(block, BLOCK_VALUES)
-        # For a ballot, an element of the row is the condition of one invocation.
-        value = self._tree(build, self.row, first, end=self.count, count=BLOCK_VALUES, bits_per_element=1)
-        build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
+        partial = self._emit_combination(build, self.values, first, end=self.count, count=BLOCK_VALUES, ballot_bits=1)
+        build.add(memref.StoreOp.get(partial, partials, [build.value(block)]))
 
-    def _tree(
-        self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, bits_per_element: int
+    def _emit_combination(
+        self, build: Builder, array: SSAValue, first: Index, *, end: int, count: int, ballot_bits: int
     ) -> SSAValue:
-        """Emit the combination of up to `count` elements of a row from `first` on, neighbours first, and return it.
+        """Emit the combination of `count` elements of an array from `first` on, as a balanced tree, and return it.
 
-        A row is an array in workgroup memory: the values of all invocations, or partial results of them. A sum of 4
-        elements is (e0 + e1) + (e2 + e3); if the row ends after e2, it is (e0 + e1) + e2. A ballot combines the bits of
-        its elements: with `bits_per_element` of 8, element k has 8 bits, which become the bits 8 * k to 8 * k + 7 of
-        the result.
+        A sum of 4 elements is (e0 + e1) + (e2 + e3); if the array ends after e2, it is (e0 + e1) + e2. A ballot joins
+        the bits of its elements: with `ballot_bits` of 8, those of element k become the bits 8 * k to 8 * k + 7 of the
+        result.
 
         Args:
             build: Receives the code.
-            row: Array of `end` elements in workgroup memory.
+            array: The values of all invocations, or partial results of them, in workgroup memory.
             first: Index of the first element, a multiple of `count`, below `end`.
-            end: Number of elements of the row. Indices from `end` on are left out.
+            end: Number of elements of the array. Indices from `end` on are left out.
             count: Number of elements to combine, a power of two.
-            bits_per_element: For a ballot, the number of invocations whose conditions each element holds as bits.
+            ballot_bits: For a ballot, the number of conditions that an element has as bits; else not used.
         """
-        # (operand, whether the row has it) for each element.
-        is_whole = end % count == 0
-        values: list[tuple[SSAValue, SSAValue | bool]] = []
+        # Each operand of the tree, and whether the array has it.
+        is_complete = end % count == 0
+        operands: list[tuple[SSAValue, SSAValue | bool]] = []
         for k in range(count):
             index = build.plus(first, k)
-            exists = True if k == 0 or is_whole else build.less(index, end)
+            exists = True if k == 0 or is_complete else build.less(index, end)
             existing_index = index if exists is True else build.least(index, end - 1)  # a load must be in bounds
-            element = load(build, row, existing_index)
-            values.append((self._operand(build, element, shift=k * bits_per_element), exists))
-        # Combine pairs of neighbours. A pair exists if its left one does, since the row has all elements before an end.
-        while len(values) > 1:
-            pairs = zip(values[::2], values[1::2], strict=True)
-            values = [(self._combined(build, left, *right), exists) for (left, exists), right in pairs]
-        return values[0][0]
+            element = load(build, array, existing_index)
+            operands.append((self._operand(build, element, shift=k * ballot_bits), exists))
+        # Combine pairs of neighbours until one operand is left. If the left one of a pair does not exist, nor does the
+        # right one: the array ends before both.
+        while len(operands) > 1:
+            pairs = zip(operands[::2], operands[1::2], strict=True)
+            operands = [
+                (self._combined(build, left, right, has_right), has_left)
+                for (left, has_left), (right, has_right) in pairs
+            ]
+        (result, _exists) = operands[0]
+        return result
 
     def _operand(self, build: Builder, element: SSAValue, shift: int) -> SSAValue:
         """Return an element to combine: as it is, or for a ballot as an i32 with its conditions from bit `shift` on."""
-        if self.combiner is not None:
+        is_ballot = self.combiner is None
+        if not is_ballot:
             return element
         word = IntegerType(32)
         if element.type != word:
@@ -171,7 +179,10 @@ class _Reduction:
         return build.pure(arith.ShLIOp(element, build.pure(arith.ConstantOp(IntegerAttr(shift, word)))))
 
     def _combined(self, build: Builder, left: SSAValue, right: SSAValue, has_right: SSAValue | bool) -> SSAValue:
-        """Emit the combination of two values, and return it; `left` alone if `has_right` (known, or an i1) is false."""
+        """Emit the combination of two values, or `left` alone if there is no right one, and return it.
+
+        `has_right` is an i1 if it is known only at run time whether there is a right one.
+        """
         if has_right is False:
             return left
         both = build.pure((self.combiner or arith.OrIOp)(left, right))  # "or" joins the bits of a ballot
@@ -188,13 +199,14 @@ class _Reduction:
         return alloc.results[0]
 
 
-def _fits_registers(row: SSAValue, function: FuncOp) -> bool:
-    """Return whether each value of a row can be in a register of its invocation, and all subgroups are full.
+def _fits_registers(values: SSAValue, function: FuncOp) -> bool:
+    """Return whether each value can be in a register of its invocation, and all subgroups are full.
 
-    row: array in workgroup memory with a value for each invocation of `function`.
+    `values` is an array in workgroup memory with a value for each invocation of `function`.
     """
     from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row  # few programs have operations on subgroups
 
     stated = attribute(function, "pyd.invocations")
-    count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0  # invocations; 0 if they are not stated
-    return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, readers=OPERATIONS)
+    invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0  # 0 if they are not stated
+    has_full_subgroups = invocations % SUBGROUP_SIZE == 0
+    return has_full_subgroups and is_own_row(values, invocations, readers=OPERATIONS)

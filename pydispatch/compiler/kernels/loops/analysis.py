@@ -10,6 +10,7 @@ written later.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
@@ -88,8 +89,12 @@ class LoopNest:
 
     @property
     def representative(self) -> SSAValue:
-        """The first result. All results of a nest have the same sizes, and equally many elements per byte."""
-        return self.stores[0][0]
+        """The first result. It stands for all results where their sizes or the packing of elements in bytes is needed.
+
+        Both are equal for all results of a nest.
+        """
+        value, _buffer = self.stores[0]
+        return value
 
     def emit_row_reductions(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
         """Emit the reductions of a row before its inner loops, which then reuse the values.
@@ -97,15 +102,16 @@ class LoopNest:
         `indices` has the index of the row in each outer dimension.
         """
         # `nest_dims`: for each axis of the reduction's result, the dimension that indexes it; -1 for an axis of size 1.
-        # `elements.at` emits the reduction and caches the value, which later calls for the same indices return.
         for value, nest_dims in self.row_reductions:
+            # This emits the reduction, and caches the value for later calls with the same indices.
             elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 
     def dims(self, elements: Elements) -> list[Index]:
-        """Return the sizes of the dimensions of the index space."""
+        """Return the sizes of the dimensions of the nest: of the elements that it computes, see `space`."""
         if isinstance(self.space, UpdateStep):
             return self.space.dims(elements)
-        return elements.dims(self.space.res[0] if isinstance(self.space, OrderedOp) else self.space)
+        result = self.space.res[0] if isinstance(self.space, OrderedOp) else self.space
+        return elements.dims(result)
 
     def all_stores(self) -> list[Store]:
         """Return the results with one element per row, then the others, each with its buffer."""
@@ -194,8 +200,8 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
     f32[64, 100], the builders of its reductions have depth 1: inside of the loop over 64, outside of that over 100.
 
     `depth` is the number of loops around the row reductions and row results, which are emitted before the inner loops,
-    as the kernel will emit them. With None, before the nest has row reductions, a reduction is emitted where its result
-    is read.
+    as the kernel will emit them. It is None as long as the row reductions are not known: each reduction is then emitted
+    where its result is read.
     """
     elements = probe(frame)
     # One loop for each dimension, all nested, before any code: `levels[d]` is the builder inside of d loops.
@@ -217,15 +223,17 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
 def _emit_element(elements: Elements, build: Builder, nest: LoopNest, value: SSAValue, indices: list[Index]) -> None:
     """Emit the element of the result `value` that the nest computes at `indices`.
 
-    The indices of the nest of an update count the written elements, which have other positions in the result.
+    The indices of the nest of an update, such as an inserted slice, are those of the slice. The element has another
+    position in the result.
     """
     if not isinstance(nest.space, UpdateStep):
         elements.at(build, value, indices)
         return
-    position = nest.space.position(elements, build, indices)
-    if nest.space.is_only_update:
-        nest.space.element(elements, build, indices)  # which is the final value of the result
-    else:
+    update = nest.space
+    position = update.position(elements, build, indices)
+    if update.is_only_update:  # the written element is the element of the result
+        update.element(elements, build, indices)
+    else:  # a later update may overwrite it
         elements.at(build, value, position)
 
 
@@ -246,22 +254,23 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     for nest in by_rank:
         dims = nest.dims(elements)
         reduces = any(isinstance(v, OpResult) and _reduces(v) for v, _ in nest.stores)
-        target = None
+        nest_of_rows = None  # the nest that this one is merged into
         for other in merged_nests:
             other_dims = other.dims(elements)
-            is_outer_part = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
+            has_outer_dims = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
             has_same_rows = other.outer_rank == len(dims) or not other.by_rows  # a nest without rows gets these
             is_update = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
             has_whole_bytes = all(bits_of(_element(v)) >= BYTE_BITS for v, _ in (*nest.stores, *other.stores))
-            if is_outer_part and has_whole_bytes and has_same_rows and reduces and not is_update:
-                target = other  # of several, the last one, which has the lowest rank
-        if target is None:
+            if has_outer_dims and has_whole_bytes and has_same_rows and reduces and not is_update:
+                nest_of_rows = other  # of several, the last one, which has the lowest rank
+        if nest_of_rows is None:
             merged_nests.append(nest)
         else:
-            target.by_rows, target.outer_rank = True, len(dims)
-            target.row_stores += nest.stores
-    order = {id(n): i for i, n in enumerate(nests)}
-    return sorted(merged_nests, key=lambda n: order[id(n)])
+            nest_of_rows.by_rows, nest_of_rows.outer_rank = True, len(dims)
+            nest_of_rows.row_stores += nest.stores
+    # The remaining nests, in their original order.
+    position = {id(nest): i for i, nest in enumerate(nests)}
+    return sorted(merged_nests, key=lambda nest: position[id(nest)])
 
 
 def _reduces(value: OpResult) -> bool:
@@ -295,25 +304,26 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     innermost_loop = trial.levels[-1]  # stores the results; the other builders belong to reductions
     loops = {v: builders for v, builders in _loops_over_row(trial, nest).items() if builders[0] is not innermost_loop}
     results = {value for value, _ in nest.stores}
-    unused_results = [v for v, _ in nest.stores if v not in loops]
+    free_results = [v for v, _ in nest.stores if v not in loops]  # in whose rows no value is stored yet
     storage: dict[SSAValue, SSAValue | None] = {}
-    row_elements = 1  # of a row; -1 if a size is dynamic
-    for size in trial.dims[nest.outer_rank :]:
-        row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
+    row_dims = trial.dims[nest.outer_rank :]
+    row_elements = prod(size if isinstance(size, int) else 0 for size in row_dims)
+    is_static = all(isinstance(size, int) for size in row_dims)
     # The memory of each candidate that is stored.
     for value, builders in loops.items():
         if value in results:
             storage[value] = value  # in its own row of the result
         elif len(builders) > 1 and is_costly(value):
-            has_whole_bytes = bits_of(_element(value)) >= BYTE_BITS
-            row_bytes = row_elements * max(1, bits_of(_element(value)) // BYTE_BITS)  # negative for a dynamic row
-            if 0 <= row_bytes <= frame.backend.row_bytes and has_whole_bytes:
+            bits = bits_of(_element(value))
+            if bits < BYTE_BITS:  # rows of such elements share bytes
+                continue
+            if is_static and row_elements * bits // BYTE_BITS <= frame.backend.row_bytes:
                 storage[value] = None  # in workgroup memory
                 continue
-            fitting = [v for v in unused_results if _element(v) == _element(value) and has_whole_bytes]
+            fitting = [v for v in free_results if _element(v) == _element(value)]
             if fitting and _is_read_in_place(trial, value):
                 storage[value] = fitting[0]  # in the row of another result, which is written later
-                unused_results.remove(fitting[0])
+                free_results.remove(fitting[0])
     return storage
 
 
@@ -325,7 +335,9 @@ def _loops_over_row(trial: Trial, nest: LoopNest) -> dict[OpResult, list[Builder
     row = trial.indices[: nest.outer_rank]
     bodies: dict[OpResult, list[Builder]] = {}
     for value, builder, indices in trial.elements.computed_elements:
-        if not isinstance(value, OpResult) or len(indices) != len(trial.dims) or builder.depth <= nest.outer_rank:
+        has_rank_of_nest = len(indices) == len(trial.dims)
+        is_in_loop_over_row = builder.depth > nest.outer_rank
+        if not isinstance(value, OpResult) or not has_rank_of_nest or not is_in_loop_over_row:
             continue
         if covers(builder, row, indices, trial.dims):  # the loops of the builder visit all elements of the row
             bodies.setdefault(value, []).append(builder)
@@ -335,15 +347,18 @@ def _loops_over_row(trial: Trial, nest: LoopNest) -> dict[OpResult, list[Builder
 def _is_read_in_place(trial: Trial, value: SSAValue) -> bool:
     """Return whether the innermost loop of a nest reads a value only at the indices of the elements that it stores.
 
-    The reads are those of `trial`, an emission of the nest that is only analyzed. Return False, too, if an element of
-    the value is computed between the loops: the innermost loop might load it after it has stored another element there.
+    The value may then be stored where this loop stores a result: each element is read before it is overwritten. Return
+    False, too, if an element of the value is computed between the loops of the nest: the innermost loop might load it
+    after it has stored another element there. `trial` is an emission of the nest that is only analyzed.
     """
     innermost_loop = trial.levels[-1]
     for computed, builder, indices in trial.elements.computed_elements:
         if computed is not value:
             continue
-        is_inside = innermost_loop in builder.chain()
-        if (is_inside and list(indices) != trial.indices) or (not is_inside and builder in trial.levels):
+        is_in_innermost_loop = innermost_loop in builder.chain()
+        is_between_loops = not is_in_innermost_loop and builder in trial.levels
+        is_at_other_indices = is_in_innermost_loop and list(indices) != trial.indices
+        if is_between_loops or is_at_other_indices:
             return False
     return True
 
@@ -363,50 +378,52 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
         if result is not None:  # the buffer of a result has the indices of the value
             elements.row_buffers[value] = RowBuffer(buffers[result], index_map=None, dims=dims)
             continue
-        inner = dims[nest.outer_rank :]
+        row_dims = dims[nest.outer_rank :]
         size = 1
-        for n in inner:
+        for n in row_dims:
             assert isinstance(n, int)  # `_choose_row_storage` stores dynamic rows in results
             size *= n
         row = elements.fresh(_element(value), size)
-        elements.row_buffers[value] = RowBuffer(row, index_map=_in_row(nest.outer_rank, inner), dims=dims)
+        elements.row_buffers[value] = RowBuffer(row, index_map=_offset_in_row(nest.outer_rank, row_dims), dims=dims)
 
 
-def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
+def _offset_in_row(outer_rank: int, row_dims: list[Index]) -> IndexMap:
     """Return the map from indices of a nest to the row-major offset within a row.
 
-    `inner` has the sizes of the inner dimensions.
+    `row_dims` has the sizes of the dimensions of a row, all but the first `outer_rank` ones.
     """
-    return lambda build, indices: [build.linear_index(indices[outer_rank:], inner)]
+    return lambda build, indices: [build.linear_index(indices[outer_rank:], row_dims)]
 
 
 def probe(frame: Frame) -> Elements:
-    """Return an Elements that emits into a detached block, with the same tensors as the kernel.
+    """Return an Elements that emits into a detached block, with the same tensors as the kernel `frame`.
 
     A nest is emitted there on trial: its code is analyzed, and then discarded. Arguments of the block stand for the
     buffers and scalar arguments of the kernel.
-
-    frame: the kernel under construction.
     """
     block = Block()
     build = Builder(block, frame.source)
     elements = Elements(frame.source, build, RULES, frame.elements.reassociate)
-    elements.flat = frame.elements.flat  # number of elements, if tensors are accessed as one dimension
-    if isinstance(elements.flat, SSAValue):
-        size = block.insert_arg(IndexType(), len(block.args))
-        elements.flat = build.assume_not_negative(size)
-    # The arguments of the dispatch function.
+
+    def block_argument(type_: Attribute) -> SSAValue:
+        """Append an argument of this type to the block, and return it. A size or index is never negative."""
+        argument = block.insert_arg(type_, len(block.args))
+        if isinstance(type_, IndexType):
+            build.assume_not_negative(argument)  # recorded for arithmetic on the argument
+        return argument
+
+    # The number of elements, if all tensors are accessed as one dimension.
+    is_flat_dynamic = isinstance(frame.elements.flat, SSAValue)
+    elements.flat = block_argument(IndexType()) if is_flat_dynamic else frame.elements.flat
+    # The arguments of the dispatch function. Elements of a tensor are loaded from the buffer that is registered for it.
     for argument in frame.source.body.block.args:
         if isinstance(argument.type, TensorType):
             buffer = frame.buffers[frame.tensors.index(argument)]
-            elements.materialize(argument, block.insert_arg(buffer.type, len(block.args)))
+            elements.materialize(argument, block_argument(buffer.type))
         else:
-            scalar = block.insert_arg(argument.type, len(block.args))
-            if isinstance(argument.type, IndexType):
-                build.assume_not_negative(scalar)
-            elements.scalars[argument] = scalar
-    # The values that the kernel has stored in memory so far.
+            elements.scalars[argument] = block_argument(argument.type)
+    # The values that the kernel has stored in memory so far: nests load them instead of computing them again.
     for value in frame.elements.stored_values():
         type_ = MemRefType(tensor_type(value).element_type, tensor_type(value).get_shape())
-        elements.materialize(value, block.insert_arg(type_, len(block.args)))
+        elements.materialize(value, block_argument(type_))
     return elements

@@ -24,7 +24,7 @@ from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.cost import is_costly, is_expensive
 from pydispatch.compiler.kernels.ops.elements import Elements, EmittedElement, IndexMap
-from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, structured_of
 from pydispatch.compiler.kernels.ops.sums import negative_zero
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.structured import Structured
@@ -80,7 +80,7 @@ def find_column_reductions(
     for element in reduced_elements:
         value = element.value
         assert isinstance(value, OpResult)
-        generic = view_of(elements, value.op)
+        generic = structured_of(elements, value.op)
         nest_dims = [-1] * len(generic.iterators)  # for each loop the dimension of the nest; -1: reduced
         for index, result in zip(element.indices, generic.output_maps[value.index].results, strict=True):
             is_constant_zero = not isinstance(index, SSAValue) and index == 0
@@ -225,7 +225,7 @@ class _StageEmitter:
                 blocks of steps, also memory of the sums of the current block, which are added to the totals after the
                 block.
         """
-        self.elements, self.generic = elements, view_of(elements, stage.op)
+        self.elements, self.generic = elements, structured_of(elements, stage.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
         columns_dim = len(columns.dims) - 1
         # -1 is a reduced loop, whose placeholder is replaced, or a loop of one iteration, which stays at 0.
@@ -387,7 +387,7 @@ def _with_index(point: Point, loop: int, index: Index) -> Point:
 
 def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
     """Return whether a stage is a long sum whose outermost loop is cut into blocks with sums of their own."""
-    generic = view_of(elements, stage.op)
+    generic = structured_of(elements, stage.op)
     return _steps_per_block(elements, generic, loop_sizes(elements, generic)) > 0
 
 

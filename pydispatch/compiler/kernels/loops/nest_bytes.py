@@ -9,7 +9,7 @@ from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import loop_sizes, structured_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.structured import Structured
 
@@ -32,10 +32,10 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
 
     Returns:
         The bytes of arguments that are read outside of reductions, and the bytes that all steps of the reductions read.
-        The first is 0 if there is a reduction: arguments that it reads would be counted twice.
+        The first is 0 if there is a reduction: arguments that the reduction reads would be counted twice.
     """
     visited: set[SSAValue] = set()
-    pending = [value for value, _ in nest.all_stores()]
+    pending = [value for value, _buffer in nest.all_stores()]
     argument_bytes = 0
     reductions: list[Operation] = []
     while pending:  # the results, and all values that they are computed from
@@ -45,14 +45,14 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
         visited.add(value)
         if isinstance(value, OpResult):
             pending += value.op.operands
-            if value.op.name == "linalg.generic" and view_of(elements, value.op).reduced_loops:
+            if value.op.name == "linalg.generic" and structured_of(elements, value.op).reduced_loops:
                 reductions.append(value.op)
         elif value.type.get_num_dims():  # an argument of the dispatch function; all elements share one of rank 0
             argument_bytes += element_bytes_of(value)
     # All steps of each reduction.
     loop_bytes: Index = 0
     for op in reductions:
-        loop_bytes = build.plus(loop_bytes, _bytes_of_reduction(elements, build, view_of(elements, op)))
+        loop_bytes = build.plus(loop_bytes, _bytes_of_reduction(elements, build, structured_of(elements, op)))
     return (0 if reductions else argument_bytes), loop_bytes
 
 

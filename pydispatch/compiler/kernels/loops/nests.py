@@ -88,8 +88,8 @@ class Partition:
 
     @property
     def has_whole_rows(self) -> bool:
-        """Whether this is a partition into whole rows, which has the tile 0 and never cuts the inner dimension."""
-        return self.tiles == 1 and not isinstance(self.tile, SSAValue) and self.tile == 0
+        """Whether this is a partition into whole rows, which has the tile 0."""
+        return self.tiles == 1 and isinstance(self.tile, int) and self.tile == 0
 
 
 def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
@@ -145,14 +145,15 @@ def partition_columns(
         bytes_per_element: Estimate of the bytes that the reduction of one column reads.
         widest: Maximum number of columns of a range.
     """
-    budget = elements_per_workgroup(build, backend, bytes_per_element)
-    inner, outer = dims[-1], build.product(dims[:-1])
-    width = build.times(build.ceil_quotient(budget, NARROWEST_COLUMNS), NARROWEST_COLUMNS)  # the budget, rounded up
-    if isinstance(inner, int) and isinstance(width, int) and inner <= min(WHOLE_ROWS_FACTOR * width, widest):
-        width = inner  # one range has all columns
-    tile = build.least(inner, build.least(width, widest))
-    tiles = build.ceil_quotient(inner, tile)
-    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)  # several if the budget has several rows
+    budget = elements_per_workgroup(build, backend, bytes_per_element)  # in columns
+    columns, outer = dims[-1], build.product(dims[:-1])
+    # The budget, rounded up; or all columns in one range.
+    width = build.times(build.ceil_quotient(budget, NARROWEST_COLUMNS), NARROWEST_COLUMNS)
+    if isinstance(columns, int) and isinstance(width, int) and columns <= min(WHOLE_ROWS_FACTOR * width, widest):
+        width = columns
+    tile = build.least(columns, build.least(width, widest))
+    tiles = build.ceil_quotient(columns, tile)
+    rows = build.most(build.quotient(budget, build.most(columns, 1)), 1)  # several if they fit the budget
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
     )
@@ -185,9 +186,12 @@ def emit_nest(
     outer_dims, inner_size = dims[:outer_rank], dims[outer_rank] if outer_rank < len(dims) else 1
     block, low, high = _block_and_range(build, group, partition, inner_size)
 
-    def emit_row(inner: Builder, flat: Index, _: Sequence[SSAValue] = ()) -> list[SSAValue]:
-        """Emit the row number `flat` of the outer dimensions; a loop over rows carries no values."""
-        row(inner, _outer_indices(inner, flat, outer_dims), low, high)
+    def emit_row(inner: Builder, row_number: Index, _: Sequence[SSAValue] = ()) -> list[SSAValue]:
+        """Emit elements `low` to `high` of one row, and return no values for a loop over rows to carry.
+
+        Rows are numbered in the row-major order of their indices, whose sizes are `outer_dims`.
+        """
+        row(inner, _outer_indices(inner, row_number, outer_dims), low, high)
         return []
 
     # One row, or a loop over several.
@@ -249,26 +253,30 @@ def _emit_pipelined(
         pipeline: Computes the carried values: those of the first row before the loop, those of the next row in each
             row.
     """
-    last_row = build.minus(rows.end, 1)  # it has no next row, and computes its own values again, which are not used
+    last_row = build.minus(rows.end, 1)
 
-    def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the row number `flat`, and return the values of the next row."""
-        indices = _outer_indices(inner, flat, outer_dims)
-        following = _outer_indices(inner, inner.least(inner.plus(flat, 1), last_row), outer_dims)
-        pipeline.begin(inner, indices, following, carried)
+    def emit_row(inner: Builder, row_number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one row from its values, `carried`, and return the values of the next row, which its loops compute.
+
+        The last row has no next one: it computes its own values again, which are not used.
+        """
+        indices = _outer_indices(inner, row_number, outer_dims)
+        next_row = inner.least(inner.plus(row_number, 1), last_row)
+        pipeline.begin(inner, indices, _outer_indices(inner, next_row, outer_dims), carried)
         row(inner, indices)
         return pipeline.end()
 
     values_of_first_row = pipeline.first(build, _outer_indices(build, rows.first, outer_dims))
-    build.loop(rows.first, rows.end, values_of_first_row, body, index_below=rows.count_of_nest)
+    build.loop(rows.first, rows.end, values_of_first_row, emit_row, index_below=rows.count_of_nest)
 
 
-def _outer_indices(build: Builder, flat: Index, outer_dims: Sequence[Index]) -> list[Index]:
-    """Return the indices of the outer dimensions at position `flat` of their iterations.
+def _outer_indices(build: Builder, row_number: Index, outer_dims: Sequence[Index]) -> list[Index]:
+    """Return the indices of a row in the outer dimensions, and record that each index is below its size.
 
-    Record that each index is below its size. `split` does so for all but the first, which are remainders.
+    Rows are numbered in row-major order: with the sizes [2, 4], row 7 has the indices [1, 3].
     """
-    indices = build.split(flat, outer_dims)
+    indices = build.split(row_number, outer_dims)
+    # `split` has recorded that the other indices are below their sizes: they are remainders.
     if indices and not isinstance(indices[0], int):
         build.assume_below(indices[0], outer_dims[0])
     return indices
@@ -294,9 +302,9 @@ def emit_inner(
         build.parallel(low, high, lambda b, i: write(b, [*indices, i]), index_below=dims[0])
     else:
 
-        def body(inner: Builder, index: Index, carried: list[object]) -> list[object]:
-            """Emit the inner loops at an index of the first one."""
+        def emit_next(inner: Builder, index: Index, _: list[object]) -> list[object]:
+            """Emit the loops over the dimensions after the first one, at `index` of the first one."""
             emit_inner(inner, [*indices, index], dims[1:], low=0, high=dims[1], write=write)
             return []
 
-        build.loop(0, dims[0], [], body)  # type: ignore[arg-type]
+        build.loop(0, dims[0], [], emit_next)  # type: ignore[arg-type]

@@ -35,38 +35,40 @@ SLICES_OF_A_PART = 4096
 longer than the parts save if each of them applies fewer."""
 
 
-def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
+def part_count(elements: Elements, build: Builder, update: UpdateStep, max_parts: int) -> Index:
     """Return the number of parts that the destination of `update` is divided into, which are written in parallel.
 
-    It is a power of two, and at most `most`, also a power of two.
+    It is a power of two, and at most `max_parts`, also a power of two.
     """
     dims = update.dims(elements)
     slices = build.product(dims[: update.slice_index_rank])
     if not isinstance(slices, int):  # assumed to be many
-        return most
-    # A part for every `SLICES_OF_A_PART`, rounded up to a power of two.
-    return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
+        return max_parts
+    parts = max(1, slices // SLICES_OF_A_PART)
+    next_power_of_two = 1 << (parts - 1).bit_length()  # 5 -> 8, 4 -> 4
+    return min(max_parts, next_power_of_two)
 
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice.
-
-    A dynamic size of a slice counts as 1.
-    """
-    inner = [n for n in update.dims(elements)[update.slice_index_rank :] if isinstance(n, int)]
-    return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
+    """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice."""
+    slice_sizes = update.dims(elements)[update.slice_index_rank :]
+    slice_elements = prod(size for size in slice_sizes if isinstance(size, int))  # a dynamic size counts as 1
+    return part_count(elements, build, update, max_parts=MOST_PARTS if slice_elements >= WIDE_SLICE else 1)
 
 
 def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Partition:
     """Return the partition of an ordered update into workgroups of a CPU.
 
     Each workgroup writes one part of the destination. Of each slice in this part, it writes one tile of the last
-    dimension, at one index along each other dimension.
+    dimension, at one index along each other dimension of the slice.
     """
-    inner = update.dims(elements)[update.slice_index_rank :]  # the dimensions of a slice
-    outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
-    tile = build.least(inner[-1], MOST_SLICE_ELEMENTS) if inner else 1
-    tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
+    slice_dims = update.dims(elements)[update.slice_index_rank :]
+    outer = build.product([_parts_on_cpu(elements, build, update), *slice_dims[:-1]])
+    tile: Index = 1
+    tiles: Index = 1
+    if slice_dims:  # a slice is not a single element
+        tile = build.least(slice_dims[-1], MOST_SLICE_ELEMENTS)
+        tiles = build.ceil_quotient(slice_dims[-1], build.most(tile, 1))
     return Partition(outer=outer, rows=1, tile=tile, tiles=tiles, workgroups=build.times(outer, tiles))
 
 
@@ -94,41 +96,39 @@ def emit_in_order(
         write: Emits the update of the destination by one written element.
         has_whole_bytes: Whether elements do not share bytes. If they do, the destination has only one part.
     """
-    inner = update.dims(elements)[update.slice_index_rank :]
+    slice_dims = update.dims(elements)[update.slice_index_rank :]
     parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
-    dims = [parts, *inner]
+    dims = [parts, *slice_dims]
     outer_rank = max(1, len(dims) - 1)  # the parts are an outer dimension even if a slice is one element
 
-    def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension.
+    def emit_part(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the writes of one part of the destination by elements `low` to `high` of the last dimension of slices.
 
-        Every part visits all slices, and applies those whose destination belongs to it. `outer` has the number of the
-        part, then indices of the dimensions of a slice before the last one.
+        `outer` has the number of the part, and then an index in each dimension of a slice but the last one.
         """
-        part, *slice_indices = outer
+        part, *indices_in_slice = outer
 
-        def write_slice(builder: Builder, leading: list[Index]) -> None:
-            """Emit the writes of one slice of the update: its elements `low` to `high` along its last dimension.
+        def write_slice(builder: Builder, slice_index: list[Index]) -> None:
+            """Emit the writes of one slice, at `slice_index` among the slices, in the range of elements of this part.
 
-            leading: Indices of the slice in the update. Slices are visited in their order, one after the other, since
-            later ones may overwrite the same elements; the elements of one slice may be written in any order.
+            The range is `low` to `high` of the last dimension, at `indices_in_slice` in the dimensions before it.
             """
-            if inner:  # `slice_indices` are those before the last dimension, of which `low` to `high` are written
-                last_dim = inner[-1:]
-                emit_inner(builder, [*leading, *slice_indices], last_dim, low=low, high=high, write=write)
-            else:  # a slice is one element, and `leading` all of its indices
-                write(builder, leading)
+            if slice_dims:
+                last_dim = slice_dims[-1:]
+                emit_inner(builder, [*slice_index, *indices_in_slice], last_dim, low=low, high=high, write=write)
+            else:  # a slice is one element
+                write(builder, slice_index)
 
         emit_slices_in_order(elements, builder, update, parts, part, write_slice)
 
-    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row)
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=emit_part)
 
 
 def emit_slices_in_order(
     elements: Elements, build: Builder, update: UpdateStep, parts: Index, part: Index,
-    body: Callable[[Builder, list[Index]], None],
+    write_slice: Callable[[Builder, list[Index]], None],
 ) -> None:  # fmt: skip
-    """Emit a sequential loop over all slices, with `body` for those that belong to one part of the destination.
+    """Emit a sequential loop over all slices that writes those that belong to one part of the destination.
 
     The remainder of a slice's conflict key by `parts` is the index of its part. So slices that may write the same
     element are in the same part, and different parts can run in parallel. If each slice is a row of the destination,
@@ -140,20 +140,21 @@ def emit_slices_in_order(
         update: The ordered update.
         parts: Number of parts of the destination.
         part: Index of the part.
-        body: Emits the update by one slice; its arguments are a builder and the indices of the slice.
+        write_slice: Emits the writes of one slice; its arguments are a builder and the indices of the slice.
     """
-    dims = update.dims(elements)[: update.slice_index_rank]
+    dims = update.dims(elements)[: update.slice_index_rank]  # those that number the slices
 
-    def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the update by the slice at position `flat`, if it belongs to the part.
+    def visit_slice(builder: Builder, slice_number: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Emit the writes of one slice, under the condition that it belongs to `part`.
 
-        Slices that may write the same element have equal conflict keys, so that one part applies them in order.
+        It does if the remainder of its conflict key by `parts` is `part`.
         """
-        leading = builder.split(flat, dims)
+        slice_index = builder.split(slice_number, dims)
         is_in_part: SSAValue | bool = True
         if parts != 1:
-            is_in_part = equal(builder, builder.remainder(update.conflict_key(elements, builder, leading), parts), part)
-        builder.when(is_in_part, lambda c: body(c, leading))
+            key = update.conflict_key(elements, builder, slice_index)
+            is_in_part = equal(builder, builder.remainder(key, parts), part)
+        builder.when(is_in_part, lambda inner: write_slice(inner, slice_index))
         return []
 
-    build.loop(0, build.product(dims), [], step)
+    build.loop(0, build.product(dims), [], visit_slice)

@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, structured_of
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
@@ -81,7 +81,7 @@ class PipelinedReduction:
     @property
     def _reduction(self) -> Structured:
         """The reduction as a structured operation."""
-        return view_of(self.elements, self.value.op)
+        return structured_of(self.elements, self.value.op)
 
     def _indices_of_row(self, row: Sequence[Index]) -> list[Index]:
         """Return the indices of the result for a row of the nest with outer indices `row`; 0 where `dims` has -1."""
@@ -119,7 +119,7 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
     # `generic` is the first reduction; `host`, the second, also computes the first one of the next row in its loop.
-    generic, host = view_of(elements, value.op), view_of(elements, other.op)
+    generic, host = structured_of(elements, value.op), structured_of(elements, other.op)
     if len(value.op.results) != 1 or not _have_equal_loop(elements, generic, host):
         return None
     # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.

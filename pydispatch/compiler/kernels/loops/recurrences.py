@@ -80,27 +80,34 @@ def write_rows(
     state_count = len(initial) // len(rows)  # carried values of a row
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit step `index` of every row from the carried states of all rows, and return the states after it."""
-        following: list[SSAValue] = []
+        """Emit step `index` of each of `rows`, and return the states after it.
+
+        `carried` has the `state_count` values of the first row, then those of the second, and so on.
+        """
+        next_states: list[SSAValue] = []
         computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
         for row_index, row in enumerate(rows):
             state = carried[row_index * state_count : (row_index + 1) * state_count]
             indices = _element_indices(op, row, index)
             next_state, row_elements = _next_state(elements, inner, op, indices, state)
-            following += next_state
+            next_states += next_state
             computed.append((indices, row_elements))
-        for indices, row_elements in computed:  # after the steps of all rows, which the CPU overlaps
+        # The stores follow the steps of all rows: between them they would keep the CPU from overlapping the steps.
+        for indices, row_elements in computed:
             _store_results(elements, inner, op, buffers, indices, row_elements)
-        return following
+        return next_states
 
     build.loop(0, elements.dims(op.res[0])[op.along], initial, step)
 
 
 def _initial_state(elements: Elements, build: Builder, op: RecurrenceOp, row: Sequence[Index]) -> list[SSAValue]:
-    """Emit the values that a row carries into its first step, and return them."""
+    """Emit the values that a row carries into its first step, and return them.
+
+    The region `first` of a recurrence computes them from the indices of the row.
+    """
     block = op.first.block
-    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
-    return clone_block(elements, build, block, mapping, row)
+    row_index_values: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
+    return clone_block(elements, build, block, row_index_values, row)
 
 
 def _element_indices(op: RecurrenceOp, row: Sequence[Index], step: Index) -> list[Index]:
@@ -111,7 +118,10 @@ def _element_indices(op: RecurrenceOp, row: Sequence[Index], step: Index) -> lis
 def _next_state(
     elements: Elements, build: Builder, op: RecurrenceOp, indices: Sequence[Index], state: Sequence[SSAValue]
 ) -> tuple[list[SSAValue], list[SSAValue]]:
-    """Emit one step of a row at `indices`, and return its next state and the element of each result."""
+    """Emit one step of a row, and return its next state and the element of each result at `indices`.
+
+    The region `next` of a recurrence computes both from the indices of the element and the state.
+    """
     block = op.next.block
     arguments = [*map(build.value, indices), *state]
     mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
@@ -139,16 +149,17 @@ def _carried_types(op: RecurrenceOp) -> list[Attribute]:
 
 
 def _advances_columns(op: RecurrenceOp) -> bool:
-    """Return whether adjacent rows advance together, as columns: each step is a vectorized loop over them.
+    """Return whether adjacent rows of a recurrence advance together: each step is a vectorized loop over these rows.
 
-    They do if there are FEW_COLUMNS adjacent rows or more whose elements of a step are contiguous, carried values have
-    at least a byte (each column has its own in memory), and the body has no nested regions.
+    A recurrence of shape 8x100x64 along dimension 1 has rows of 100 steps. Its rows (3, 0) to (3, 63) are adjacent, and
+    their elements of a step are contiguous in memory. Such rows are called columns.
     """
+    are_columns_contiguous = op.along != len(op.shape) - 1
     columns = op.shape[-1]  # negative if dynamic, which counts as enough
-    has_few_columns = 0 <= columns < FEW_COLUMNS
-    if op.along == len(op.shape) - 1 or has_few_columns or any(inner.regions for inner in op.next.block.ops):
-        return False
-    return all(bits_of(type_) >= 8 for type_ in _carried_types(op))
+    has_enough_columns = not 0 <= columns < FEW_COLUMNS
+    is_vectorizable = not any(inner.regions for inner in op.next.block.ops)
+    has_whole_bytes = all(bits_of(type_) >= 8 for type_ in _carried_types(op))  # the state of a column is in memory
+    return are_columns_contiguous and has_enough_columns and is_vectorizable and has_whole_bytes
 
 
 def _most_columns(op: RecurrenceOp) -> int:
@@ -156,20 +167,24 @@ def _most_columns(op: RecurrenceOp) -> int:
 
     It is at least `FEW_COLUMNS` and at most `MOST_COLUMNS`.
     """
-    carried = sum(bits_of(type_) // 8 for type_ in _carried_types(op))
-    return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
+    state_bytes = sum(bits_of(type_) // 8 for type_ in _carried_types(op))  # of one row
+    return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, state_bytes)))
 
 
 def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend, op: OrderedOp) -> Partition:
-    """Return the partition of the rows of an operation with ordered elements into workgroups of a CPU."""
+    """Return the partition of the rows of an operation with ordered elements into workgroups of a CPU.
+
+    In a `Partition` into whole rows, `rows` are those of a workgroup, and `tile` is 0. In one into tiles of adjacent
+    rows that advance together, `tile` is the number of these rows.
+    """
     dims = row_dims(elements, op)
     rows = build.product(dims)
-    may_share_bytes = any(bits_of(tensor_type(result).element_type) < 8 for result in op.res)
-    if may_share_bytes:  # one workgroup writes all rows, none of which is cut
+    may_rows_share_bytes = any(bits_of(tensor_type(result).element_type) < 8 for result in op.res)
+    if may_rows_share_bytes:  # two workgroups must not write the same byte: one writes all rows
         return Partition(outer=rows, rows=rows, tile=0, tiles=1, workgroups=1)
     if not isinstance(op, RecurrenceOp) or not _advances_columns(op):
         return partition_rows(build, backend, rows, row_bytes(elements, build, op))
-    # Adjacent rows advance together: the last dimension that numbers rows is cut into tiles of columns.
+    # The last of the dimensions that number rows is cut into tiles.
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
     tiles = build.ceil_quotient(dims[-1], build.most(tile, 1))
@@ -227,23 +242,23 @@ def _emit_columns(
     dims = row_dims(elements, op)
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
-    def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit all steps of the rows with the indices `low` to `high` in the last dimension that numbers rows."""
+    def emit_adjacent_rows(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit all steps of the rows (*outer, low) to (*outer, high - 1), whose carried values are in `states`."""
         rows = _AdjacentRows(
             elements=elements, op=op, buffers=buffers, states=states, outer=outer, low=low, high=high, limit=dims[-1]
         )
         rows.emit(builder)
 
-    emit_nest(build, group, partition, dims, outer_rank=len(dims) - 1, row=run)
+    emit_nest(build, group, partition, dims, outer_rank=len(dims) - 1, row=emit_adjacent_rows)
 
 
 @dataclass(frozen=True)
 class _AdjacentRows:
-    """Emitter of adjacent rows of a recurrence, each of which is a column: an index of the last dimension.
+    """Emitter of adjacent rows of a recurrence, which advance together; `emit` emits them all.
 
-    `_emit_columns` creates it for the rows of a workgroup, and calls `emit`. Results of 8x100x64 along dimension 1 have
-    8 * 64 rows of 100 steps. The elements of the rows (3, 0) to (3, 63) at a step are contiguous, so that each step is
-    a parallel loop over these 64 columns.
+    Results of 8x100x64 along dimension 1 have 8 * 64 rows of 100 steps. The elements of the rows (3, 0) to (3, 63) at a
+    step are contiguous, so that each step is a parallel loop over these 64 rows. Such a row is called a column, after
+    its index in the last dimension.
 
     Attributes:
         elements: Tensors of the kernel.
@@ -301,9 +316,9 @@ def _emit_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit whole rows. One loop interleaves several of a recurrence: they are independent, so the CPU overlaps them.
+    """Emit the `partition.rows` adjacent rows of a workgroup, each of them whole.
 
-    A workgroup has `partition.rows` adjacent rows.
+    Several rows of a recurrence advance in one loop: they are independent, so that the CPU overlaps their steps.
 
     Args:
         elements: Tensors of the kernel.
@@ -319,14 +334,19 @@ def _emit_rows(
     row_count = 1  # rows that are interleaved in one loop
     if isinstance(op, RecurrenceOp):
         row_count = max(1, MOST_INTERLEAVED_VALUES // max(1, len(_carried_types(op))))
+    # The end of the rows that fill whole groups of `row_count`: low + (high - low) / row_count * row_count.
     interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
 
     def emit_rows(builder: Builder, first: Index, count: int) -> list[SSAValue]:
-        """Emit `count` adjacent rows, from number `first` in row-major order on; a loop over rows carries no values."""
+        """Emit `count` adjacent rows from row number `first` on, and return no values for the loop over rows to carry.
+
+        Rows are numbered in the row-major order of their indices, whose sizes are `dims`.
+        """
         rows = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for indices in rows:
             if indices and isinstance(indices[0], SSAValue):
-                builder.assume_below(indices[0], dims[0])  # the others, remainders, are known to be
+                # `split` has recorded that the other indices are below their sizes: they are remainders.
+                builder.assume_below(indices[0], dims[0])
         write_rows(elements, builder, op, buffers, rows)
         return []
 

@@ -42,12 +42,13 @@ bytes 45 us in registers, 61 by elements (AMD EPYC Zen 4)."""
 
 
 def block_shape(dims: Sequence[Index], along: int, squares: int) -> tuple[int, int]:
-    """Return the rows and columns of a block, for a transposition of the last dimension and `along`.
+    """Return the rows and columns of the blocks in which the last dimension and `along` are transposed.
 
-    A block is a column of at most `squares` squares, whose side is one of `BLOCKS`. `dims` are the sizes of the
-    dimensions.
+    A block is a column of at most `squares` squares: 64 rows and 16 columns for 4 squares of 16 x 16. `dims` are the
+    sizes of the dimensions.
     """
     rows, columns = dims[along], dims[-1]
+    # The first candidate that divides both sizes, so that no block is partial, else the first one.
     sides = (side for side in BLOCKS if all(isinstance(n, int) and n % side == 0 for n in (rows, columns)))
     side = next(sides, BLOCKS[0])
     if not isinstance(rows, int):  # there may be too few for more than one square
@@ -153,7 +154,7 @@ class _TiledTranspose:
         height, side: Rows and columns of a block.
         buffers: For each result, workgroup memory of one block, column-major.
         fewest_rows: Fewest rows of a partial block that is transposed in registers.
-        in_registers: Whether elements are whole bytes, so that blocks are transposed in registers.
+        has_whole_bytes: Whether elements are whole bytes, as the transposition of blocks in registers requires.
     """
 
     def __init__(
@@ -164,26 +165,28 @@ class _TiledTranspose:
         transposition: Transposition,
         stores: Sequence[Store],
     ) -> None:
-        """Join dimensions, choose the shape of blocks, and allocate the buffers in which blocks are computed.
+        """Choose the shape of blocks, and allocate the buffers in which blocks are computed.
 
         Args:
             elements: Tensors of the kernel.
             build: The builder.
             nest_dims: Sizes of the dimensions of the nest.
-            transposition: The dimension along which operands are contiguous, and the two to join: height and width of
-                images.
+            transposition: The dimension along which operands are contiguous, and two adjacent dimensions that are
+                joined to one, such as the height and width of images.
             stores: The results, each with its buffer.
         """
         self.elements, self.nest_dims, self.transposition = elements, nest_dims, transposition
         self.values = [value for value, _ in stores]
         self.targets = [transposition.joined_buffer(build, buffer) for _, buffer in stores]
+        # Of the dimensions after joining.
         self.dims, self.along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
-        self.height, self.side = block_shape(self.dims, self.along, transposition.squares)
+        self.height, self.side = block_shape(self.dims, self.along, transposition.squares)  # rows, columns of a block
+        # Buffers of one block for each result.
         types = [tensor_type(value).element_type for value in self.values]
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
+        # Only blocks with at least `fewest_rows` rows of whole bytes are transposed in registers.
         self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
-        # Lanes are whole bytes. A type of unknown width counts as 1 bit, and is not transposed in registers.
-        self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
+        self.has_whole_bytes = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)  # an unknown width has none
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
         """Emit the loops over the blocks of workgroup `group`: over its rows of blocks, and over the blocks of each.
@@ -226,7 +229,7 @@ class _TiledTranspose:
         rows = _block_extent(build, first=top, end=dims[along], at_most=self.height, size=dims[along])
 
         def emit_block(inner: Builder, left: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the block from column `left` on, cut off at `high`, the end of this workgroup's columns."""
+            """Emit the block of this row of blocks that begins at column `left` and ends at `high` or before."""
             columns = _block_extent(inner, first=left, end=high, at_most=self.side, size=dims[-1])
             self._block(inner, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
             return []
@@ -239,14 +242,14 @@ class _TiledTranspose:
         There is a branch for each pair (rows, columns) of `_extents_in_registers`, which transposes a block of this
         size in registers. Blocks of other sizes are copied element by element.
         """
-        is_other: SSAValue | bool = True
+        has_other_extents: SSAValue | bool = True
         for rows, columns in self._extents_in_registers():
             has_extents = both(build, equal(build, block.rows, rows), equal(build, block.columns, columns))
-            known_block = replace(block, rows=rows, columns=columns)
-            build.when(has_extents, partial(self._block_in_registers, block=known_block))
-            is_other = both(build, is_other, opposite(build, has_extents))
+            static_block = replace(block, rows=rows, columns=columns)
+            build.when(has_extents, partial(self._block_in_registers, block=static_block))
+            has_other_extents = both(build, has_other_extents, opposite(build, has_extents))
         if self._has_blocks_outside_registers():
-            build.when(is_other, partial(self._block_by_elements, block=block))
+            build.when(has_other_extents, partial(self._block_by_elements, block=block))
 
     def _block_in_registers(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block of static extents, and its transposition in registers to the results."""
@@ -259,25 +262,26 @@ class _TiledTranspose:
         self._copy_elementwise(build, block)
 
     def _extents_in_registers(self) -> list[tuple[int, int]]:
-        """Return the (rows, columns) of the blocks that are transposed in registers.
+        """Return the (rows, columns) of the blocks that are transposed in registers: static, and not too few.
 
-        Their elements are whole bytes, and their extents are known and long enough.
+        96x40 elements in blocks of 64x16 have the extents (32, 8), (32, 16), (64, 8) and (64, 16). There are none if
+        elements are less than a byte.
         """
-        if not self.in_registers:
+        if not self.has_whole_bytes:
             return []
         rows, columns = self.dims[self.along], self.dims[-1]
         row_counts = _static_extents(rows, self.height, self.fewest_rows)
         return list(product(row_counts, _static_extents(columns, self.side, FEWEST_COLUMNS)))
 
     def _has_blocks_outside_registers(self) -> bool:
-        """Return whether there are blocks that are not transposed in registers."""
+        """Return whether some blocks may have to be copied element by element instead of in registers."""
 
         def has_short_blocks(size: Index, block: int, fewest: int) -> bool:
             """Return whether the last block of a dimension may be shorter than `fewest`, too short for registers."""
             return not isinstance(size, int) or 0 < size % block < fewest
 
         return (
-            not self.in_registers
+            not self.has_whole_bytes
             or has_short_blocks(self.dims[self.along], self.height, self.fewest_rows)
             or has_short_blocks(self.dims[-1], self.side, FEWEST_COLUMNS)
         )
@@ -300,27 +304,35 @@ class _TiledTranspose:
         and unroll the rows of their vector.
         """
 
-        def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            """Emit column `j` of a block. `_compute` emits one element, whose row the parallel loop counts."""
-            if not isinstance(block.rows, int) or block.rows < VECTOR_ROWS:
+        def compute_column(builder: Builder, j: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit column `j` of the block."""
+            if isinstance(block.rows, int) and block.rows >= VECTOR_ROWS:
+                self._compute_vectors(builder, block, block.rows, j)
+            else:
                 builder.parallel(0, block.rows, lambda p, i: self._compute(p, block, i, j))
-                return []
-            last_start = block.rows - VECTOR_ROWS  # of the last vector, which may overlap the one before it
-
-            def vector(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                """Emit `VECTOR_ROWS` rows of the column, from row `i` on, or the last ones of the column."""
-                first = builder.least(i, last_start)
-                builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first, lane), j))
-                return []
-
-            builder.loop(0, block.rows, [], vector, step=VECTOR_ROWS)
             return []
 
-        build.loop(0, block.columns, [], column)
+        build.loop(0, block.columns, [], compute_column)
+
+    def _compute_vectors(self, build: Builder, block: _Block, rows: int, column: Index) -> None:
+        """Emit the elements of all rows of a column of a block, in vectors of `VECTOR_ROWS` rows.
+
+        The last vector may overlap the one before it: 40 rows have vectors of 16 from the rows 0, 16 and 24 on.
+        """
+        last_start = rows - VECTOR_ROWS
+
+        def compute_vector(builder: Builder, i: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit a vector of rows from row `i` on, or from `last_start` on if fewer rows follow."""
+            first = builder.least(i, last_start)
+            builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first, lane), column))
+            return []
+
+        build.loop(0, rows, [], compute_vector, step=VECTOR_ROWS)
 
     def _compute(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
         """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
-        offset = build.plus(build.times(j, self.height), i)
+        offset = self._buffer_offset(build, i, j)
+        # Elements have indices of all dimensions of the nest, two of which may be joined to one in blocks.
         joined_indices = self._joined_indices(build, block, row=i, column=j)
         indices = self.transposition.nest_indices(build, self.nest_dims, joined_indices)
         for value, buffer in zip(self.values, self.buffers, strict=True):
@@ -330,32 +342,38 @@ class _TiledTranspose:
     def _copy_elementwise(self, build: Builder, block: _Block) -> None:
         """Emit the copy of a block from its column-major memory, `buffers`, to the results, element by element.
 
-        It runs row by row; column by column if there are few rows.
+        The outer loop is over the rows; over the columns if there are few rows.
         """
 
-        def element(builder: Builder, i: Index, j: Index) -> None:
-            """Emit the copy of one element of each buffer to its result."""
-            offset = builder.plus(builder.times(j, self.height), i)
-            for target, buffer in zip(self.targets, self.buffers, strict=True):
-                value = load(builder, buffer, offset)
-                indices = self._joined_indices(builder, block, row=i, column=j)
-                self.elements.store(builder, value, target, indices)
-
-        def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            """Copy the elements of one row of the block."""
-            builder.parallel(0, block.columns, lambda p, j: element(p, i, j))
+        def copy_row(builder: Builder, i: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the copies of the elements of row `i`."""
+            builder.parallel(0, block.columns, lambda p, j: self._copy_element(p, block, i, j))
             return []
 
-        def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            """Copy the elements of one column of the block."""
-            builder.parallel(0, block.rows, lambda p, i: element(p, i, j))
+        def copy_column(builder: Builder, j: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the copies of the elements of column `j`."""
+            builder.parallel(0, block.rows, lambda p, i: self._copy_element(p, block, i, j))
             return []
 
-        # The inner loop over few rows is unrolled, so that the loop over the columns has contiguous stores.
-        if isinstance(block.rows, int) and block.rows < FEWEST_ROWS:
-            build.loop(0, block.columns, [], column)
+        # LLVM unrolls an inner loop over few rows. Then the loop over the columns can be vectorized, with contiguous
+        # stores to each of these rows.
+        has_few_rows = isinstance(block.rows, int) and block.rows < FEWEST_ROWS
+        if has_few_rows:
+            build.loop(0, block.columns, [], copy_column)
         else:
-            build.loop(0, block.rows, [], row)
+            build.loop(0, block.rows, [], copy_row)
+
+    def _copy_element(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
+        """Emit the copy of the element at row `i` and column `j` of a block from each buffer to its result."""
+        offset = self._buffer_offset(build, i, j)
+        for target, buffer in zip(self.targets, self.buffers, strict=True):
+            value = load(build, buffer, offset)
+            indices = self._joined_indices(build, block, row=i, column=j)
+            self.elements.store(build, value, target, indices)
+
+    def _buffer_offset(self, build: Builder, i: Index, j: Index) -> Index:
+        """Return the offset of row `i` and column `j` of a block in its buffer, which is column-major."""
+        return build.plus(build.times(j, self.height), i)
 
     def _transpose_in_registers(self, build: Builder, block: _Block) -> None:
         """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`.
@@ -399,15 +417,15 @@ def _block_extent(build: Builder, *, first: Index, end: Index, at_most: int, siz
 
 
 def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
-    """Return the lengths, in ascending order, of the blocks that a dimension of `size` elements is cut into.
+    """Return the different lengths of the blocks that a dimension is cut into, in ascending order.
 
-    They are `block`, and for the last block possibly less. Lengths below `fewest`, and the unknown length of the last
-    block of a dynamic dimension, are left out.
+    40 elements in blocks of 16 have the lengths 8 and 16. Lengths below `fewest` are left out, and so is the unknown
+    length of the last block of a dynamic dimension.
     """
     if not isinstance(size, int):
         return [block]
-    extents = {min(block, size), size % block or block}
-    return [extent for extent in sorted(extents) if extent >= fewest]
+    last_extent = size % block or block
+    return [extent for extent in sorted({min(block, size), last_extent}) if extent >= fewest]
 
 
 def _assume_below(build: Builder, index: Index, size: Index) -> Index:

@@ -53,20 +53,22 @@ def write_top_k(
     heap = _Heap(elements, op, build)
     _Scan(elements, op, heap, row).run(build)
     heap.sort(build)
-    # Store the sorted elements. Results that the kernel does not return have no buffer.
-    stored = [(n, result) for n, result in enumerate(op.res) if result in buffers]
 
-    def store(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Store the element at a position of the sorted heap: its values and its column are those of the results."""
-        element = heap.load(builder, column)
-        for n, result in stored:
-            value, type_ = element[n], tensor_type(result).element_type
-            if value.type != type_:  # the column, an index, where the result has other integers
-                value = builder.add(arith.IndexCastOp(value, type_))
-            elements.store(builder, value, buffers[result], [*row, column])
+    def store_element(builder: Builder, position: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Store the element at a position of the sorted heap in column `position` of this row of the results.
+
+        The element consists of one value for each result: those of the operands, and its column in their row.
+        """
+        for value, result in zip(heap.load(builder, position), op.res, strict=True):
+            if result not in buffers:  # the kernel does not return it
+                continue
+            type_ = tensor_type(result).element_type
+            is_column = value.type != type_  # an index, where the result has other integers
+            stored = builder.add(arith.IndexCastOp(value, type_)) if is_column else value
+            elements.store(builder, stored, buffers[result], [*row, position])
         return []
 
-    build.loop(0, op.count, [], store)
+    build.loop(0, op.count, [], store_element)
 
 
 class _Scan:
@@ -108,12 +110,12 @@ class _Scan:
         return [*values, build.value(column)]
 
     def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the visit of one column: its element replaces the root if it comes before the root.
+        """Emit the visit of one column: its element replaces the root of the heap if it comes before the root.
 
-        Columns are not compared: among equal elements the one in the heap is first, as its column is lower.
+        The comparator is enough. An element that is equal to the root comes after it, as its column is higher.
         """
         element = self._read(build, column)
-        enters = self.heap.before(build, element, self.heap.load(build, 0))
+        enters = self.heap.compare(build, element, self.heap.load(build, 0))
         build.when(enters, lambda inner: self.heap.sift_down(inner, element, start=0, size=self.op.count))
         return []
 
@@ -135,25 +137,28 @@ class _Scan:
             return
         width = widths[0]
 
-        def block(inner: Builder, start: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Visit the elements of the block from `start` on, in narrower blocks, if one of them comes before the
-            heap's root.
-            """
-            root = self.heap.load(inner, 0)
-
-            def compare(code: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
-                """Return whether the element at an offset in the block, or an earlier one, comes before the root."""
-                enters = self.heap.before(code, self._read(code, code.plus(start, offset)), root)
-                return [code.add(arith.OrIOp(carried[0], enters))]
-
-            (has_entering,) = inner.loop(0, width, [_truth(inner, 0)], compare)
+        def visit_block(inner: Builder, start: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the visit of the columns `start` to `start + width`, if one of their elements precedes the root."""
+            has_entering = self._has_entering(inner, start, width)
             inner.when(has_entering, lambda hit: self._visit_blocks(hit, start, hit.plus(start, width), widths[1:]))
             return []
 
         # The columns in whole blocks, then the remaining ones one by one.
         end_of_blocks = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
-        build.loop(low, end_of_blocks, [], block, step=width, index_below=self.size)
+        build.loop(low, end_of_blocks, [], visit_block, step=width, index_below=self.size)
         build.loop(end_of_blocks, high, [], self._visit, index_below=self.size)
+
+    def _has_entering(self, build: Builder, start: Index, width: int) -> SSAValue:
+        """Emit whether any element in the columns `start` to `start + width` comes before the root of the heap."""
+        root = self.heap.load(build, 0)
+
+        def compare(inner: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Return the carried condition "or" that of the element at `offset` from `start`."""
+            enters = self.heap.compare(inner, self._read(inner, inner.plus(start, offset)), root)
+            return [inner.add(arith.OrIOp(carried[0], enters))]
+
+        (has_entering,) = build.loop(0, width, [_truth(build, 0)], compare)
+        return has_entering
 
 
 class _Heap:
@@ -189,21 +194,25 @@ class _Heap:
         for value, buffer in zip(element, self.memory, strict=True):
             self.elements.store(build, value, buffer, [position])
 
-    def before(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
-        """Emit the comparator of the operation: whether the element `lhs` comes before `rhs`, an i1."""
-        # The comparator reads the values of both operands in turn, and not the column, the last value of an element.
-        pairs = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
-        mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, pairs, strict=True))
+    def compare(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
+        """Emit the comparator of the operation, a block of the program, and return its i1: whether lhs < rhs, say."""
+        # Its arguments are lhs[0], rhs[0], lhs[1], rhs[1], ... It does not read the column, the last value.
+        arguments = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
+        mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, arguments, strict=True))
         (comes_before,) = clone_block(self.elements, build, self.op.before.block, mapping, point=[])
         return comes_before
 
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
-        """Emit whether `lhs` precedes `rhs`: by the comparator, and by column if neither comes before the other."""
+        """Emit whether `lhs` comes before `rhs` in the order of the results, in which equal elements keep their order.
+
+        With the comparator "<", it is lhs < rhs, or not rhs < lhs and the column of lhs is lower.
+        """
         lhs_column, rhs_column = lhs[-1], rhs[-1]  # an element is its values, then its column
-        is_left = build.add(arith.CmpiOp(lhs_column, rhs_column, "ult"))
-        follows = self.before(build, rhs, lhs)
-        ties = build.add(arith.AndIOp(is_left, build.add(arith.XOrIOp(follows, _truth(build, 1)))))
-        return build.add(arith.OrIOp(self.before(build, lhs, rhs), ties))
+        has_lower_column = build.add(arith.CmpiOp(lhs_column, rhs_column, "ult"))
+        comes_after = self.compare(build, rhs, lhs)
+        not_after = build.add(arith.XOrIOp(comes_after, _truth(build, 1)))
+        precedes_equal = build.add(arith.AndIOp(has_lower_column, not_after))
+        return build.add(arith.OrIOp(self.compare(build, lhs, rhs), precedes_equal))
 
     def sift_down(self, build: Builder, element: Sequence[SSAValue], start: Index, size: Index) -> None:
         """Emit the insertion of an element at position `start` or below it: children that it precedes move up.
@@ -219,47 +228,57 @@ class _Heap:
         """
 
         def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one level: move the later of the two children up if the element precedes it, else end the loop.
+            """Emit one level: move the later child up into the hole if `element` precedes it, else end the loop.
 
-            Of two elements, the later one is preceded by the other in the order of the operation. Parents in the heap
-            are later than their children.
+            The hole is the position that `element` would get. The later child is the one that the other child precedes.
 
-            `carried` is the position that the element would get, and that of its left child.
+            Args:
+                inner: Receives the code.
+                carried: Position of the hole, and of its left child, which is in the heap.
+
+            Returns:
+                The next carried values. A left child at `size`, outside of the heap, ends the loop.
             """
             hole, left = carried
             # Without a right child, the left one is compared with itself.
             right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
             is_right_later = self.precedes(inner, self.load(inner, left), self.load(inner, right))
-            chosen = arith.SelectOp(is_right_later, inner.value(right), left)
             # The position is selected, and the child loaded again: LLVM emits a conditional move for integers. For
             # the values of a child, which may be floats, it would emit a branch, which CPUs cannot predict.
-            chosen.attributes[UNPREDICTABLE] = UnitAttr()
-            later_child = inner.add(chosen)  # position of the child that the other one precedes
-            child = self.load(inner, later_child)
-            moves = self.precedes(inner, element, child)
-            inner.when(moves, lambda code: self.store(code, hole, child))
-            next_left = inner.value(inner.plus(inner.times(later_child, 2), 1))
+            select_later = arith.SelectOp(is_right_later, inner.value(right), left)
+            select_later.attributes[UNPREDICTABLE] = UnitAttr()
+            later_position = inner.add(select_later)
+            later_child = self.load(inner, later_position)
+            moves_up = self.precedes(inner, element, later_child)
+            inner.when(moves_up, lambda code: self.store(code, hole, later_child))
+            next_left = inner.value(inner.plus(inner.times(later_position, 2), 1))
             return [
-                inner.add(arith.SelectOp(moves, later_child, hole)),
-                inner.add(arith.SelectOp(moves, next_left, inner.value(size))),  # `size` ends the loop
+                inner.add(arith.SelectOp(moves_up, later_position, hole)),
+                inner.add(arith.SelectOp(moves_up, next_left, inner.value(size))),
             ]
 
-        # Go down while the left child, the second carried value, is in the heap.
-        first = build.plus(build.times(start, 2), 1)
-        initial = [build.value(start), build.value(first)]
-        hole, _ = _repeat(build, initial, lambda inner, carried: inner.less(carried[1], size), step)
+        left = build.plus(build.times(start, 2), 1)
+        initial = [build.value(start), build.value(left)]
+
+        def has_left_child(inner: Builder, carried: list[SSAValue]) -> SSAValue | bool:
+            """Return whether the position of the left child, the second carried value, is in the heap."""
+            return inner.less(carried[1], size)
+
+        hole, _ = _repeat(build, initial, has_left_child, step)
         self.store(build, hole, element)
 
     def order(self, build: Builder) -> None:
         """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""
 
-        def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Make a heap of the subtree of a parent; parents are visited from the last one on, at count / 2 - 1."""
-            parent = inner.minus(self.op.count // 2 - 1, index)
-            self.sift_down(inner, self.load(inner, parent), parent, self.op.count)
+        parent_count = self.op.count // 2
+
+        def order_subtree(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Make a heap of the subtree below a parent: the last parent for index 0, the root for the last index."""
+            parent = inner.minus(parent_count - 1, index)
+            self.sift_down(inner, self.load(inner, parent), start=parent, size=self.op.count)
             return []
 
-        build.loop(0, self.op.count // 2, [], step)
+        build.loop(0, parent_count, [], order_subtree)
 
     def sort(self, build: Builder) -> None:
         """Emit the sort of the heap: repeatedly exchange its root with the element at its last position.
@@ -268,15 +287,18 @@ class _Heap:
         position, and the heap then ends one position earlier.
         """
 
-        def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Exchange the root with the element at the last position, and make a heap of those before it again."""
+        def exchange(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Exchange the root with the last element of the heap, which then ends before it, and order the heap again.
+
+            `index` is the number of earlier exchanges.
+            """
             last = inner.minus(self.op.count - 1, index)
             element = self.load(inner, last)
             self.store(inner, last, self.load(inner, 0))
             self.sift_down(inner, element, start=0, size=last)
             return []
 
-        build.loop(0, self.op.count - 1, [], step)
+        build.loop(0, self.op.count - 1, [], exchange)
 
 
 def _truth(build: Builder, value: int) -> SSAValue:

@@ -56,11 +56,9 @@ def transpose_block(
 
     Args:
         build: The builder.
-        source: The buffer of the source, the offset of the block in it, and the distance between its rows in elements.
-        target: The same of the target.
-        rows, columns: Size of the source block, which may end with padding.
-        stored: Number of its leading (rows, columns) without padding, which alone are stored to the target; None for
-            all.
+        source, target: The two blocks. Rows of the source become columns of the target.
+        rows, columns: Size of the source block, whose last rows and columns may be padding.
+        stored: (rows, columns) of the source block without padding: only these are stored to the target. None for all.
     """
     stored_rows, stored_columns = stored or (rows, columns)
     shapes = ([rows, columns], [stored_columns, stored_rows])

@@ -29,7 +29,7 @@ class Transposition:
     Attributes:
         along: The dimension of the nest along which most loads are contiguous; not the last one.
         first_joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of
-            images; -1 for none. Every load reads both as one contiguous dimension, or neither.
+            images; -1 for none. Every load reads either both as one contiguous dimension, or neither.
         squares: Maximum number of squares of a block. A block is a column of squares; the side of a square, in
             elements, is one of `tiled_transpose.BLOCKS`.
     """
@@ -40,9 +40,12 @@ class Transposition:
 
     @property
     def joined_along(self) -> int:
-        """The position of `along` after the dimensions `first_joined` and `first_joined` + 1 were joined into one."""
-        is_after_pair_start = 0 <= self.first_joined < self.along
-        return self.along - is_after_pair_start
+        """The position of `along` after the dimensions `first_joined` and `first_joined` + 1 were joined into one.
+
+        With dimension 1 joined to 0, dimension 2 becomes 1.
+        """
+        is_after_joined = 0 <= self.first_joined < self.along
+        return self.along - 1 if is_after_joined else self.along
 
     def joined_sizes(self, build: Builder, dims: Sequence[Index]) -> list[Index]:
         """Return the sizes of the dimensions after joining, from the sizes `dims` of the nest."""
@@ -52,11 +55,14 @@ class Transposition:
         return [*dims[:first], build.times(dims[first], dims[first + 1]), *dims[first + 2 :]]
 
     def joined_buffer(self, build: Builder, buffer: SSAValue) -> SSAValue:
-        """Return a view of a result's buffer with `first_joined` and the next dimension as one; the buffer for -1."""
+        """Return a view of a result's buffer in which the joined dimensions are one; the buffer if none are joined."""
         return buffer if self.first_joined < 0 else build.add(collapsed(buffer, self.first_joined))
 
     def nest_indices(self, build: Builder, dims: Sequence[Index], indices: Sequence[Index]) -> list[Index]:
-        """Return the indices of the nest, whose sizes are `dims`, from `indices` of the dimensions after joining."""
+        """Return the indices of all dimensions of the nest, whose sizes are `dims`, from those after joining.
+
+        An index n of two joined dimensions, of which the second has size w, is split into n / w and n mod w.
+        """
         first = self.first_joined
         if first < 0:  # none are joined
             return list(indices)
@@ -94,24 +100,31 @@ def transposition_of(
 
 
 def _transposed_dim(loads: Sequence[Load], indices: Sequence[Index]) -> int | None:
-    """Return the dimension of the nest along which more loads are contiguous than along the last one; None for none.
+    """Return the transposed dimension of the nest; None if more loads are contiguous along the last one, or none is.
 
-    In `r[i, j] = a[j, i]` the load is contiguous along the loop over i, which counts its last index. It counts for i
-    because another of its indices is j, the index of the last loop; a load `a[i]` does not.
+    For `r[i, j] = a[j, i]` it is 0: the last index of the load is i, and another one is j, the index of the last loop.
+    A load `a[i]` is not transposed, as it does not depend on j.
     """
-    if len(indices) < 2:  # one dimension has no other to be contiguous along
+    if len(indices) < 2:  # there is no other dimension than the last one
         return None
-    last_index = indices[-1]
-    last_counters = [(_counter_of(where[-1]), where[:-1]) for _, where in loads if where]  # (counter, other indices)
-    along_counters = [last for last, others in last_counters if last in indices[:-1] and last_index in others]
-    contiguous_count = sum(last is last_index for last, _ in last_counters)
-    if not along_counters or contiguous_count > len(along_counters):
+    last_counter = indices[-1]
+    contiguous_count = 0  # loads that are contiguous along the last dimension
+    transposed_counters: list[Index] = []  # of each transposed load, the counter of its last index
+    for _, where in loads:
+        if not where:
+            continue
+        counter = _counter_of(where[-1])
+        if counter is last_counter:
+            contiguous_count += 1
+        elif counter in indices and last_counter in where[:-1]:
+            transposed_counters.append(counter)
+    if not transposed_counters or contiguous_count > len(transposed_counters):
         return None
-    return list(indices).index(along_counters[0])  # several such loops are not told apart: the first load decides
+    return list(indices).index(transposed_counters[0])  # if several dimensions are transposed, the first load decides
 
 
 def _counter_of(index: Index) -> Index:
-    """Return the counter that an index is a constant away from, as in padded tensors; other indices themselves."""
+    """Return the loop counter i of an index i or i + constant, as in padded tensors; other indices themselves."""
     if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
         counter, addend = index.op.operands
         if isinstance(addend, OpResult) and isinstance(addend.op, arith.ConstantOp):

@@ -41,12 +41,12 @@ def clone_block(
         point: Index of each loop, which `linalg.index` returns; empty for a body without loops.
         reassociable: Operations of the block whose clones get the fast-math flag `reassoc`.
     """
-    last = block.last_op
+    terminator = block.last_op
     for op in block.ops:
-        if op is last:
+        if op is terminator:
             break
         clone_op(elements, build, op, mapping, point, reassociable)
-    return [] if last is None else [resolve(elements, mapping, value) for value in last.operands]
+    return [] if terminator is None else [resolve(elements, mapping, value) for value in terminator.operands]
 
 
 def resolve(elements: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
@@ -154,21 +154,21 @@ def _copied_properties(elements: Elements, op: Operation, may_reassociate: bool 
     The flag for reassociation is added if `may_reassociate`. Targets that must keep the order of sums (`reassociate =
     false`) get no flags for reciprocals either.
     """
-    flags = op.properties.get("fastmath")
-    have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
-    want = have | {FastMathFlag.REASSOC} if may_reassociate else have
+    attribute = op.properties.get("fastmath")
+    flags = set(attribute.data) if isinstance(attribute, arith.FastMathFlagsAttr) else set[FastMathFlag]()
+    new_flags = flags | {FastMathFlag.REASSOC} if may_reassociate else flags
     if not elements.reassociate:
-        want = want - {FastMathFlag.ALLOW_RECIP}
-    if want == have:
+        new_flags = new_flags - {FastMathFlag.ALLOW_RECIP}
+    if new_flags == flags:
         return dict(op.properties)
-    return {**op.properties, "fastmath": arith.FastMathFlagsAttr(sorted(want, key=lambda f: f.value))}
+    return {**op.properties, "fastmath": arith.FastMathFlagsAttr(sorted(new_flags, key=lambda flag: flag.value))}
 
 
 def _clone_region(
     elements: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
-    """Return a clone of a region of a scalar operation `op`, such as a branch of `scf.if`; an empty region for one.
+    """Return a clone of a region of a scalar operation `op`, such as a branch of `scf.if`.
 
     `mapping` has the kernel value of each value of the body, and `point` the index of each loop, which `linalg.index`
     returns. Values that the region defines are not added to `mapping`: they do not exist outside.
@@ -176,22 +176,23 @@ def _clone_region(
     Raises:
         CompileError: The region has several blocks.
     """
-    if not region.blocks:
+    if not region.blocks:  # an `scf.if` without an else branch
         return Region()
     if len(region.blocks) > 1:
         raise unsupported(op, "its region has several blocks")
     source = region.block
     block = Block(arg_types=[a.type for a in source.args])
     inner = build.nested(block, pins_loads=True)  # loads may be out of bounds where the region does not run
-    inside = dict(mapping)
-    inside.update(zip(source.args, block.args, strict=True))
-    values = clone_block(elements, inner, source, inside, point)  # the operands of the terminator, which it leaves out
+    inner_mapping = dict(mapping)
+    inner_mapping.update(zip(source.args, block.args, strict=True))
+    # The operations but for the terminator, and then the terminator with their values as operands.
+    values = clone_block(elements, inner, source, inner_mapping, point)
     if source.last_op is not None:
-        last = type(source.last_op).create(
+        terminator = type(source.last_op).create(
             operands=values, properties=source.last_op.properties, attributes=source.last_op.attributes
         )
-        inner.add(last)
-        set_location(last, source.last_op)
+        inner.add(terminator)
+        set_location(terminator, source.last_op)
     return Region(block)
 
 

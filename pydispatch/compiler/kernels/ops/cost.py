@@ -22,19 +22,21 @@ def is_expensive(op: Operation) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Return whether any operation that an element of `value` is computed by is expensive, see `is_expensive`.
+    """Return whether the computation of an element of `value` has an expensive operation, see `is_expensive`.
 
-    The search through producers ends at arguments, constants and reductions, which are not counted themselves.
+    The search through its producers ends at arguments, constants and reductions, which are not counted themselves.
     """
     pending, seen = [value], set[SSAValue]()
     while pending:
-        producer = pending.pop()
-        if not isinstance(producer, OpResult) or producer in seen or info_of(producer.op).cost is Cost.FREE:
+        operand = pending.pop()
+        if not isinstance(operand, OpResult) or operand in seen:
             continue
-        seen.add(producer)
-        reduces = producer.op.name == "linalg.generic" and bool(generic_of(producer.op).reduced_loops)
-        if not reduces and is_expensive(producer.op):
+        seen.add(operand)
+        producer = operand.op
+        is_reduction = producer.name == "linalg.generic" and bool(generic_of(producer).reduced_loops)
+        if is_reduction or info_of(producer).cost is Cost.FREE:
+            continue
+        if is_expensive(producer):
             return True
-        if not reduces:
-            pending += producer.op.operands
+        pending += producer.operands
     return False

@@ -140,13 +140,16 @@ class Elements:
         """
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
         self.distribute: Distribute | None = None  # emits a reduction by all invocations of a GPU's workgroup
-        self.scalars: dict[SSAValue, SSAValue] = {}
-        self.flat: Index | None = None
-        self.emitted_reductions: list[tuple[Operation, Builder]] = []
+        self.scalars: dict[SSAValue, SSAValue] = {}  # scalar of the dispatch function -> its value in the kernel
+        self.flat: Index | None = None  # number of elements, if all tensors are accessed as one dimension
         self.globals: list[Operation] = []  # constants of the module that loads refer to
+        # Records of the emitted code, for its analysis.
+        self.emitted_reductions: list[tuple[Operation, Builder]] = []  # (reduction, builder around its loop)
         self.computed_elements: list[EmittedElement] = []
-        self.reduced_elements: list[EmittedElement] = []
-        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []
+        self.reduced_elements: list[EmittedElement] = []  # those of `computed_elements` that a loop reduces
+        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # (materialized tensor, indices)
+        # Values that one loop over a row stores and later loops over the row load; the indices of the row; and a
+        # second reduction for the loop of another one.
         self.row_buffers: dict[SSAValue, RowBuffer] = {}
         self.row: list[Index] = []
         self.companion: LoopCompanion | None = None
@@ -160,7 +163,7 @@ class Elements:
     def dims(self, value: SSAValue) -> list[Index]:
         """Return the sizes of a tensor value.
 
-        If `flat` is set, tensors are accessed as one dimension: `flat` is their only size, except for rank 0.
+        If `flat` is set, all tensors are accessed as one dimension of this size, except for those of rank 0.
         """
         if self.flat is not None and tensor_type(value).get_num_dims():
             return [self.flat]
@@ -169,7 +172,7 @@ class Elements:
         return self._dims[value]
 
     def forget_dims(self) -> None:
-        """Forget the sizes of all tensors, as `flat` is set next, with which they have one dimension."""
+        """Forget the sizes of all tensors. The caller sets `flat` next, with which all have one dimension."""
         self._dims.clear()
 
     def resize(self, value: SSAValue, dims: list[Index]) -> None:
@@ -204,9 +207,9 @@ class Elements:
         return [n if isinstance(n, int) else self.index(n) for n in values]
 
     def take_companion(self, host: Operation) -> LoopCompanion | None:
-        """Return the second reduction that the loop of the reduction `host` is to compute, too; None without one.
+        """Return the second reduction that the loop of the reduction `host` is to compute, too; None if there is none.
 
-        It is forgotten, as that loop is emitted now.
+        The caller emits that loop: later calls return None.
         """
         companion = self.companion
         if companion is None or companion.host is not host:
@@ -263,21 +266,21 @@ class Elements:
             return earlier
         builder = self._outermost_builder(build, value, indices)
         row_buffer = self.row_buffers.get(value)
-        # Stored in a buffer; stored by an earlier loop over this row; not stored.
-        if value in self._buffers:
+        if value in self._buffers:  # the whole tensor is stored
             self.loads.append((value, tuple(indices)))
             if isinstance(value, OpResult):
                 builder = build  # the load must not move before the stores of the result
             result = self._load(builder, self._buffers[value], value, indices)
-        elif row_buffer is not None and row_buffer.is_loadable(self.row, indices, build):
+        elif row_buffer is not None and row_buffer.is_loadable(self.row, indices, build):  # the current row is stored
             builder = build  # the load must stay after the loop that fills the row buffer
             result = self._load(builder, (row_buffer.buffer, row_buffer.index_map), value, indices)
         else:
             result = self._compute(builder, value, indices)
-            if row_buffer is not None and covers(builder, self.row, indices, row_buffer.dims):
+            is_whole_row_computed = row_buffer is not None and covers(builder, self.row, indices, row_buffer.dims)
+            if row_buffer is not None and is_whole_row_computed:  # later loops over the row load its elements
                 buffer_indices = indices if row_buffer.index_map is None else row_buffer.index_map(builder, indices)
                 self.store(builder, result, row_buffer.buffer, buffer_indices)
-                row_buffer.filled = builder  # later loops over the row load its elements
+                row_buffer.filled = builder
         self.define(builder, value, indices, result)
         return result
 
@@ -316,7 +319,7 @@ class Elements:
         for which no division is needed. The divisor must be the static size of the second of the two dimensions.
 
         Args:
-            build: Builder of the load, whose `joined` has the pairs of quotient and remainder.
+            build: Builder of the load, whose `dividends` has the pairs of quotient and remainder.
             buffer: A contiguous memref that is defined in the kernel's entry block.
             coordinates: Index of the element along each dimension.
 
@@ -328,7 +331,7 @@ class Elements:
         assert isinstance(type_, MemRefType)
         shape = type_.get_shape()
         for dim in range(len(coordinates) - 1):
-            linear, size = build.joined.get((coordinates[dim], coordinates[dim + 1]), (None, None))
+            linear, size = build.dividends.get((coordinates[dim], coordinates[dim + 1]), (None, None))
             if linear is None or not isinstance(size, int) or shape[dim + 1] != size:
                 continue
             key = ("collapsed", buffer, dim)  # all loads share one view, which is created in the kernel's entry

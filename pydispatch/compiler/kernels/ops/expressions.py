@@ -51,16 +51,15 @@ class Expression:
     def expanded(self, operations: list[Operation] | None = None) -> Expression:
         """Return an equal expression as close to the inputs as possible: reshapes, broadcasts and copies are skipped.
 
-        The result is a scalar that the body of a generic computes, a scalar of the dispatch function, or the element of
-        a tensor that is defined by none of these operations.
+        An element of a broadcast of x becomes an element of x. An element of a generic becomes the scalar that its body
+        yields and, if the body yields an input as it is, the element of this input.
 
-        operations: receives the operations on tensors that were followed, the one next to `self` first; None for no
-        record.
+        `operations` receives the operations on tensors that were followed, the one next to `self` first.
         """
         expression = self
-        while (inner := expression._producer()) is not None:
-            is_tensor = expression.generic is None
-            if operations is not None and isinstance(expression.value, OpResult) and is_tensor:
+        while (inner := expression._one_step_expanded()) is not None:
+            is_in_body = expression.generic is not None
+            if operations is not None and isinstance(expression.value, OpResult) and not is_in_body:
                 operations.append(expression.value.op)
             expression = inner
         return expression
@@ -69,45 +68,48 @@ class Expression:
         """Return the expression of another scalar of the same body, at the same point."""
         return Expression(value, self.dims, self.generic)
 
-    def _producer(self) -> Expression | None:
-        """Return an equal expression one step closer to the inputs; None if there is none."""
+    def _one_step_expanded(self) -> Expression | None:
+        """Return an equal expression one operation closer to the inputs; None if there is none."""
         value, generic = self.value, self.generic
-        if generic is not None:  # a scalar in a body: the element of an input, or computed in the body
-            is_input = (
-                isinstance(value, BlockArgument) and value.owner is generic.block and value.index < len(generic.inputs)
-            )
-            return self._input(generic, value.index) if is_input and isinstance(value, BlockArgument) else None
+        if generic is not None:  # a scalar in the body of a generic
+            if not isinstance(value, BlockArgument) or value.owner is not generic.block:  # computed
+                return None
+            is_input = value.index < len(generic.inputs)
+            return self._element_of_input(generic, value.index) if is_input else None
         if not isinstance(value, OpResult):
             return None
         if value.op.name == GENERIC:
-            return self._of_generic(structured(value.op), value.index)
-        return self._reshaped(value.op) if value.op.name in RESHAPES else None
+            return self._yielded_scalar(structured(value.op), value.index)
+        return self._element_before_reshape(value.op) if value.op.name in RESHAPES else None
 
-    def _input(self, generic: Structured, index: int) -> Expression | None:
-        """Return the element that input `index` of a generic is; None unless each of its indices is a loop or 0."""
-        results, operand = generic.maps[index].results, generic.inputs[index]
-        if not isinstance(operand.type, TensorType):
+    def _element_of_input(self, generic: Structured, index: int) -> Expression | None:
+        """Return the element of input `index` that the body of a generic reads at this point.
+
+        Return None if the input has a computed index, such as i + k: neither the index of a loop nor 0.
+        """
+        indices, operand = generic.maps[index].results, generic.inputs[index]
+        if not isinstance(operand.type, TensorType):  # a scalar of the dispatch function
             return Expression(operand, ())
-        if not all(isinstance(r, AffineDimExpr) or r == AffineConstantExpr(0) for r in results):
+        if not all(isinstance(i, AffineDimExpr) or i == AffineConstantExpr(0) for i in indices):
             return None
-        return Expression(
-            operand, tuple(self.dims[r.position] if isinstance(r, AffineDimExpr) else AT_ZERO for r in results)
-        )
+        dims = tuple(self.dims[i.position] if isinstance(i, AffineDimExpr) else AT_ZERO for i in indices)
+        return Expression(operand, dims)
 
-    def _of_generic(self, generic: Structured, index: int) -> Expression | None:
-        """Return the scalar that a generic yields for this element of result `index`; None if the generic reduces, or
-        the axes of the result are not loops.
+    def _yielded_scalar(self, generic: Structured, index: int) -> Expression | None:
+        """Return the scalar that the body of a generic yields for this element of its result `index`.
+
+        Return None if the generic reduces, or if an index of the result is not the index of a loop.
         """
         axes, terminator = generic.output_maps[index].results, generic.block.last_op
         if not generic.is_parallel or terminator is None or not all(isinstance(axis, AffineDimExpr) for axis in axes):
             return None
-        dims_of_loops = [AT_ZERO] * len(generic.iterators)  # loops that no axis is have one iteration
+        dims_of_loops = [AT_ZERO] * len(generic.iterators)  # a loop that indexes no axis has one iteration, at 0
         for dim, axis in zip(self.dims, axes, strict=True):
             if isinstance(axis, AffineDimExpr):
                 dims_of_loops[axis.position] = dim
         return Expression(terminator.operands[index], tuple(dims_of_loops), generic)
 
-    def _reshaped(self, op: Operation) -> Expression | None:
+    def _element_before_reshape(self, op: Operation) -> Expression | None:
         """Return the element before a reshape that only adds or drops dimensions of size 1; None for other reshapes."""
         source = op.operands[0]
         dims_of_long_axes = [dim for dim, size in zip(self.dims, shape_of(self.value), strict=True) if size != 1]
@@ -121,9 +123,7 @@ class Expression:
 
     @property
     def op(self) -> Operation | None:
-        """The operation on scalars, or on tensors element by element, that computes the expression; None if there is
-        none.
-        """
+        """The operation that computes the expression: one on scalars, or an elementwise one on tensors; else None."""
         if not isinstance(self.value, OpResult):
             return None
         op = self.value.op
@@ -132,7 +132,7 @@ class Expression:
 
     @property
     def operands(self) -> list[Expression]:
-        """The operands of `op`, expanded."""
+        """The operands of `op` at the same point, each as close to the inputs as possible (`expanded`)."""
         op = self.op
         return [] if op is None else [Expression(v, self.dims, self._generic_of(v)).expanded() for v in op.operands]
 

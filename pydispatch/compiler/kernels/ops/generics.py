@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -13,7 +14,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.sums import LoopLevel, levels_of, nest
+from pydispatch.compiler.kernels.ops.sums import LoopLevel, emit_sum_nest, levels_of
 from pydispatch.compiler.kernels.ops.tensors import unsupported
 from pydispatch.ir.affine_maps import dims_in, has_exact_bounds, is_projection
 from pydispatch.ir.op_info import Grouping, info_of
@@ -48,25 +49,23 @@ def _problem(generic: Structured) -> str:
     for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {index}, {map}, is no projected permutation"
-        # The loops compute all elements of a result: none keeps its initial value.
-        shape = shape_of(generic.outputs[index])
-        partial = [n for n, e in zip(shape, map.results, strict=True) if n != 1 and not isinstance(e, AffineDimExpr)]
-        if partial:
-            dimension = "dynamic dimension" if partial[0] < 0 else f"dimension of size {partial[0]}"
-            return f"the map of result {index}, {map}, has index 0 alone for a {dimension}"
-    if any(m.num_symbols for m in generic.maps):
+        # The loops must compute all elements. With a constant index they would compute one of each dimension.
+        for size, expression in zip(shape_of(generic.outputs[index]), map.results, strict=True):
+            if size != 1 and not isinstance(expression, AffineDimExpr):
+                dimension = "dynamic dimension" if size < 0 else f"dimension of size {size}"
+                return f"the map of result {index}, {map}, has index 0 alone for a {dimension}"
+    if any(map.num_symbols for map in generic.maps):
         return "its maps have symbols"
-    # The loops that each result depends on.
-    sets = [dims_in(m) for m in generic.output_maps]
-    first = sets[0] if sets else set()
-    reduces = any(i not in first for i, kind in enumerate(generic.iterators) if kind != "parallel")
-    if any(s != first for s in sets) and reduces:
+    loops_of_results = [dims_in(map) for map in generic.output_maps]
+    first_loops = loops_of_results[0] if loops_of_results else set()
+    reduces = any(i not in first_loops for i, kind in enumerate(generic.iterators) if kind != "parallel")
+    if reduces and any(loops != first_loops for loops in loops_of_results):
         return "it reduces into results with different dimensions"
     return ""
 
 
-def view_of(elements: Elements, op: Operation) -> Structured:
-    """Return `generic_of(op)`, which `elements` caches for the time of a kernel."""
+def structured_of(elements: Elements, op: Operation) -> Structured:
+    """Return a `linalg.generic` as a structured operation, created once per kernel."""
     generic = elements.cached_for(op, generic_of)
     assert isinstance(generic, Structured)
     return generic
@@ -79,8 +78,8 @@ def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
     """
     sizes: list[Index | None] = [None] * len(generic.iterators)
     for value, map in zip(generic.operands, generic.maps, strict=True):
-        if elements.flat is not None and map.results:
-            return [elements.flat] * len(sizes)  # tensors are accessed as one dimension: one loop over all elements
+        if elements.flat is not None and map.results:  # all tensors are accessed as one dimension of `flat` elements
+            return [elements.flat] * len(sizes)
         for position, result in enumerate(map.results):
             if isinstance(result, AffineDimExpr) and not isinstance(sizes[result.position], int):
                 sizes[result.position] = elements.dims(value)[position]
@@ -99,40 +98,40 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     The body computes the elements of all results at this point. They are remembered in `build`, so that `Elements.at`
     returns them without another computation.
     """
-    generic = view_of(elements, value.op)
-    if elements.flat is not None:  # tensors are accessed as one dimension, whose index stands for that of each loop
+    generic = structured_of(elements, value.op)
+    if elements.flat is not None:  # all tensors are accessed as one dimension: its index is passed for each loop
         results = body_at(elements, build, generic, list(indices) * max(1, len(generic.iterators)))
         for result, element in zip(value.op.results, results, strict=True):
             elements.define(build, result, indices, element)
         return results[value.index]
-    # The inverse of the output map: each loop that is a dimension of the result has its index, a reduced loop None.
+    # The index of each loop that is a dimension of the result, by the inverse of the output map; None for other loops.
     point: list[Index | None] = [None] * len(generic.iterators)
     for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
             point[expression.position] = index
     if generic.is_parallel:
-        results = _parallel(elements, build, generic, point)
+        results = _elements_at(elements, build, generic, point)
     else:
         results = reduce_at(elements, build, generic, point)
-    # No output map reads a reduced loop, so that any index serves there.
-    full = [0 if p is None else p for p in point]
+    any_index = 0  # for loops that no result depends on
+    full_point = [any_index if p is None else p for p in point]
     for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
-        elements.define(build, result, evaluate(build, map, full), element)
+        elements.define(build, result, evaluate(build, map, full_point), element)
     return results[value.index]
 
 
-def _parallel(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
+def _elements_at(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
     """Emit the elements of all results of a generic without reductions at `point`, and return them.
 
-    `point` has the index of each loop; None for a loop along which the requested result has no dimension. The size of
-    such a loop must be 1.
+    `point` has the index of each loop. It is None for a loop that the map of the requested result does not read, where
+    another result has more dimensions. Such a loop must have the size 1, so that its index is 0.
     """
-    if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
+    if None in point:
         sizes = loop_sizes(elements, generic)
-        for dim, p in enumerate(point):
-            if p is None and sizes[dim] != 1:
+        for dim, index in enumerate(point):
+            if index is None and sizes[dim] != 1:
                 raise unsupported(generic.op, f"dimension d{dim} is parallel, and a result does not have it")
-    return body_at(elements, build, generic, [0 if p is None else p for p in point])
+    return body_at(elements, build, generic, [0 if index is None else index for index in point])
 
 
 def body_at(
@@ -179,7 +178,7 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
 
     if not isinstance(operand.type, TensorType):
         return elements.scalar(operand)
-    if elements.flat is not None:  # every tensor has one dimension, and one loop index stands for all of them
+    if elements.flat is not None:  # all tensors but those of rank 0 are accessed as one dimension, with the same index
         return elements.at(build, operand, list(point[:1]) if map.results else [])
     indices = evaluate(build, map, point)
     for dim, result in enumerate(map.results):
@@ -189,20 +188,22 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
 
 
 def reassociable(generic: Structured) -> frozenset[Operation]:
-    """Return the operations of a body that combine an accumulator with a new float, and allow regrouping, as sums do.
+    """Return the operations of a body that combine a float accumulator with a new value and may be reassociated.
 
-    The accumulator and the result of the operation must have no other uses: they would show the order.
+    In out += x[i], this is the addition. The accumulator and the result of the operation must have no other uses, to
+    which the order of the additions would be visible.
     """
-    last = generic.block.last_op
-    assert last is not None
+    terminator = generic.block.last_op
+    assert terminator is not None
     ops: list[Operation] = []
-    for index, value in enumerate(last.operands):
-        argument = generic.block.args[len(generic.inputs) + index]
+    for index, value in enumerate(terminator.operands):
+        accumulator = generic.block.args[len(generic.inputs) + index]
         if not isinstance(value, OpResult) or not isinstance(value.type, AnyFloat):
             continue
         if info_of(value.op).grouping is Grouping.FIXED:
             continue
-        if len(list(argument.uses)) == 1 and argument in value.op.operands and len(list(value.uses)) == 1:
+        is_only_use = len(list(accumulator.uses)) == 1 and accumulator in value.op.operands
+        if is_only_use and len(list(value.uses)) == 1:
             ops.append(value.op)
     return frozenset(ops)
 
@@ -227,20 +228,22 @@ def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool
     """
     if len(generic.reduced_loops) < 2:
         return False
-    high, low = generic.reduced_loops[-2:]
-    steps = sizes[low]
+    outer, inner = generic.reduced_loops[-2:]
+    steps = sizes[inner]
     is_short = isinstance(steps, int) and 1 < steps < SHORT_LOOP_STEPS
-    if not is_short or sizes[high] == 1:  # with a size of 1 there is no second loop to merge
+    if not is_short or sizes[outer] == 1:  # with a size of 1 there is no second loop to merge
         return False
     is_contiguous = False  # whether an input has the two dimensions as its last axes
     for index, map in enumerate(generic.maps[: len(generic.inputs)]):
-        if not generic.block.args[index].uses or not {high, low} & dims_in(map):
+        is_used = bool(generic.block.args[index].uses)
+        if not is_used or not {outer, inner} & dims_in(map):
             continue
-        positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
-        windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]  # indices such as i + k
-        if windows or high not in positions or positions[positions.index(high) + 1 :][:1] != [low]:
+        if not all(isinstance(axis, AffineDimExpr) for axis in map.results):  # the index is computed, such as i + k
             return False
-        is_contiguous = is_contiguous or positions[-1] == low
+        axes = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]
+        if (outer, inner) not in pairwise(axes):
+            return False
+        is_contiguous = is_contiguous or axes[-1] == inner
     return is_contiguous
 
 
@@ -264,10 +267,10 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     Raises:
         CompileError: A loop that no result has is parallel, and has several iterations.
     """
-    # `distribute`, which kernels for GPUs set, may emit the reduction instead of the loops below.
     elements.emitted_reductions.append((generic.op, build))
+    # Kernels for GPUs set `distribute`, which lets all invocations of a workgroup compute the reduction if it can.
     distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
-    if distributed is not None:  # computed by all invocations of a workgroup
+    if distributed is not None:
         return distributed
     # A loop that indexes no result is reduced. If its kind is "parallel", it may have only one iteration.
     sizes = loop_sizes(elements, generic)
@@ -282,8 +285,8 @@ def _sequential_reduction(
 ) -> list[SSAValue]:
     """Emit the loops of a reduction and of its companion, if any, and return the results of the reduction.
 
-    A companion is a second reduction that the same loops compute: its carried values follow those of the first one. Its
-    results are stored in it.
+    A companion is a second reduction that the same loops compute. Its carried values follow those of the first one, and
+    its results are stored in `companion.results`.
 
     Args:
         elements: Tensors of the kernel.
@@ -292,7 +295,7 @@ def _sequential_reduction(
         sizes: Size of each of its loops.
         origin: Index of each loop; 0 for reduced ones.
     """
-    # The initial values: elements of the outputs, whose maps read no reduced loop, so that any index serves there.
+    # The initial values of the reduction: elements of its outputs.
     own_initial = [
         elements.at(build, output, evaluate(build, map, origin))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
@@ -303,21 +306,24 @@ def _sequential_reduction(
         generic.reduced_loops, tuple(sizes), has_merged_innermost=_merges_innermost_loops(generic, sizes)
     )
 
-    def body(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction and of its companion; return their carried values, in this order."""
-        full = loops.point(inner, origin, index_of_loop)
-        new_values = body_at(elements, inner, generic, full, carried[:own_count])
+    def step(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one iteration of the reduction and of its companion, and return the next carried values of both.
+
+        The first `own_count` carried values are those of the reduction.
+        """
+        point = loops.point(inner, origin, index_of_loop)
+        new_values = body_at(elements, inner, generic, point, carried[:own_count])
         if companion is None:
             return new_values
-        outermost = full[generic.reduced_loops[0]]  # a reduction with a companion has only this reduced loop
-        return [*new_values, *companion.step(inner, outermost, carried[own_count:])]
+        (reduced_loop,) = generic.reduced_loops  # a reduction with a companion has only one
+        return [*new_values, *companion.step(inner, point[reduced_loop], carried[own_count:])]
 
-    # The loops: blocked for float sums, else one for each count. Float sums of the companion are not blocked.
-    summed = are_sums(elements, generic)
+    # One loop for each count; for float sums, loops over blocks of steps, too. Sums of the companion are not blocked.
+    is_sum = are_sums(elements, generic)
     counts = loops.counts(build)
-    levels = levels_of(counts) if any(summed) else [LoopLevel(loop) for loop in range(len(counts))]
+    levels = levels_of(counts) if any(is_sum) else [LoopLevel(loop) for loop in range(len(counts))]
     initial = own_initial if companion is None else [*own_initial, *companion.initial(build)]
-    results = nest(build, levels, counts, summed, initial, body)
+    results = emit_sum_nest(build, levels, counts, is_sum, initial, step)
     if companion is not None:
         companion.results = results[own_count:]
     return results[:own_count]
@@ -348,16 +354,17 @@ class _ReductionLoops:
         """Return the index of each dimension of the generic in an iteration.
 
         Args:
-            build: Receives the division of the index of the loop that two dimensions share, if one is merged.
+            build: Receives the division of a merged loop's index by the size of the inner dimension.
             origin: The index of each dimension that is not reduced; other entries are replaced.
-            index_of_loop: Number of a loop, from the outermost on -> its index.
+            index_of_loop: Number of a loop, 0 for the outermost one -> its index.
         """
         point = list(origin)
         for loop, index in index_of_loop.items():
             point[self.dims[loop]] = index
-        if self.has_merged_innermost:
-            high, low = self.dims[-2:]
-            point[high], point[low] = build.divmod(index_of_loop[len(self.dims) - 2], self.sizes[low])
+        if self.has_merged_innermost:  # index n of the last loop is for the indices n / size and n mod size
+            outer, inner = self.dims[-2:]
+            last_loop = len(self.dims) - 2
+            point[outer], point[inner] = build.divmod(index_of_loop[last_loop], self.sizes[inner])
         return point
 
 
@@ -370,9 +377,9 @@ def integer_of(op: Operation, name: str) -> int:
 
 def are_sums(elements: Elements, generic: Structured) -> list[bool]:
     """Return, for each result of a generic, whether it is a sum of floats that may be reassociated."""
-    last = generic.block.last_op
-    assert last is not None
+    terminator = generic.block.last_op
+    assert terminator is not None
     if not elements.reassociate:
-        return [False] * len(last.operands)
-    additions = reassociable(generic)
-    return [isinstance(v, OpResult) and v.op in additions and v.op.name == "arith.addf" for v in last.operands]
+        return [False] * len(terminator.operands)
+    ops = reassociable(generic)  # of sums, products, ...
+    return [isinstance(v, OpResult) and v.op in ops and v.op.name == "arith.addf" for v in terminator.operands]

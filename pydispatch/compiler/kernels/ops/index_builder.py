@@ -66,7 +66,7 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         fold."""
         value = self.plus(self.times(high, size), low)
         if isinstance(value, SSAValue) and value is not high and value is not low:
-            self.parts[value] = (high, size, low)
+            self.linear_parts[value] = (high, size, low)
         return value
 
     def quotient(self, lhs: Index, rhs: Index) -> Index:
@@ -84,8 +84,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
             return lhs
         if self.is_below(lhs, rhs):
             return 0
-        if isinstance(lhs, SSAValue) and lhs in self.parts:
-            high, size, low = self.parts[lhs]  # lhs was built as high * size + low, with low < size
+        if isinstance(lhs, SSAValue) and lhs in self.linear_parts:
+            high, size, low = self.linear_parts[lhs]  # lhs was built as high * size + low, with low < size
             if size is rhs or size == rhs:
                 return high
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
@@ -111,8 +111,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
             return 0
         if self.is_below(lhs, rhs):
             return lhs
-        if isinstance(lhs, SSAValue) and lhs in self.parts:
-            high, size, low = self.parts[lhs]  # lhs was built as high * size + low, with low < size
+        if isinstance(lhs, SSAValue) and lhs in self.linear_parts:
+            high, size, low = self.linear_parts[lhs]  # lhs was built as high * size + low, with low < size
             if size is rhs or size == rhs:
                 return low
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
@@ -183,10 +183,10 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
     def divmod(self, linear: Index, size: Index) -> tuple[Index, Index]:
         """Return the quotient and remainder of `linear` by `size`.
 
-        The pair is recorded in `joined`, so that an access to two adjacent dimensions can use `linear` in place of it.
+        The pair is recorded in `dividends`: an access to two adjacent dimensions at this pair can use `linear` instead.
         """
         pair = self.quotient(linear, size), self.remainder(linear, size)
-        self.joined[pair] = (linear, size)
+        self.dividends[pair] = (linear, size)
         return pair
 
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:

@@ -17,37 +17,41 @@ _Value = TypeVar("_Value")
 class KnownIndices:
     """Known properties of the index values of one kernel, by which its builders leave out divisions and comparisons.
 
-    A property that is recorded in a branch holds in that branch alone: it may follow from the condition of the branch.
-    Other builders share the properties of their parents, which also see what nested builders record.
+    The builder of a loop body and the builder around the loop share one set of tables. The builder of a branch has
+    tables of its own on top of the shared ones: its properties may follow from the condition of the branch.
 
     Attributes:
-        parts: Value -> (high, size, low) where it is high * size + low, 0 <= low < size, and high is not negative.
-        joined: (quotient, remainder) of an index, such as the two coordinates of an element -> (dividend, divisor): the
-            linear index that they join into.
+        linear_parts: Value that was computed as high * size + low, with 0 <= low < size and 0 <= high ->
+            (high, size, low).
+        dividends: (n / size, n mod size) -> (n, size), for pairs of an index n.
     """
 
     def __init__(self, parent: KnownIndices | None, is_branch: bool = False) -> None:
-        """Share the tables of `parent`; without one, for the outermost builder, begin with empty tables.
+        """Share the tables of the enclosing builder `parent`; the outermost builder begins with empty ones.
 
-        The tables have known properties of index values, by which divisions and comparisons fold. `is_branch` is
-        whether the code of this builder runs under a condition: its tables then extend those of `parent`, which do not
-        receive what this builder records.
+        `is_branch` is whether the code of this builder runs under a condition. Properties that it records are then not
+        added to the tables of `parent`.
         """
 
         def table(inherited: MutableMapping[_Key, _Value] | None) -> MutableMapping[_Key, _Value]:
-            """Return the table of this builder, from that of the parent."""
-            if inherited is None:
+            """Return the table of this builder that corresponds to the table `inherited` of the parent."""
+            if inherited is None:  # there is no parent
                 return {}
             return ChainMap({}, inherited) if is_branch else inherited
 
-        # `parts`: value -> (high, size, low), where the value is high * size + low.
-        # `joined`: (quotient, remainder) -> (dividend, divisor) of the division that computed them.
-        self.parts: MutableMapping[SSAValue, tuple[Index, Index, Index]] = table(parent.parts if parent else None)
-        self.joined: MutableMapping[tuple[Index, Index], tuple[Index, Index]] = table(parent.joined if parent else None)
-        # `_bounds`: value -> bound that it is below. `_not_negative`: values that are not negative, without such a
-        # bound, as keys. `_counters`: value that counts from 0 in steps of one, as a loop's index does -> its end.
+        # Value of high * size + low -> (high, size, low).
+        self.linear_parts: MutableMapping[SSAValue, tuple[Index, Index, Index]] = table(
+            parent.linear_parts if parent else None
+        )
+        # (n / size, n mod size) -> (n, size).
+        self.dividends: MutableMapping[tuple[Index, Index], tuple[Index, Index]] = table(
+            parent.dividends if parent else None
+        )
+        # Value -> bound that it is below.
         self._bounds: MutableMapping[SSAValue, Index] = table(parent._bounds if parent else None)
+        # Values that are not negative, without such a bound, as keys.
         self._not_negative: MutableMapping[SSAValue, None] = table(parent._not_negative if parent else None)
+        # Value that counts from 0 in steps of one, as a loop's index does -> its end.
         self._counters: MutableMapping[SSAValue, Index] = table(parent._counters if parent else None)
 
     def assume_below(self, value: SSAValue, limit: Index) -> SSAValue:
@@ -69,16 +73,17 @@ class KnownIndices:
         """Return whether 0 <= value is known."""
         if isinstance(value, int):
             return value >= 0
-        # `assume_below` also states 0 <= value, and `parts` has linear indices, whose parts are not negative.
-        return value in self._not_negative or value in self._bounds or value in self.parts
+        # `assume_below` also states 0 <= value, and `linear_parts` has linear indices, whose parts are not negative.
+        return value in self._not_negative or value in self._bounds or value in self.linear_parts
 
     def is_below(self, value: Index, limit: Index) -> bool:
         """Return whether 0 <= value < limit is known."""
         if isinstance(value, int):
             return isinstance(limit, int) and 0 <= value < limit
         bound = self._bounds.get(value)
-        if bound is None and value in self.parts and isinstance(limit, int):
-            high, size, _ = self.parts[value]  # the value is high * size + low, and low < size
+        if bound is None and value in self.linear_parts and isinstance(limit, int):
+            # high * size + low, with low < size, is below a multiple of `size` if `high` is below its quotient.
+            high, size, _low = self.linear_parts[value]
             return isinstance(size, int) and limit % size == 0 and self.is_below(high, limit // size)
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 

@@ -71,9 +71,10 @@ def _emit_scalar(
     elements: Elements, build: Builder, generic: Structured, scalar: SSAValue, point: Sequence[Index],
     emitted: dict[SSAValue, SSAValue],
 ) -> None:  # fmt: skip
-    """Emit a scalar of the body after its operands, and add them to `emitted`, unless they are there.
+    """Emit a scalar in the body of a generic, after its operands, and add all of them to `emitted`.
 
-    Tensors are left out: `clone_op` reads the sizes and elements that it needs of them.
+    Scalars in `emitted` are not emitted again. Operands that are tensors are skipped: `clone_op` looks up the sizes
+    and elements that an operation needs of them.
 
     Args:
         elements: Tensors of the kernel.
@@ -85,14 +86,15 @@ def _emit_scalar(
     """
     if scalar in emitted or isinstance(scalar.type, TensorType):
         return
-    if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:
+    if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:  # an element of an operand of the generic
         operand, map_ = generic.operands[scalar.index], generic.maps[scalar.index]
-        is_tensor = isinstance(operand.type, TensorType)
-        where = evaluate(build, map_, point) if is_tensor else []
-        emitted[scalar] = elements.at(build, operand, where) if is_tensor else elements.scalar(operand)
+        if isinstance(operand.type, TensorType):
+            emitted[scalar] = elements.at(build, operand, evaluate(build, map_, point))
+        else:
+            emitted[scalar] = elements.scalar(operand)
     elif isinstance(scalar, OpResult) and scalar.op.parent_block() is generic.block:
         for operand in scalar.op.operands:
             _emit_scalar(elements, build, generic, operand, point, emitted)
         clone_op(elements, build, scalar.op, emitted, point)
-    else:
+    else:  # a scalar of the dispatch function
         emitted[scalar] = elements.scalar(scalar)

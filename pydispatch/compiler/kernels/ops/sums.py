@@ -54,11 +54,12 @@ def with_fresh_accumulators(
             are no sums. The loop begins with the carried value itself where it is no sum.
         inside: Emits the loop from its initial values, and returns its final ones.
     """
-    fresh = [index < len(is_sum) and is_sum[index] for index in range(len(carried))]
-    results = inside([negative_zero(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
+    starts_fresh = [index < len(is_sum) and is_sum[index] for index in range(len(carried))]
+    initial = [negative_zero(build, v.type) if fresh else v for v, fresh in zip(carried, starts_fresh, strict=True)]
+    results = inside(initial)
     return [
-        build.add(arith.AddfOp(before, after)) if own else after
-        for before, after, own in zip(carried, results, fresh, strict=True)
+        build.add(arith.AddfOp(before, after)) if fresh else after
+        for before, after, fresh in zip(carried, results, starts_fresh, strict=True)
     ]
 
 
@@ -67,7 +68,7 @@ class LoopLevel:
     """Loop of a nest. A dimension that is cut into blocks has two levels: over blocks, and within a block.
 
     Attributes:
-        loop: Position of the dimension in the sizes that `levels_of` is passed.
+        loop: Number of the dimension that the loop visits.
         step: Number of indices of a block; 1 for the level within a block, and for a dimension that is not cut.
         fresh: Whether each iteration starts with fresh accumulators, which are then added to the carried ones.
     """
@@ -97,8 +98,8 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     """
     levels: list[LoopLevel] = []  # innermost first: the loops are visited from the innermost one outwards
     steps = 1  # additions that the current accumulator takes in the levels that were added since it began
-    limit = MAX_STEPS  # additions that it may take
-    left = MAX_LEVELS - 1  # further accumulators that may begin
+    limit = MAX_STEPS  # maximum number of additions of the current accumulator
+    accumulators_left = MAX_LEVELS - 1  # further accumulators that may begin
     fresh = False  # whether each iteration of the next level starts a fresh accumulator
 
     def fits(size: Index) -> bool:
@@ -109,7 +110,7 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
         step, size = 1, sizes[loop]  # of the next level of this loop: indices per iteration, and iterations
         is_outermost = loop == 0
         is_uncut = True
-        while left and not fits(size) and (is_uncut or is_outermost):
+        while accumulators_left and not fits(size) and (is_uncut or is_outermost):
             # Begin another accumulator, which adds up the results of the current one. With few inner steps, the current
             # one first takes a block of this loop, which is cut. With enough, the whole loop runs over fresh ones.
             if steps < MIN_INNER_STEPS:
@@ -118,15 +119,17 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
                 levels.append(LoopLevel(loop, step, fresh))
                 step *= length
                 size = -(-size // length) if isinstance(size, int) else size  # the number of blocks
-            steps, limit, fresh, left = 1, MAX_BLOCKS, True, left - 1
+            steps, limit, fresh = 1, MAX_BLOCKS, True
+            accumulators_left -= 1
         levels.append(LoopLevel(loop, step, fresh))
         # The current accumulator takes all iterations of the level. A dynamic number of them leaves no room for more.
-        steps, fresh = steps * max(1, size) if isinstance(size, int) else limit, False
+        steps = steps * max(1, size) if isinstance(size, int) else limit
+        fresh = False
     return levels[::-1]
 
 
-def nest(
-    build: Builder, levels: Sequence[LoopLevel], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
+def emit_sum_nest(
+    build: Builder, levels: Sequence[LoopLevel], sizes: Sequence[Index], is_sum: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
     """Emit the loops of `levels` around `body`, and return the final carried values.
@@ -142,35 +145,35 @@ def nest(
         build: Builder of the block that the outermost loop is added to.
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: For each carried value, whether it is a float sum: only these have accumulators for blocks. May be shorter
-            than `carried`, whose further values are no sums.
+        is_sum: For each carried value, whether it is a float sum: only these have accumulators for blocks. May be
+            shorter than `carried`, whose further values are no sums.
         carried: The initial carried values.
         body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
             values; returns the next carried values.
     """
     ranges: Ranges = {dim: (0, size) for dim, size in enumerate(sizes)}
-    sum_nest = _SumNest(levels, sizes, sums, body)
+    sum_nest = _SumNest(levels, sizes, is_sum, body)
     return sum_nest.loops(depth=0, indices={}, ranges=ranges, build=build, carried=carried)
 
 
 @dataclass(frozen=True)
 class _SumNest:
-    """Emitter of the loops of a sum; the fields are the parameters of `nest`, which has an example.
+    """Emitter of the loops of a sum; the fields are the parameters of `emit_sum_nest`, which has an example.
 
     `loops` emits the loop of one level, `_iteration` its body, which is again `loops` for the next level.
 
     Attributes:
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: For each carried value, whether it is a float sum. Each iteration of a level with `fresh` adds up a float
-            sum in a new accumulator, which limits the rounding error.
+        is_sum: For each carried value, whether it is a float sum. Each iteration of a level with `fresh` adds up a
+            float sum in a new accumulator, which limits the rounding error.
         body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
             values; returns the next carried values.
     """
 
     levels: Sequence[LoopLevel]
     sizes: Sequence[Index]
-    sums: Sequence[bool]
+    is_sum: Sequence[bool]
     body: Callable[[Builder, dict[int, Index], Carried], Carried]
 
     def loops(self, depth: int, indices: dict[int, Index], ranges: Ranges, build: Builder, carried: Carried) -> Carried:
@@ -190,8 +193,7 @@ class _SumNest:
         level = self.levels[depth]
         low, high = ranges[level.loop]
         iteration = partial(self._iteration, depth, indices, ranges)
-        # Within a block `high` is the end of the block. The size of the dimension is the bound with which arithmetic on
-        # the index folds.
+        # `high` may be the end of a block. With the size of the dimension as a bound, divisions of the index fold.
         return build.loop(low, high, carried, iteration, step=level.step, index_below=self.sizes[level.loop])
 
     def _iteration(
@@ -211,13 +213,13 @@ class _SumNest:
         dim, size = level.loop, self.sizes[level.loop]
         if level.step == 1:  # every index of the dimension, or of the current block
             indices = {**indices, dim: index}
-            if isinstance(index, SSAValue):
-                # Over all blocks of the dimension, the index visits 0, 1, ... size - 1.
+            if isinstance(index, SSAValue):  # record that, over all blocks, it visits 0, 1, ... size - 1
                 build.assume_counts_to(index, size)
-        else:  # blocks: `index` is the first index of one, whose range the loop inside visits
-            block_end = build.plus(index, level.step)
-            is_whole_block = isinstance(size, int) and size % level.step == 0
-            ranges = {**ranges, dim: (index, block_end if is_whole_block else build.least(block_end, size))}
+        else:  # a block from `index` on, whose indices a loop inside visits
+            end = build.plus(index, level.step)
+            has_whole_blocks = isinstance(size, int) and size % level.step == 0
+            ranges = {**ranges, dim: (index, end if has_whole_blocks else build.least(end, size))}
         inner_loops = partial(self.loops, depth + 1, indices, ranges, build)
-        # `fresh`: the sums of an iteration start from -0.0, and are added to the carried ones at its end.
-        return with_fresh_accumulators(build, carried, self.sums, inner_loops) if level.fresh else inner_loops(carried)
+        if level.fresh:  # sums start from -0.0, and are added to the carried ones at the end of the iteration
+            return with_fresh_accumulators(build, carried, self.is_sum, inner_loops)
+        return inner_loops(carried)

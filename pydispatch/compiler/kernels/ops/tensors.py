@@ -44,11 +44,12 @@ def collapsed(buffer: SSAValue, dim: int) -> Operation:
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     shape = list(type_.get_shape())
-    whole = shape[dim] * shape[dim + 1] if shape[dim] >= 0 else DYNAMIC_INDEX
+    joined_size = shape[dim] * shape[dim + 1] if shape[dim] >= 0 else DYNAMIC_INDEX
+    # The dimensions of the buffer that are each dimension of the view, such as [[0], [1, 2], [3]] for `dim` = 1.
     groups = [[i] for i in range(dim)] + [[dim, dim + 1]] + [[i] for i in range(dim + 2, len(shape))]
     return memref.CollapseShapeOp(
         operands=[buffer],
-        result_types=[MemRefType(type_.element_type, [*shape[:dim], whole, *shape[dim + 2 :]])],
+        result_types=[MemRefType(type_.element_type, [*shape[:dim], joined_size, *shape[dim + 2 :]])],
         properties={"reassociation": ArrayAttr([ArrayAttr([IntegerAttr(i, 64) for i in g]) for g in groups])},
     )
 

@@ -112,18 +112,19 @@ def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:
     parts of the same type are copied in square blocks, each by a `pyd.transpose`, if rows of the view are contiguous.
     """
     rows, columns = shape_of(tile)
-    is_strided = part.layout.strides[1] != 1
-    if not part.transposed or is_strided or element_of(part.value) != element_of(tile):
+    has_contiguous_rows = part.layout.strides[1] == 1
+    has_type_of_tile = element_of(part.value) == element_of(tile)
+    if not (part.transposed and has_contiguous_rows and has_type_of_tile):
         _copy_elements(build, part, tile, low=(0, 0), high=(rows, columns))
         return
     op = build.source  # the operation that the copy is emitted for
-    to_view, from_view = TileView(op, tile), TileView(op, part.value, first=part.first)
+    target, source = TileView(op, tile), TileView(op, part.value, first=part.first)  # `source` is not transposed
     for row in range(0, rows, SIDE):
         for column in range(0, columns, SIDE):
             height, width = min(SIDE, rows - row), min(SIDE, columns - column)
-            from_block = from_view.view(build, column, row, (width, height))  # of the part before transposition
-            to_block = to_view.view(build, row, column, (height, width))
-            build.add(TransposeOp(operands=[from_block, to_block]))
+            source_block = source.view(build, column, row, (width, height))
+            target_block = target.view(build, row, column, (height, width))
+            build.add(TransposeOp(operands=[source_block, target_block]))
 
 
 def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
@@ -196,19 +197,20 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
             # other factor may have infinities there, whose products with zero are NaN.
             needs_all_steps = ends[index] is not None
             factors.append(_in_place_or_copied(build, op, part, tile, index, needs_all_steps))
-    _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
+    sizes = (*shape_of(op.c), steps)
+    _emit_register_blocks(build, lhs=factors[0], rhs=factors[1], c=TileView(op, op.c), sizes=sizes, level=level)
 
 
 def _end_of_steps(build: Builder, part: TileView | None, index: int, steps: int) -> Index | None:
     """Return how many of the `steps` of K a factor has before the end of its view; None if it is known to have all.
 
-    The factor is the part `part` of a view, A (`index` 0) or B (1); it is None for a factor that is not read in place.
-    Steps before the view are not subtracted: a part that begins there is copied.
+    `part` is the part of a view that is the factor A (`index` 0) or B (1); None for a factor that is a tile.
     """
     k_dim = 1 - index  # the columns of A, the rows of B
     if part is None or part.is_known_inside(k_dim, steps):
         return None
-    return part.existing_range(build, k_dim, steps)[1]
+    _begin, end = part.existing_range(build, k_dim, steps)  # a part that begins before its view is copied
+    return end
 
 
 def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
@@ -226,8 +228,8 @@ def _in_place_or_copied(
     """Return a factor that is a part of a view: the part itself if it can be multiplied in place, else a copy.
 
     For a product in place, all rows of A or columns of B must be inside the view. The elements must have the type of C,
-    rows of the view must be contiguous, and those of B must be rows of the view. A copy is padded with zeros. If it is
-    only known at run time whether the part is inside, a branch selects the part or a copy.
+    rows of the view must be contiguous, and B must not be transposed. A copy is padded with zeros. If it is only known
+    at run time whether the part is inside, a branch selects the part or a copy.
 
     Args:
         build: Receives the code.
@@ -291,7 +293,7 @@ def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     return alloc.results[0]
 
 
-def _blocks(
+def _emit_register_blocks(
     build: Builder, lhs: TileView, rhs: TileView, c: TileView, sizes: tuple[int, int, Index], level: Level
 ) -> None:
     """Emit the register blocks of a product, panel by panel.
@@ -314,16 +316,16 @@ def _blocks(
     tiles = choose_tiles(level, TileRequest(element_bytes, m=rows, n=columns, k=None, pads_columns=False))
     blocks = _RegisterBlocks(lhs=lhs, rhs=rhs, c=c, rows=rows, steps=steps, height=tiles.mr)
 
-    def whole_panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the register blocks of a panel of full width; the loop carries no values."""
+    def emit_whole_panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Emit the register blocks of a panel of full width, and return no values for the loop to carry."""
         blocks.emit_panel(inner, column, tiles.nr)
         return []
 
-    # Whole panels, and then the narrower last one, if any.
-    end_of_whole_panels = columns - columns % tiles.nr
-    build.loop(0, end_of_whole_panels, [], whole_panel, step=tiles.nr)
-    if end_of_whole_panels < columns:
-        blocks.emit_panel(build, end_of_whole_panels, columns - end_of_whole_panels)
+    remaining_columns = columns % tiles.nr
+    end_of_whole_panels = columns - remaining_columns
+    build.loop(0, end_of_whole_panels, [], emit_whole_panel, step=tiles.nr)
+    if remaining_columns:
+        blocks.emit_panel(build, end_of_whole_panels, remaining_columns)
 
 
 @dataclass(frozen=True)
@@ -346,17 +348,18 @@ class _RegisterBlocks:
     height: int
 
     def emit_panel(self, build: Builder, column: Index, width: int) -> None:
-        """Emit the register blocks of `width` columns from `column` on, the last of which may have fewer rows."""
-        end_of_whole = self.rows - self.rows % self.height
+        """Emit the register blocks of `width` columns from `column` on: whole ones, and one with the remaining rows."""
+        remaining_rows = self.rows % self.height
+        end_of_whole_blocks = self.rows - remaining_rows
 
-        def whole_block(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the register block that begins at `row`; the loop carries no values."""
+        def emit_whole_block(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the register block that begins at `row`, and return no values for the loop to carry."""
             self._emit_block(inner, row, column, self.height, width)
             return []
 
-        build.loop(0, end_of_whole, [], whole_block, step=self.height)
-        if end_of_whole < self.rows:
-            self._emit_block(build, end_of_whole, column, self.rows - end_of_whole, width)
+        build.loop(0, end_of_whole_blocks, [], emit_whole_block, step=self.height)
+        if remaining_rows:
+            self._emit_block(build, end_of_whole_blocks, column, remaining_rows, width)
 
     def _emit_block(self, build: Builder, row: Index, column: Index, height: int, width: int) -> None:
         """Emit the product of the register block of C at a row and column, with this height and width."""

@@ -20,12 +20,16 @@ def read(build: Builder, op: ReadTileOp) -> None:
     """Lower a `pyd.read_tile` to a loop over elements; adjacent invocations load adjacent elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
-    def copy_element(builder: Builder, flat: Index) -> None:
-        """Copy the element with the linear index `flat` in the order of the view; zero for one outside of it."""
-        if part.transposed:  # elements of a column of the tile are adjacent in the view
-            column, row = builder.split(flat, [columns, rows])
+    def copy_element(builder: Builder, element_number: Index) -> None:
+        """Copy one element of the part of the view to the tile; elements outside of the view are zero.
+
+        Elements are numbered in the order of the view's memory: row by row, or column by column if the tile is a
+        transposed part of the view.
+        """
+        if part.transposed:
+            column, row = builder.split(element_number, [columns, rows])
         else:
-            row, column = builder.split(flat, [rows, columns])
+            row, column = builder.split(element_number, [rows, columns])
         put(builder, part.element(builder, row, column), op.tile, row, column)
 
     build.parallel(low=0, high=rows * columns, body=copy_element)
@@ -43,18 +47,20 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     rows, columns = shape_of(op.c)
     # The last one, of 1 x 1, always fits. It is also used if C has fewer elements than there are invocations.
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
-    height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
-    down, across = rows // height, columns // width  # of the grid of blocks
+    height, width = next(((h, w) for h, w in fitting if rows * columns // (h * w) >= invocations), fitting[-1])
+    grid_rows, grid_columns = rows // height, columns // width  # the grid of blocks
 
-    def block(builder: Builder, block_index: Index) -> None:
-        """Emit the product of one block: height x width elements of C, `down` rows and `across` columns apart."""
-        top, left = builder.split(block_index, [down, across])  # the first element of the block
+    def multiply_block(builder: Builder, block_index: Index) -> None:
+        """Emit the product of one block: height x width elements of C, which are strided by the size of the grid."""
+        top, left = builder.split(block_index, [grid_rows, grid_columns])  # the first element of the block
         positions = [
-            (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
+            (builder.plus(top, r * grid_rows), builder.plus(left, c * grid_columns))
+            for r in range(height)
+            for c in range(width)
         ]
         _multiply_block(builder, op, positions, width)
 
-    build.parallel(0, down * across, block)
+    build.parallel(0, grid_rows * grid_columns, multiply_block)
 
 
 def _multiply_block(build: Builder, op: MatmulOp, positions: Sequence[tuple[Index, Index]], width: int) -> None:
@@ -63,22 +69,23 @@ def _multiply_block(build: Builder, op: MatmulOp, positions: Sequence[tuple[Inde
     Args:
         build: Receives the code.
         op: The product.
-        positions: (row, column) of each element: those of several rows, row by row, with the same columns in each.
-        width: Number of elements in a row.
+        positions: (row, column) of each element of C, row by row; all rows have the same columns.
+        width: Number of these columns.
     """
     type_ = element_of(op.c)
     rows, columns = [row for row, _ in positions[::width]], [column for _, column in positions[:width]]
     initial = [build.add(memref.LoadOp.get(op.c, [build.value(row), build.value(column)])) for row, column in positions]
 
     def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
-        """Add the outer product of a column of A and a row of B to the sums."""
+        """Add A[row, k] * B[k, column] to the sum of each pair of `rows` and `columns`, and return the sums."""
         step_index = inner.value(k)
         factors_a = [_factor(inner, op.a, row, step_index, type_) for row in rows]
         factors_b = [_factor(inner, op.b, step_index, column, type_) for column in columns]
         pairs = [(x, y) for x in factors_a for y in factors_b]
         return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 
-    for total, (row, column) in zip(build.loop(0, shape_of(op.a)[1], initial, step), positions, strict=True):
+    steps = shape_of(op.a)[1]  # K
+    for total, (row, column) in zip(build.loop(0, steps, initial, step), positions, strict=True):
         put(build, total, op.c, row, column)
 
 

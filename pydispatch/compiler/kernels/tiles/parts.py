@@ -60,7 +60,7 @@ class TileView:
 
     @property
     def strides(self) -> tuple[Index, Index]:
-        """The elements between neighbouring rows, and between neighbouring columns, of the matrix."""
+        """The distance, in elements, between neighbouring rows of the matrix, and between neighbouring columns."""
         down, right = self.layout.strides
         return (right, down) if self.transposed else (down, right)
 
@@ -78,11 +78,12 @@ class TileView:
         return [build.value(build.plus(start, index)) for start, index in zip(self.first, indices, strict=True)]
 
     def _along(self, dimension: int) -> tuple[Index, Index]:
-        """Return, for the rows (dimension 0) or columns (1) of the matrix, the index in the memref at which they begin,
-        and the extent of the memref there.
+        """Return where the rows (dimension 0) or columns (1) of the matrix begin in the memref, and its extent there.
+
+        The memref has them along its other dimension if the matrix is transposed.
         """
-        own = 1 - dimension if self.transposed else dimension
-        return self.first[own], self.layout.sizes[own]
+        memref_dimension = 1 - dimension if self.transposed else dimension
+        return self.first[memref_dimension], self.layout.sizes[memref_dimension]
 
     def is_known_inside(self, dimension: int, size: int) -> bool:
         """Return whether `size` rows (dimension 0) or columns (1) are known at compile time to be inside the memref."""
@@ -98,9 +99,10 @@ class TileView:
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)
-        other, _ = self._along(1 - dimension)
-        # `start + size` may wrap around for a part that is outside; `extent - size` does not.
-        for low, high in ((0, start), (start, build.minus(extent, size)), (0, other)):
+        other_start, _ = self._along(1 - dimension)
+        # 0 <= start, start + size <= extent and 0 <= other_start. The second is start <= extent - size here, because
+        # start + size may wrap around for a matrix that is outside.
+        for low, high in ((0, start), (start, build.minus(extent, size)), (0, other_start)):
             if isinstance(low, int) and isinstance(high, int):
                 condition = both(build, condition, low <= high)
             else:
@@ -112,14 +114,17 @@ class TileView:
         return both(build, self.is_inside(build, 0, shape[0]), self.is_inside(build, 1, shape[1]))
 
     def existing_range(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """Return (begin, end) of the rows (dimension 0) or columns (1), of the first `size` of the matrix, that are
-        inside the memref. The end is exclusive; the range is empty if there are none.
+        """Return which of the first `size` rows (dimension 0) or columns (1) of the matrix are inside the memref.
+
+        They are a half-open range. If a matrix of 16 rows begins at row -3 of a memref with 10 rows, its rows 3 to 13
+        are inside. The range is empty if there are none.
         """
         start, extent = self._along(dimension)
         # A start of -size or less leaves all of the matrix outside; with this limit, no difference below wraps around.
         start = build.most(start, -size)
-        low = build.least(build.most(build.minus(0, start), 0), size)
-        return low, build.most(build.least(build.minus(extent, start), size), 0)
+        begin = build.least(build.most(build.minus(0, start), 0), size)  # -start, between 0 and size
+        end = build.most(build.least(build.minus(extent, start), size), 0)  # extent - start, between 0 and size
+        return begin, end
 
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: TileView) -> TileView:
         """Emit a branch that selects this matrix if `condition` holds, else its copy, and return the selected matrix.
@@ -142,9 +147,10 @@ class TileView:
             copy: The copy, whose memref has the shape of the matrix.
         """
         rows, columns = shape_of(copy.value)
-        # Casts give the views of both branches one type: unknown strides and offset, and no memory space. Elements of a
-        # row are adjacent, unless the matrix is transposed: then those of a column are, but in the copy those of a row.
-        layout = StridedLayoutAttr([None, None if self.transposed else 1], None)
+        # The views of both branches are cast to one type, of unknown offset and strides and without a memory space. The
+        # stride between columns is 1 in both views, except in that of a transposed matrix.
+        column_stride = None if self.transposed else 1
+        layout = StridedLayoutAttr([None, column_stride], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
         for branch_build, part in ((then, self), (other, copy)):
             view = part.view(branch_build, 0, 0, (rows, columns))
@@ -152,13 +158,13 @@ class TileView:
             cast = branch_build.add(memref.CastOp.get(view, in_own_space))
             branch_build.add(scf.YieldOp(branch_build.add(memref.MemorySpaceCastOp(cast, type_))))
         chosen = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
-        # The layout of the selected memref is known only at run time. Its dimensions are the rows and columns of the
-        # matrix, so that the result is not transposed.
-        parts_of_layout = 5  # the offset, two sizes, two strides
-        layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * parts_of_layout)
+        # An operation reads the layout of the selected memref at run time. Its dimensions are the rows and columns of
+        # the matrix, so that the result is not transposed.
+        result_count = 5  # the offset, two sizes, two strides
+        layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * result_count)
         build.add(layout_of)
         offset, _rows, _columns, down, right = layout_of.results
-        strides = (down, right if self.transposed else 1)
+        strides = (down, column_stride or right)
         return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), strides))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
@@ -175,13 +181,13 @@ class TileView:
 def _with_stated_sizes(layout: Strided, value: SSAValue) -> Strided:
     """Return the layout of a memref, with the sizes that a binding states instead of those that the memref has.
 
-    They are equal, but only the stated ones are the same values for several bindings, such as the steps of K of A and B
-    in `memref<?x?xf32>{%m, %k}` and `memref<?x?xf32>{%k, %n}`.
+    Both are equal at run time, but only the stated ones are the same SSA values for several bindings, such as %k for
+    A and B in `memref<?x?xf32>{%m, %k}` and `memref<?x?xf32>{%k, %n}`.
     """
     binding = value.owner
     if not isinstance(binding, InterfaceBindingSubspanOp):
         return layout
-    stated = iter(binding.dynamic_dims)
+    stated = iter(binding.dynamic_dims)  # of the dynamic dimensions alone
     sizes = [size if isinstance(size, int) else next(stated, size) for size in layout.sizes]
     return replace(layout, sizes=tuple(sizes))
 

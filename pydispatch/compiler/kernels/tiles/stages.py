@@ -124,10 +124,11 @@ def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
 
 
 def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
-    """Insert, at the first read of an iteration, copies for the iteration stages - 1 later, and the wait for its own.
+    """Let each iteration begin the copies of a later one, wait for its own copies, and use the tiles that they wrote.
 
-    The copies of all reads of one iteration are a group, for which an invocation can wait. Uses of a tile then read the
-    memory of the iteration, one of the `stages` slots of its read.
+    The copies for the iteration stages - 1 later are inserted before the first read. The copies of all reads of one
+    iteration are a group, for which an invocation can wait. Uses of a tile then read one of the `stages` slots of its
+    read.
 
     With three stages, iteration 5 uses slot 5 mod 3 = 2. It begins to copy the tile of iteration 7 into slot
     7 mod 3 = 1, which iteration 4 was the last to use. It waits for all groups of copies but the last two, which are
@@ -135,80 +136,88 @@ def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     """
     variable, first_read = loop.body.block.args[0], reads[0].op
     build = Builder(Block(), first_read)
-    # The slots of this iteration and of the one ahead, and the value that the loop's variable has in the latter.
+    # `_ahead` is of the iteration that is stages - 1 later than this one.
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
     slot, slot_ahead = (build.remainder(build.plus(iteration, count), stages) for count in (0, stages - 1))
     variable_ahead = build.plus(variable, build.times(loop.step, stages - 1))
     _begin_copies(build, loop, reads, variable_ahead, slot_ahead)
     _commit(build, invocations, pending=stages - 1)
-    # The uses of each tile read its slot instead.
+    # The uses of each tile read the slot of this iteration instead.
     for read in reads:
-        shape = shape_of(read.op.tile)
-        of_iteration = view_as(build, read.tiles, build.times(slot, shape[0] * shape[1]), shape, [shape[1], 1])
+        rows, columns = shape_of(read.op.tile)
+        tile = view_as(build, read.tiles, build.times(slot, rows * columns), (rows, columns), [columns, 1])
         for use in read.uses:
-            use.operation.operands[use.index] = of_iteration
+            use.operation.operands[use.index] = tile
     move_before(build.block, first_read)
 
 
 def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:
     """Return how many elements of a tile one asynchronous copy moves; None for a tile that cannot be copied so.
 
-    A copy moves contiguous memory of one of the sizes COPIED_BYTES. It has several elements of a row if rows of the
-    view are contiguous, as those of the tile are, and consist of whole copies; else a single element.
+    A copy moves contiguous memory of one of the sizes COPIED_BYTES: 16, 8 or 4. It moves several elements if rows of
+    the view are contiguous and consist of whole copies; else one element. So f32 are copied by 4, 2 or 1 elements, and
+    bytes by 16, 8 or 4, if the row has a multiple of 4, or not at all.
     """
     bits = bit_width(element_of(op.tile)) or 0
-    if bits not in (8, 16, 32, 64) or not _is_read_ahead(loop, op):
+    if bits not in (8, 16, 32, 64) or not _can_read_early(loop, op):
         return None
     part, (_, columns) = part_of(op), shape_of(op.tile)
     has_contiguous_rows = part.strides[1] == 1
-    runs = (byte_count * 8 // bits for byte_count in COPIED_BYTES)
-    return next((run for run in runs if run == 1 or (run > 1 and has_contiguous_rows and columns % run == 0)), None)
+    for copied_bytes in COPIED_BYTES:
+        count = copied_bytes * 8 // bits  # 0 if an element is longer than the copy
+        is_part_of_row = count > 1 and has_contiguous_rows and columns % count == 0
+        if count == 1 or is_part_of_row:
+            return count
+    return None
 
 
-def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
-    """Return whether a tile of a later iteration may be read early, into memory of its own.
+def _can_read_early(loop: scf.ForOp, op: ReadTileOp) -> bool:
+    """Return whether an earlier iteration of the loop may do the read `op` of a part of a view into a tile.
 
-    Its row and column must be computed from the loop's variable. Its view must be in global memory and defined outside
-    of the loop, which must not write it. `_uses_before_next_read` checks that nothing else writes the tile's memory.
+    The tile must be allocated by the kernel. The view must be in global memory, and the loop must not change it. The
+    row and column of the part must be computable before their iteration.
     """
-    is_own = isinstance(op.tile.owner, memref.AllocOp)
-    is_unchanged = _is_from_outside(loop, op.view) and not accesses_of(loop).writes & base_of(op.view)
-    is_global = isinstance(memref_type(op.view).memory_space, NoneAttr)
-    return is_own and is_unchanged and is_global and all(_is_computed(loop, index) for index in (op.row, op.column))
+    is_tile_allocated = isinstance(op.tile.owner, memref.AllocOp)
+    is_view_unchanged = _is_from_outside(loop, op.view) and not accesses_of(loop).writes & base_of(op.view)
+    is_view_global = isinstance(memref_type(op.view).memory_space, NoneAttr)
+    are_indices_computable = all(_is_computable_early(loop, index) for index in (op.row, op.column))
+    return is_tile_allocated and is_view_unchanged and is_view_global and are_indices_computable
 
 
 def _uses_before_next_read(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
     """Return the uses of a tile between its read `op` and the next read into the same memory.
 
-    These are the uses that read what `op` has read, here the first product alone:
+    These are the uses that load the elements that `op` has read, here the first product alone:
 
         pyd.read_tile %view[%i, 0], %tile     // op
         pyd.matmul %tile, %b, %c
         pyd.read_tile %other[%i, 0], %tile
         pyd.matmul %tile, %b, %d
 
-    Return None if the tile may be read with other contents than those of reads in the same iteration: if it is used
-    outside of the loop or before the first read in it, or if operations other than reads directly in the loop write it.
+    Return None if a use may load elements that no read of the same iteration has written: if the tile is used outside
+    of the loop or before the first read in it, or if operations other than reads directly in the loop write it.
     """
     block = loop.body.block
     positions = {op_in_loop: position for position, op_in_loop in enumerate(block.ops)}
-    # The position in the loop's body of each use that reads elements, and of each read of a tile, which writes them.
-    uses: list[tuple[int, Use]] = []
-    reads: list[int] = []
+    loads: list[tuple[int, Use]] = []  # uses that load elements, each after its position in the loop's body
+    reads: list[int] = []  # positions of the `pyd.read_tile` that write the tile
     for use in op.tile.uses:
-        user, op_in_loop = use.operation, block.find_ancestor_op_in_block(use.operation)
-        is_loaded = isinstance(user, memref.LoadOp) or (isinstance(user, MatmulOp) and user.c is not op.tile)
-        if op_in_loop is None or not (is_loaded or (isinstance(user, ReadTileOp) and user is op_in_loop)):
+        user = use.operation
+        op_in_loop = block.find_ancestor_op_in_block(user)  # the user, or the nested loop or branch that contains it
+        loads_tile = isinstance(user, memref.LoadOp) or (isinstance(user, MatmulOp) and user.c is not op.tile)
+        is_read_in_loop = isinstance(user, ReadTileOp) and user is op_in_loop
+        if op_in_loop is None or not (loads_tile or is_read_in_loop):
             return None
-        if is_loaded:
-            uses.append((positions[op_in_loop], use))
+        if loads_tile:
+            loads.append((positions[op_in_loop], use))
         else:
             reads.append(positions[op_in_loop])
     begin = positions[op]
     end = min((position for position in reads if position > begin), default=len(positions))
-    if any(position < min(reads) for position, _ in uses):  # reads what the iteration before has left
+    loads_earlier_iteration = any(position < min(reads) for position, _ in loads)
+    if loads_earlier_iteration:
         return None
-    return [use for position, use in uses if begin < position < end]
+    return [use for position, use in loads if begin < position < end]
 
 
 def _is_from_outside(loop: scf.ForOp, value: SSAValue) -> bool:
@@ -216,14 +225,20 @@ def _is_from_outside(loop: scf.ForOp, value: SSAValue) -> bool:
     return not loop.is_ancestor(value.owner)
 
 
-def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
-    """Return whether pure operations compute a value from the variable of a loop and values from before the loop."""
-    if value is loop.body.block.args[0] or _is_from_outside(loop, value):
+def _is_computable_early(loop: scf.ForOp, value: SSAValue) -> bool:
+    """Return whether the value of a later iteration can be computed in an earlier one.
+
+    It can if pure operations compute it from the variable of the loop and from values from before the loop.
+    """
+    loop_variable = loop.body.block.args[0]
+    if value is loop_variable or _is_from_outside(loop, value):
         return True
     op = value.owner
-    if not isinstance(op, Operation) or not info_of(op).is_pure or op.regions:
+    if not isinstance(op, Operation):  # carried from one iteration to the next
         return False
-    return all(_is_computed(loop, operand) for operand in op.operands)
+    if not info_of(op).is_pure or op.regions:
+        return False
+    return all(_is_computable_early(loop, operand) for operand in op.operands)
 
 
 def _value_in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: Index) -> Index:
@@ -233,7 +248,7 @@ def _value_in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variab
     if _is_from_outside(loop, value):
         return value
     op = value.owner
-    assert isinstance(op, Operation), "`_is_computed` must have checked it"
+    assert isinstance(op, Operation), "`_is_computable_early` must have checked it"
     operands = [build.value(_value_in_iteration(build, loop, operand, variable)) for operand in op.operands]
     clone = op.clone(dict(zip(op.operands, operands, strict=True)))
     build.add(clone)
@@ -241,13 +256,13 @@ def _value_in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variab
 
 
 def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
-    """Allocate memory for a tile of each stage before the allocation of the tile, and return it."""
+    """Allocate memory for `stages` tiles, at the allocation of the single tile that `op` reads into; return it."""
     rows, columns = shape_of(op.tile)
-    entry = Builder(Block(), op)
-    tiles = storage(entry, element_of(op.tile), stages * rows * columns, WORKGROUP)
+    build = Builder(Block(), op)
+    tiles = storage(build, element_of(op.tile), stages * rows * columns, WORKGROUP)
     allocation = op.tile.owner
     assert isinstance(allocation, memref.AllocOp)
-    move_before(entry.block, allocation)
+    move_before(build.block, allocation)
     return tiles
 
 
@@ -282,62 +297,73 @@ def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: I
     # Row and column of the tile in the view, as the loop computes them in that iteration.
     first = (_value_in_iteration(build, loop, op.row, variable), _value_in_iteration(build, loop, op.column, variable))
     part = TileView(op, op.view, first=first, transposed=op.turned is not None)
-    tile = build.times(slot, rows * columns)  # offset of the tile in `read.tiles`
+    tile_offset = build.times(slot, rows * columns)  # of the tile in `read.tiles`
 
-    def copy_run(builder: Builder, flat: Index) -> None:
-        """Emit the start of the copy of the run with the linear index `flat`, in the order of the view's memory."""
+    def copy_run(builder: Builder, run_index: Index) -> None:
+        """Emit the start of the copy of one run of the tile.
+
+        Runs are numbered in the order of the view's memory: row by row, or column by column if the tile is a
+        transposed part of the view.
+        """
         if part.transposed:
-            run_in_row, row = builder.split(flat, [columns // run, rows])
+            run_in_row, row = builder.split(run_index, [columns // run, rows])
         else:
-            row, run_in_row = builder.split(flat, [rows, columns // run])
+            row, run_in_row = builder.split(run_index, [rows, columns // run])
         column = builder.times(run_in_row, run)
-        target = builder.plus(tile, builder.plus(builder.times(row, columns), column))
+        run_offset = builder.plus(tile_offset, builder.plus(builder.times(row, columns), column))
         # The last iterations of the loop begin copies for iterations that do not exist: these copy nothing.
         has_iteration = builder.less(variable, loop.ub)
-        builder.when(has_iteration, lambda inner: _copy_run(inner, read, part, (row, column), target))
+        builder.when(has_iteration, lambda inner: _copy_run(inner, read, part, (row, column), run_offset))
 
     build.parallel(0, rows * columns // run, copy_run)
 
 
-def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index, Index], target: Index) -> None:
+def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index, Index], run_offset: Index) -> None:
     """Emit the copy of a run: asynchronously if it is inside of the view and aligned, else by loads and stores.
 
-    A run is the `read.run` elements that one asynchronous copy moves, neighbours in a row of the tile. Such a copy
-    needs an address that is a multiple of its bytes. Loads and stores write zeros for elements outside of the view.
+    A run is the `read.run` elements that one asynchronous copy moves, neighbours in a row of the tile.
 
     Args:
         build: Receives the code.
         read: The read of the tile.
         part: The part of the view for the tile.
-        position: Row and column of the first element in the tile.
-        target: Offset of the first element in `read.tiles`.
+        position: Row and column of the run's first element in the tile.
+        run_offset: Offset of the run's first element in `read.tiles`.
     """
     (row, column), run = position, read.run
-    then, other = branch(build), branch(build)
-    # One asynchronous copy of the run.
-    whole = part.view(then, row, column, (1, run))
-    then.add(CopyAsyncOp(operands=[whole, view_as(then, read.tiles, target, [1, run], [run, 1])]))
+    at_once, by_elements = branch(build), branch(build)
+    source = part.view(at_once, row, column, (1, run))
+    target = view_as(at_once, read.tiles, run_offset, [1, run], [run, 1])
+    at_once.add(CopyAsyncOp(operands=[source, target]))
 
-    # A loop over its elements.
     def copy_element(inner: Builder, element: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Load an element, zero outside of the view, and store it."""
+        """Emit the copy of element number `element` of the run; it is 0 if it is outside of the view."""
         value = part.element(inner, row, inner.plus(column, element))
-        inner.add(memref.StoreOp.get(value, read.tiles, [inner.value(inner.plus(target, element))]))
+        inner.add(memref.StoreOp.get(value, read.tiles, [inner.value(inner.plus(run_offset, element))]))
         return []
 
-    other.loop(0, run, [], copy_element)
-    # The condition for the asynchronous copy. A negative index is a large unsigned one, for which "ult" is false, too.
+    by_elements.loop(0, run, [], copy_element)
+    either(build, _is_copyable_at_once(build, part, row, column, run), at_once, by_elements)
+
+
+def _is_copyable_at_once(build: Builder, part: TileView, row: Index, column: Index, run: int) -> SSAValue | bool:
+    """Return whether one asynchronous copy can move `run` elements from a row and column on: a bool if known, else i1.
+
+    All of them must be inside of the view, and their address must be a multiple of their bytes.
+    """
     condition: SSAValue | bool = _is_aligned(build, part, row, column, run)
-    for element_of_run in {0, run - 1}:  # if the first and the last one are inside, so are those between them
-        indices = part.indices_of(build, row, build.plus(column, element_of_run))
+    for element in {0, run - 1}:  # if the first and the last one are inside, so are those between them
+        indices = part.indices_of(build, row, build.plus(column, element))
         for index, extent in zip(indices, part.layout.sizes, strict=True):
+            # A negative index is a large unsigned one, for which "ult" is false, too.
             condition = both(build, condition, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
-    either(build, condition, then, other)
+    return condition
 
 
 def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: int) -> SSAValue | bool:
-    """Return whether the address of the `run` elements at a row and column is a multiple of their bytes, as copies of
-    more than one element require; a bool if it is known at compile time, else an i1.
+    """Return whether the address of the `run` elements at a row and column is a multiple of their bytes.
+
+    The result is True for a single element, whose address always is, else an i1.
     """
     if run == 1:
         return True
@@ -348,7 +374,8 @@ def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: 
         offset = build.plus(offset, build.times(index, stride))
     base = build.add(memref.ExtractAlignedPointerAsIndexOp.get(part.layout.storage))
     address = build.plus(base, build.times(offset, element_bytes))
-    remainder = build.pure(arith.AndIOp(build.value(address), build.index(run * element_bytes - 1)))  # a power of 2
+    # The bytes of a copy are a power of 2, so that the remainder by them is a bitwise "and": 16 bytes -> address & 15.
+    remainder = build.pure(arith.AndIOp(build.value(address), build.index(run * element_bytes - 1)))
     return build.pure(arith.CmpiOp(remainder, build.index(0), "eq"))
 
 

@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements, EmittedElement
-from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import body_at, loop_sizes, structured_of
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
@@ -87,7 +87,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
         return None
     value = reduced.value
     assert isinstance(value, OpResult)
-    reduction = view_of(trial.elements, value.op)
+    reduction = structured_of(trial.elements, value.op)
     loop_of_dim = _loops_of_dims(reduction, value.index, reduced.indices, trial.indices)
     if loop_of_dim is None:
         return None
@@ -167,7 +167,7 @@ def _with_pairs(frame: Frame, block: OutputBlock, row_length: Index) -> OutputBl
     assert isinstance(block.value, OpResult)
     columns = next((c for c in COLUMNS if c > 1 and _is_multiple(row_length, LANES * c)), 0)
     loops_of_block = (block.loop_of_dim[block.dim], block.loop_of_dim[-1])
-    generic = view_of(frame.elements, block.value.op)
+    generic = structured_of(frame.elements, block.value.op)
     paired = paired_inputs(frame.elements, generic, loops_of_block) if columns else ()
     return replace(block, columns=columns, paired_inputs=paired) if paired else block
 
@@ -315,7 +315,7 @@ def _emit_paired(
         first_column: First column of the workgroup, an even number.
     """
     assert isinstance(block.value, OpResult)
-    value, generic = block.value, view_of(elements, block.value.op)
+    value, generic = block.value, structured_of(elements, block.value.op)
 
     # (row, column) of each element of a block, relative to its first: columns are 0, 1, 2 * LANES, 2 * LANES + 1 ...
     offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
@@ -356,7 +356,7 @@ def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Ind
 def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
     """Return the indices of the reduction's result for the element at `indices` of the loop nest."""
     assert isinstance(block.value, OpResult)
-    generic = view_of(elements, block.value.op)
+    generic = structured_of(elements, block.value.op)
     return list(evaluate(build, generic.output_maps[0], _loop_indices(generic, block, indices)))
 
 
@@ -368,7 +368,7 @@ def _reduce(
     points: for each element, its index in each dimension of the nest.
     """
     assert isinstance(block.value, OpResult)
-    generic = view_of(elements, block.value.op)
+    generic = structured_of(elements, block.value.op)
     sizes = loop_sizes(elements, generic)
     iterations = [_loop_indices(generic, block, indices) for indices in points]
     initial = [

@@ -51,25 +51,25 @@ WIDE_INVOCATIONS = 256
 LARGE = 1 << 31
 """Number of elements from which on 32-bit indices overflow."""
 
-Flat = Callable[[Frame], Index | None]
+FlatCount = Callable[[Frame], Index | None]
 """Returns the number of elements of a kernel whose tensors can be read as one dimension; None for other kernels."""
 
 
-def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Kernel:
+def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCount) -> Kernel:
     """Lower a dispatch function to a kernel for a GPU.
 
     Results of the same sizes share a loop nest (`nests_of`); `plan.py` divides each nest into workgroups. Workgroup i
     computes part i of each nest that has so many: with nests of 4 and 10 parts, the grid has 10 workgroups, of which
-    the first 4 compute a part of both. If the kernel alone knows a size that a number of parts depends on, one
-    workgroup computes all parts.
+    the first 4 compute a part of both. If a number of parts depends on a size that is computed in the kernel, the host
+    cannot know the grid, and one workgroup computes all parts.
 
     Args:
         frame: The kernel under construction, without bindings.
         target: The target, which states whether pairs of elements are loaded at once.
-        flat: Returns the number of elements if all tensors can be bound as one dimension, else None.
+        flat_count: Returns the number of elements if all tensors can be bound as one dimension, else None.
     """
     # How each nest is computed.
-    frame.bind(flat(frame))
+    frame.bind(flat=flat_count(frame))
     loads_pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, nests_of(frame))
     plans = [plan_nest(frame, nest, pairs=loads_pairs) for nest in nests]
@@ -81,30 +81,33 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
             build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
         one_workgroup = None
         return finish(frame, grid=one_workgroup, plans=plans)
-    # Else the grid has the workgroups of the nest with the most, at most `MAX_GRID`; `over_groups` loops over the rest.
-    # The number is emitted twice: in the kernel, and by the lambda in the region that computes the grid.
+    # Else there are as many workgroups as the nest with the most has.
     groups: Index = 0
     for partition in partitions:
         groups = build.most(groups, partition.workgroups)
 
-    def work(builder: Builder, group: Index) -> None:
-        """Emit the work of workgroup `group` in every nest that has more than `group` workgroups."""
+    def emit_group(builder: Builder, group: Index) -> None:
+        """Emit the work of workgroup `group` in each of `plans` that has so many workgroups."""
+        if len(plans) == 1:  # it has all workgroups
+            if isinstance(group, SSAValue):
+                builder.assume_below(group, partitions[0].workgroups)
+            _emit(frame, plans[0], partitions[0], builder, group)
+            return
         for plan, partition in zip(plans, partitions, strict=True):
-            if len(plans) == 1:
-                if isinstance(group, SSAValue):
-                    builder.assume_below(group, partition.workgroups)
-                _emit(frame, plan, partition, builder, group)
-            else:
-                builder.when(
-                    builder.less(group, partition.workgroups), partial(_guarded, frame, plan, partition, group)
-                )
+            has_group = builder.less(group, partition.workgroups)
+            builder.when(has_group, partial(_emit_in_branch, frame, plan, partition, group))
 
-    over_groups(frame, groups, work)
-    return finish(frame, lambda other, b: b.least(_grid(frame, plans, other, b), MAX_GRID), plans)
+    over_groups(frame, groups, emit_group)
+
+    def grid(grid_elements: Elements, grid_build: Builder) -> Index:
+        """Emit the number of launched workgroups into the region that computes the grid on the host."""
+        return grid_build.least(_grid(frame, plans, grid_elements, grid_build), MAX_GRID)
+
+    return finish(frame, grid=grid, plans=plans)
 
 
 def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], None]) -> None:
-    """Emit `work` for each of `groups` workgroups.
+    """Emit the code that runs `work`, the emitter of one workgroup's code, for each of `groups` workgroups.
 
     Each launched workgroup runs one of them. If `groups` is dynamic or above MAX_GRID, a grid-stride loop runs the
     remaining ones: of n launched workgroups, number w runs w, w + n, w + 2n and so on.
@@ -142,19 +145,20 @@ def finish(
     """
     kernel = frame.finish(workgroups=grid)
     function = kernel.function
-    # Results whose rows first store another value of the row: their elements are not written once.
-    scratch_results = {result for plan in plans for result in plan.nest.row_storage.values() if result is not None}
+    # Elements of a result are written twice if its rows first store another value. For r = e / sum(e), the rows of r
+    # store e until the sum is known.
+    written_twice = {result for plan in plans for result in plan.nest.row_storage.values() if result is not None}
     has_long_rows = any(
         plan.distribution is Distribution.ROWS and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans
     )
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if has_long_rows else INVOCATIONS, 64)
     width = 64 if _needs_wide_indices(frame) else index_width(ops_by_name(function))
     function.attributes["pyd.index_width"] = IntegerAttr(width, 64)
-    # All other results that are new tensors are written once, element by element.
+    # All other results are written once, element by element, unless they are arguments that are updated in place.
     written_once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
-        for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)
-        if argument is None and value not in scratch_results
+        for result, updated_argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)
+        if updated_argument is None and result not in written_twice
     ]
     function.attributes["pyd.once"] = ArrayAttr(written_once)
     return kernel
@@ -163,15 +167,16 @@ def finish(
 def _needs_wide_indices(frame: Frame) -> bool:
     """Return whether a kernel needs 64-bit indices.
 
-    It does if a tensor has, or with dynamic sizes may have on the device, 2^31 elements or more, or elements of type
-    index.
+    It does if a tensor has elements of type index, or if it has or may have 2^31 elements or more. A tensor of dynamic
+    size may have so many if the device has buffers of this size.
     """
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
     if any(isinstance(t.element_type, IndexType) for t in types):
         return True
     shapes = [t.get_shape() for t in types]
-    if frame.backend.has_large_buffers and any(size < 0 for shape in shapes for size in shape):
+    has_dynamic_sizes = any(size < 0 for shape in shapes for size in shape)
+    if frame.backend.has_large_buffers and has_dynamic_sizes:
         return True
     return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
 
@@ -199,19 +204,18 @@ def _is_grid_computable(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
 def _emit_step(
     frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, carried: list[SSAValue]
 ) -> list[SSAValue]:
-    """Emit workgroup `group` as the body of a loop that carries no values."""
+    """Emit the code of workgroup `group` in a loop over all workgroups, and return no values for the loop to carry."""
     _emit(frame, plan, partition, build, group)
     return []
 
 
-def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
+def _emit_in_branch(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
     """Emit a nest in a branch of `Builder.when`, which passes the builder as the last argument."""
     _emit(frame, plan, partition, build, group)
 
 
 def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:
-    """Emit the code of workgroup `group` for a nest, by its distribution: what an invocation, or the workgroup,
-    computes.
+    """Emit the code of workgroup `group` for a nest, by the distribution of its elements or rows over invocations.
 
     Args:
         frame: The kernel under construction.
@@ -222,10 +226,10 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
     """
     elements, nest = frame.elements, plan.nest
     if plan.distribution is Distribution.UPDATE:
-        _update(elements, nest, partition, build, group)
+        _emit_update(elements, nest, partition, build, group)
         return
     if plan.distribution in (Distribution.RECURRENCE, Distribution.IN_ORDER):
-        _in_order(elements, nest, build, group)
+        _emit_in_order(elements, nest, build, group)
         return
     dims = elements.dims(nest.space)  # type: ignore[arg-type]
     # Elements of less than a byte: an invocation computes all elements of a byte.
@@ -238,23 +242,20 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
     # An element or a row for each invocation, or a row for the workgroup. Rows may store values for their later loops.
     allocate_rows(frame, nest)
     if plan.distribution is Distribution.ELEMENTS:
-        _elements(elements, plan, partition, build, group, dims)
+        _emit_elements(elements, plan, partition, build, group, dims)
     elif plan.distribution is Distribution.LANES:
-        _lanes(elements, nest, build, group, dims)
-    else:
-        # ROWS. `row` is called with the indices of the outer dimensions; a row is whole, from `low` 0 to `high`.
-        emit_nest(
-            build,
-            group,
-            partition,
-            dims,
-            outer_rank=nest.outer_rank,
-            row=lambda b, indices, low, high: _row(elements, nest, b, indices, dims),
-        )
+        _emit_rows_of_invocations(elements, nest, build, group, dims)
+    else:  # Distribution.ROWS: the workgroup computes whole rows, so that their ranges are not used
+
+        def emit_whole_row(builder: Builder, outer: list[Index], _low: Index, _high: Index) -> None:
+            """Emit the row at the indices `outer` of the outer dimensions."""
+            _emit_row(elements, nest, builder, outer, dims)
+
+        emit_nest(build, group, partition, dims, outer_rank=nest.outer_rank, row=emit_whole_row)
     elements.forget_rows()
 
 
-def _elements(
+def _emit_elements(
     elements: Elements, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index, dims: list[Index]
 ) -> None:
     """Emit a loop nest whose invocations each compute one element at a time.
@@ -276,28 +277,23 @@ def _elements(
     inner_size = build.product(inner_dims)
     collapsed_dims = [*dims[:outer_rank], inner_size]
 
-    def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the elements `low` to `high` of a row, in parallel; of a nest without loops, its only element.
+    def emit_part_of_row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the elements `low` to `high` of the collapsed loop, at the indices `outer` of the loops before it."""
 
-        outer: Indices of the loops that are not collapsed: which row.
-        """
-
-        def element(builder: Builder, flat: Index) -> None:
-            """Store the element at index `flat` of the collapsed inner dimensions."""
-            store_elements(
-                elements, plan.nest, builder, [*outer, *(builder.split(flat, inner_dims) if inner_dims else [])]
-            )
+        def store_element(inner: Builder, collapsed_index: Index) -> None:
+            """Store one element of each result: its index in the collapsed loop is split into one for each loop."""
+            store_elements(elements, plan.nest, inner, [*outer, *inner.split(collapsed_index, inner_dims)])
 
         is_scalar = not dims
-        if is_scalar:
-            element(builder, 0)
-        else:  # an index below `inner_size` splits into indices below `inner_dims`
-            builder.parallel(low, high, element, index_below=inner_size)
+        if is_scalar:  # a nest without loops has one element
+            store_element(builder, 0)
+        else:
+            builder.parallel(low, high, store_element, index_below=inner_size)
 
-    emit_nest(build, group, partition, collapsed_dims, outer_rank=len(collapsed_dims) - 1, row=row)
+    emit_nest(build, group, partition, collapsed_dims, outer_rank=len(collapsed_dims) - 1, row=emit_part_of_row)
 
 
-def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
+def _emit_row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
     """Emit the computation of one row of a loop nest: all inner iterations at the outer `indices`.
 
     First come the reductions of the row, such as the sum of a softmax, then the stores of results that have one element
@@ -319,67 +315,72 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
     # A reduction that computes a whole row of a result has stored it.
     if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
         return
-    inner = dims[nest.outer_rank :]
-    if not inner:
+    inner_dims = dims[nest.outer_rank :]
+    if not inner_dims:
         store_elements(elements, nest, build, indices)
         return
-    if build.in_parallel:  # one invocation, which loops over all inner indices; `where` has those of an element
-        emit_inner(
-            build, indices, inner, low=0, high=inner[0], write=lambda b, where: store_elements(elements, nest, b, where)
-        )
+    if build.in_parallel:  # one invocation computes the row
+        write = partial(store_elements, elements, nest)  # of an element, from a builder and its indices
+        emit_inner(build, indices, inner_dims, low=0, high=inner_dims[0], write=write)
         return
-    size = build.product(inner)
-    # The workgroup: one parallel loop over all inner indices, whose number i is split into an index of each loop.
-    build.parallel(
-        0, size, lambda b, i: store_elements(elements, nest, b, [*indices, *b.split(i, inner)]), index_below=size
-    )
+
+    def store_element(builder: Builder, i: Index) -> None:
+        """Store element number `i` of the row, in row-major order."""
+        store_elements(elements, nest, builder, [*indices, *builder.split(i, inner_dims)])
+
+    size = build.product(inner_dims)
+    build.parallel(0, size, store_element, index_below=size)
 
 
-def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
+def _emit_rows_of_invocations(
+    elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]
+) -> None:
     """Emit the rows of workgroup `group`, one row for each invocation; `dims` are the sizes of the nest."""
-    outer = build.product(dims[: nest.outer_rank])
+    outer_dims = dims[: nest.outer_rank]
+    row_count = build.product(outer_dims)
     low = build.times(group, INVOCATIONS)
-    high = build.least(build.plus(low, INVOCATIONS), outer)
+    high = build.least(build.plus(low, INVOCATIONS), row_count)
 
-    def row(builder: Builder, row_index: Index) -> None:
-        """Emit one row."""
-        _row(elements, nest, builder, builder.split(row_index, dims[: nest.outer_rank]), dims)
+    def emit_row(builder: Builder, row_number: Index) -> None:
+        """Emit the row with this number, in the row-major order of the indices of `outer_dims`."""
+        _emit_row(elements, nest, builder, builder.split(row_number, outer_dims), dims)
 
-    build.parallel(low, high, row, index_below=outer)  # `split` omits divisions by sizes above the index
+    build.parallel(low, high, emit_row, index_below=row_count)
 
 
-def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
+def _emit_in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
     """Emit a nest that computes elements in order: an operation with ordered elements, or an ordered update.
 
     The operation is a recurrence or a top-k, whose rows are independent: an invocation computes a row. The slices of an
     update are divided into parts, where slices that may write the same element are in one part: an invocation writes
     one element of each slice of its part, in the order of the slices.
     """
-    dims = parallel_sizes(elements, nest, build)
-    outer = build.product(dims)
+    dims = parallel_sizes(elements, nest, build)  # of a recurrence, those that number rows; of an update, see below
+    count = build.product(dims)
     low = build.times(group, INVOCATIONS)
-    high = build.least(build.plus(low, INVOCATIONS), outer)
+    high = build.least(build.plus(low, INVOCATIONS), count)
 
-    def work(builder: Builder, flat: Index) -> None:
-        """Emit the work of the invocation whose indices are at position `flat` of the parallel dimensions."""
-        indices = builder.split(flat, dims)
+    def emit_invocation(builder: Builder, invocation: Index) -> None:
+        """Emit the work of one of the `count` invocations, which are numbered in the row-major order of `dims`."""
+        indices = builder.split(invocation, dims)
         if isinstance(nest.space, OrderedOp):
-            write_rows(elements, builder, nest.space, dict(nest.stores), [indices])
+            write_rows(elements, builder, nest.space, dict(nest.stores), rows=[indices])
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
-        part_count = dims[0]  # the other dimensions belong to a slice
-        part, *slice_indices = indices
-        # `leading` are the indices of a slice, `slice_indices` those of the element in it that this invocation writes.
-        emit_slices_in_order(
-            elements, builder, update, part_count, part,
-            lambda c, leading: update.write(elements, c, value, buffer, [*leading, *slice_indices]),
-        )  # fmt: skip
+        # The dimensions of an update are the parts, and then those of a slice.
+        part_count, (part, *indices_in_slice) = dims[0], indices
 
-    build.parallel(low, high, work, index_below=outer)
+        def write_slice(inner: Builder, slice_index: list[Index]) -> None:
+            """Emit the write of the element at `indices_in_slice` of one slice."""
+            update.write(elements, inner, value, buffer, [*slice_index, *indices_in_slice])
+
+        emit_slices_in_order(elements, builder, update, part_count, part, write_slice)
+
+    build.parallel(low, high, emit_invocation, index_below=count)
 
 
-def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
+def _emit_update(elements: Elements, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
     """Emit an update whose elements may be written in any order: each invocation writes one."""
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)

@@ -16,12 +16,12 @@ from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, 
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEWEST_DISTRIBUTED_STEPS, combiners
 from pydispatch.compiler.kernels.loops.nest_bytes import element_bytes_of, elements_per_byte, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nests import Partition, partition_elements
-from pydispatch.compiler.kernels.loops.ordered_updates import partition_count
+from pydispatch.compiler.kernels.loops.ordered_updates import part_count
 from pydispatch.compiler.kernels.loops.recurrences import row_dims
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
+from pydispatch.compiler.kernels.ops.generics import loop_sizes, structured_of
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
@@ -175,7 +175,7 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
         visited.add(current)
         pending += current.op.operands
         if current.op.name == "linalg.generic":
-            generic = view_of(elements, current.op)
+            generic = structured_of(elements, current.op)
             sizes = loop_sizes(elements, generic)
             extents = [sizes[dim] for dim in generic.reduced_loops]
             most_steps = max(most_steps, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
@@ -211,7 +211,7 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
         visited.add(current)
         pending += current.op.operands
         if current.op.name == "linalg.generic":
-            generic = view_of(elements, current.op)
+            generic = structured_of(elements, current.op)
             if generic.reduced_loops and combiners(generic, elements.reassociate) is None:
                 return False
     return True
@@ -294,7 +294,7 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if is_static else FEW_PARTS
     shares_bytes = elements_per_byte(nest.representative) > 1  # parts of the destination must not share one
     parts = 1 if shares_bytes else _power_of_two_below(min(MOST_PARTS, max(1, most_parts)))
-    return [partition_count(elements, build, nest.space, parts), *inner]
+    return [part_count(elements, build, nest.space, max_parts=parts), *inner]
 
 
 def _power_of_two_below(n: int) -> int:

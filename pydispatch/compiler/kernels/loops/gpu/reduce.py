@@ -35,19 +35,20 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
     For the body `acc + a * b` it is the addition. Return None if a result is combined in another way, as in `acc - a`
     or `a * (acc + b)`, or if regrouping the steps would change it and `reassociate` is false, as for a float sum.
     """
-    last = generic.block.last_op
-    assert last is not None
+    terminator = generic.block.last_op
+    assert terminator is not None
     ops: list[Operation] = []
-    for result, value in enumerate(last.operands):
-        argument = generic.block.args[len(generic.inputs) + result]
+    for result, value in enumerate(terminator.operands):
+        accumulator = generic.block.args[len(generic.inputs) + result]
         if not isinstance(value, OpResult) or value.op.parent_block() is not generic.block:
             return None
         op = value.op
         grouping = info_of(op).grouping
         if grouping is Grouping.FIXED or (grouping is Grouping.ROUNDED and not reassociate):
             return None
-        # The body reads the accumulator only to combine it, and the combination is used only as the yielded value.
-        if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
+        reads_accumulator_once = len(list(accumulator.uses)) == 1 and accumulator in op.operands
+        is_only_yielded = len(list(value.uses)) == 1
+        if not reads_accumulator_once or not is_only_yielded:
             return None
         ops.append(op)
     return ops
@@ -58,8 +59,8 @@ def distributed_reduction(
 ) -> list[SSAValue] | None:
     """Emit the reduction at `point` as a loop over invocations, and return its results.
 
-    Return None, and emit nothing, inside a parallel loop, for few steps, and for reductions that `combiners` does not
-    split. `Elements.distribute` is this function in kernels for GPUs.
+    Return None, and emit nothing, inside a parallel loop, for few steps, and if a result is not combined by a single
+    operation that may be regrouped, such as an addition. `Elements.distribute` is this function in kernels for GPUs.
 
     A long float sum is cut into blocks of its outermost reduced loop, which bounds the rounding error: for 1,000,000
     elements, a sequential loop over blocks of `BLOCK_STEPS` = 262,144 steps, each of which is a loop over invocations
@@ -85,29 +86,34 @@ def distributed_reduction(
     ]
     is_sum = are_sums(elements, generic)  # of floats, for each result
     steps_per_block = _steps_per_block(extents) if any(is_sum) else 0
-    if not steps_per_block or (isinstance(extents[0], int) and extents[0] <= steps_per_block):
-        return _parallel(elements, build, generic, indices, sizes, (0, extents[0]), initial)
+    outermost_extent = extents[0]
+    has_one_block = isinstance(outermost_extent, int) and outermost_extent <= steps_per_block
+    if not steps_per_block or has_one_block:
+        return _reduce_in_parallel(elements, build, generic, indices, sizes, (0, outermost_extent), initial)
 
-    def block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the reduction of the block of outermost steps from `low` on; add its sums to those of `carried`.
+    def reduce_block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the reduction over one block of the outermost reduced loop, from `low` on; return the carried values.
 
-        Results other than float sums continue from `carried`.
+        Float sums of a block start at -0, and are then added to `carried`. Other results continue from `carried`.
         """
-        high = inner.least(inner.plus(low, steps_per_block), extents[0])
-        # The lambda gets the initial values of the block: -0 for float sums, which are then added to `carried`.
-        return with_fresh_accumulators(
-            inner, carried, is_sum, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
-        )
+        high = inner.least(inner.plus(low, steps_per_block), outermost_extent)
 
-    return build.loop(0, extents[0], initial, block, step=steps_per_block, index_below=extents[0])
+        def reduce_from(block_initial: list[SSAValue]) -> list[SSAValue]:
+            """Emit the reduction over the block from its initial values, and return its results."""
+            return _reduce_in_parallel(elements, inner, generic, indices, sizes, (low, high), block_initial)
+
+        return with_fresh_accumulators(inner, carried, is_sum, reduce_from)
+
+    return build.loop(0, outermost_extent, initial, reduce_block, step=steps_per_block, index_below=outermost_extent)
 
 
 def _has_enough_steps(generic: Structured, sizes: Sequence[Index]) -> bool:
     """Return whether a reduction has enough steps to distribute them; a dynamic number of steps is taken to be enough.
 
-    A reduced loop, one that indexes no result, may be of the kind "parallel" if it has one iteration. Such a reduction
-    is left to `reduce_at`, which checks that. `sizes` has the size of each loop of the reduction.
+    `sizes` has the size of each loop of the reduction.
     """
+    # A loop that indexes no result may have the kind "parallel" if it has one iteration. `reduce_at`, which computes
+    # the reductions that are not distributed, checks that.
     if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
         return False
     extents = [sizes[dim] for dim in generic.reduced_loops]
@@ -126,7 +132,7 @@ def _steps_per_block(extents: Sequence[Index]) -> int:
     return max(1, BLOCK_STEPS // max(1, prod(static_inner_extents)))
 
 
-def _parallel(
+def _reduce_in_parallel(
     elements: Elements, build: Builder, generic: Structured, indices: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
@@ -151,11 +157,11 @@ def _parallel(
     block = Block(arg_types=[IndexType() for _ in generic.reduced_loops])
     inner = build.nested(block)
     inner.in_parallel = True
-    # The body is emitted with the accumulators as temporary arguments, as `combiners` has seen it. Then its combining
-    # operations are removed, and with them all uses of these arguments.
     point = list(indices)
     for dim, argument in zip(generic.reduced_loops, block.args, strict=True):
         point[dim] = inner.assume_counts_to(argument, sizes[dim])
+    # The body is emitted with the accumulators as temporary arguments. `_split_combinations` then removes the combining
+    # operations, such as additions, and with them all uses of these arguments.
     accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
     results = body_at(elements, inner, generic, point, accumulators)
     inner.add(_split_combinations(block, results, accumulators))

@@ -70,29 +70,29 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
         return ()
     inputs: list[PairedInput] = []
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
-        # Not paired are inputs that the body does not read, scalars, and inputs that depend neither on the columns nor
-        # on the innermost loop: an element of these serves a row of the block in all steps.
-        if not generic.block.args[index].uses or not map.results or not {step, dims[1]} & dims_in(map):
+        is_used = bool(generic.block.args[index].uses)
+        is_scalar = not map.results
+        # An element of an input that depends neither on the columns nor on the innermost loop serves a row of the block
+        # in all steps: such an input is not loaded in pairs.
+        is_row_invariant = not {step, dims[1]} & dims_in(map)
+        if not is_used or is_scalar or is_row_invariant:
             continue
-        positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
-        # A loop of its own must index each axis, so that strides are constant. For the last axis, it must be a loop
-        # along which the block or the unrolled steps read both elements of a pair.
-        if (
-            len(set(positions)) != len(map.results)
-            or positions[-1] not in (step, *dims)
-            or not _is_pairable_buffer(elements, value)
-        ):
+        loops = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]  # that index the axes
+        has_constant_strides = len(set(loops)) == len(map.results)  # each axis is indexed by a loop of its own
+        # Both elements of a pair are read in the block or in the unrolled steps.
+        uses_both = has_constant_strides and loops[-1] in (step, *dims)
+        if not uses_both or not _is_pairable_buffer(elements, value):
             return ()
         shape = tensor_type(value).get_shape()
         strides = [0] * len(generic.iterators)
-        for axis, position in enumerate(positions):
-            strides[position] = prod(shape[axis + 1 :])
-        inputs.append(PairedInput(ordinal=index, strides=tuple(strides), contiguous_dim=positions[-1]))
+        for axis, loop in enumerate(loops):
+            strides[loop] = prod(shape[axis + 1 :])
+        inputs.append(PairedInput(ordinal=index, strides=tuple(strides), contiguous_dim=loops[-1]))
     return tuple(inputs)
 
 
 def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
-    """Return whether a value is in a read-only buffer of f32 or i32 of static shape.
+    """Return whether a value is in a read-only buffer of f32 or i32 of static shape, in the order of its indices.
 
     Its last size must be even, so that a pair does not extend into the next row.
     """
@@ -101,11 +101,14 @@ def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
         return False
     buffer, index_map = elements.buffer_of(value)
-    if not isinstance(buffer.owner, hal.InterfaceBindingSubspanOp) or index_map is not None:
+    binding = buffer.owner
+    is_in_order = index_map is None
+    if not isinstance(binding, hal.InterfaceBindingSubspanOp) or not is_in_order:
         return False
-    flags = buffer.owner.properties.get("flags")
-    read_only = isinstance(flags, ArrayAttr) and StringAttr("ReadOnly") in flags.data
-    return read_only and all(size > 0 for size in shape) and shape[-1] % 2 == 0
+    flags = binding.properties.get("flags")
+    is_read_only = isinstance(flags, ArrayAttr) and StringAttr("ReadOnly") in flags.data
+    is_static = all(size > 0 for size in shape)
+    return is_read_only and is_static and shape[-1] % 2 == 0
 
 
 def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
@@ -157,12 +160,11 @@ class PairedBlock:
     Attributes:
         paired: Inputs that are loaded in pairs.
         corner: Index of each loop of the reduction at the corner, the first element of the block; 0 for reduced loops.
-        dims: The loops of the reduction that count the rows and the columns.
+        dims: (row loop, column loop): the loops of the reduction that count the rows and the columns.
         offsets: (row, column) of each element, relative to the corner: for 2 rows and 2 columns (0, 0), (0, 1), (1, 0),
             (1, 1).
-        column_pair: Half of the corner's column, which is even, as columns of a block are adjacent in pairs. For an
-            input that is contiguous along the columns, it is the index of the corner's pair in a row: the corner in
-            column 6 reads pair 3, the elements 6 and 7.
+        column_pair: Half of the corner's column, which is even. In a row of an input that is contiguous along the
+            columns, a corner in column 6 reads pair 3: the elements 6 and 7.
     """
 
     paired: Sequence[PairedInput]
@@ -245,16 +247,16 @@ class _PairedReduction:
         size = self.sizes[dim]
         if depth + 1 < len(self.generic.reduced_loops):
 
-            def body(inner: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-                """Emit the inner loops at an index of this one."""
+            def emit_inner_loops(inner: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+                """Emit the loops inside of the loop over `dim`, at its index `index`."""
                 return self.emit(inner, depth + 1, current | {dim: index}, values)
 
-            return build.loop(0, size, sums, body)
+            return build.loop(0, size, sums, emit_inner_loops)
         assert isinstance(size, int)
-        # The innermost loop. `size` is even (`paired_inputs`), and a pair along it serves two steps, so that the unroll
-        # factor is 2 at least; a larger one keeps the products of an iteration below the limit.
+        # The innermost loop. `paired_inputs` has checked that `size` is even. A pair along this loop serves two steps,
+        # so that the unroll factor is 2 at least; 4 and 8 must keep the products of an iteration below the limit.
         unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
-        # The index of each loop at the first element of the block and the current indices of the outer reduced loops.
+        # The index of each loop for the first element of the block in the first step.
         corner = [current.get(d, index) for d, index in enumerate(self.block.corner)]
         pairs = [
             _first_pair_index(build, paired, replace(self.block, corner=corner), innermost=dim)
@@ -276,25 +278,26 @@ class _PairedReduction:
             carried: The sum of each element, then, for each input, the index of the pair that the corner reads. These
                 indices grow by the stride of the innermost loop, times `unroll`, in pairs.
         """
-        dim, block = self.generic.reduced_loops[-1], self.block
+        innermost, block = self.generic.reduced_loops[-1], self.block
+        row_loop, column_loop = block.dims
         sums, pairs = carried[: len(block.offsets)], carried[len(block.offsets) :]
         loaders = [
             _Pairs(self.elements, build, self.generic, paired, first_pair)
             for paired, first_pair in zip(block.paired, pairs, strict=True)
         ]
         for step in range(unroll):
-            indices = current | {dim: build.plus(index, step)}
-            for output, ((row, column), point) in enumerate(zip(block.offsets, self.points, strict=True)):
-                # Loop -> distance of its index in this step and element from its index at the corner in the first step.
-                distances = {block.dims[0]: row, block.dims[1]: column, dim: step}
+            reduced_indices = current | {innermost: build.plus(index, step)}
+            for position, ((row, column), point) in enumerate(zip(block.offsets, self.points, strict=True)):
+                # The distance of each loop's index from its index for the first element of the block in the first step.
+                distances = {row_loop: row, column_loop: column, innermost: step}
                 loaded = [
                     loader.at(sum(paired.strides[loop] * distance for loop, distance in distances.items()))
                     for paired, loader in zip(block.paired, loaders, strict=True)
                 ]
-                iteration = [indices.get(d, i) for d, i in enumerate(point)]
-                sums[output] = self._step(build, iteration, loaded, sums[output])
+                iteration = [reduced_indices.get(loop, i) for loop, i in enumerate(point)]
+                sums[position] = self._step(build, iteration, loaded, sums[position])
         next_pairs = [
-            build.plus(pair, paired.strides[dim] * unroll // 2)
+            build.plus(pair, paired.strides[innermost] * unroll // 2)
             for paired, pair in zip(block.paired, pairs, strict=True)
         ]
         return [*sums, *(build.value(pair) for pair in next_pairs)]
@@ -313,25 +316,32 @@ class _PairedReduction:
         if self.is_multiply_add:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
+        # Let the body of the generic use the loaded elements where it reads these inputs.
         for paired, element in zip(self.block.paired, loaded, strict=True):
             indices = evaluate(build, self.generic.maps[paired.ordinal], iteration)
             self.elements.define(build, self.generic.inputs[paired.ordinal], indices, element)
-        return body_at(self.elements, build, self.generic, iteration, [total])[0]
+        (new_total,) = body_at(self.elements, build, self.generic, iteration, carried=[total])
+        return new_total
 
 
 def _first_pair_index(build: Builder, paired: PairedInput, block: PairedBlock, innermost: int) -> SSAValue:
     """Return the index of the pair of input elements that the corner reads in the first step of the loop `innermost`.
 
-    The corner of `block` has the current indices of the outer reduced loops.
+    It is half of the element's offset, the sum of index * stride over all loops; the index of `innermost` is 0. The
+    corner of `block` has the current indices of the outer reduced loops.
     """
     (row_loop, column_loop), corner = block.dims, block.corner
-    total: Index = block.column_pair if paired.contiguous_dim == column_loop else 0
-    if paired.contiguous_dim == row_loop:
-        total = build.quotient(corner[row_loop], 2)
+    # The loop along which the input is contiguous, with stride 1: half of its index.
+    pair: Index = 0
+    if paired.contiguous_dim == column_loop:
+        pair = block.column_pair
+    elif paired.contiguous_dim == row_loop:
+        pair = build.quotient(corner[row_loop], 2)
+    # The other loops. Their strides are even: they have the last size, which is even, as a factor.
     for dim, stride in enumerate(paired.strides):
         if stride and dim not in (paired.contiguous_dim, innermost):
-            total = build.plus(total, build.times(corner[dim], stride // 2))  # even: the last size is a factor
-    return build.value(total)
+            pair = build.plus(pair, build.times(corner[dim], stride // 2))
+    return build.value(pair)
 
 
 class _Pairs:
@@ -339,27 +349,31 @@ class _Pairs:
 
     Attributes:
         build: Receives the loads.
-        first_pair: Index in `buffer` of the pair that the corner of the block, its first element, reads.
-        buffer: The input as pairs.
-        element: Type of an element.
-        loaded: Pair, as its distance from `first_pair` in pairs -> its two elements.
+        first_pair: Index in `buffer` of the pair that the first element of the block reads in the first step.
+        buffer: The input as i64, each of them a pair of elements.
+        element_type: Type of an element: f32 or i32.
+        loaded: Distance of a pair from `first_pair`, in pairs -> its two elements.
     """
 
     def __init__(
         self, elements: Elements, build: Builder, generic: Structured, paired: PairedInput, first_pair: SSAValue
     ) -> None:
-        """View the input `paired` of `generic` as pairs; none is loaded yet.
+        """View the input `paired` of the reduction `generic` as pairs of elements; none is loaded yet.
 
-        `first_pair` is the index of the pair that the corner of the block reads.
+        `first_pair` is the index of the pair that the first element of the block reads in the first step.
         """
         self.build, self.first_pair = build, first_pair
         self.buffer = _pairs_of(elements, generic.inputs[paired.ordinal])
-        self.element = generic.block.args[paired.ordinal].type
+        self.element_type = generic.block.args[paired.ordinal].type
+        # Distance of a pair from the first one, in pairs -> its two elements.
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """Return the input's element that is `offset` elements after the corner's; load its pair on first use."""
-        pair, second = divmod(offset, 2)
+        """Return the element that is `offset` elements after the first one of pair `first_pair`.
+
+        The pair of the element is loaded on first use.
+        """
+        pair, index_in_pair = divmod(offset, 2)
         if pair not in self.loaded:
             build = self.build
             # The first element of a pair is in its low bits.
@@ -367,7 +381,7 @@ class _Pairs:
             shift = build.pure(arith.ConstantOp(IntegerAttr(32, i64)))
             halves = [pair_bits, build.add(arith.ShRUIOp(pair_bits, shift))]
             words = [build.add(arith.TruncIOp(half, i32)) for half in halves]
-            if self.element != i32:
-                words = [build.add(arith.BitcastOp(word, self.element)) for word in words]
+            if self.element_type != i32:
+                words = [build.add(arith.BitcastOp(word, self.element_type)) for word in words]
             self.loaded[pair] = words[0], words[1]
-        return self.loaded[pair][second]
+        return self.loaded[pair][index_in_pair]
