@@ -16,7 +16,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.columns import Stage, find_column_reductions
+from pydispatch.compiler.kernels.loops.columns import ColumnReduction, find_column_reductions
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transposition import Transposition, transposition_of
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
@@ -84,7 +84,7 @@ class LoopNest:
     row_stores: list[Store] = field(default_factory=list)
     row_reductions: list[RowReduction] = field(default_factory=list)
     row_storage: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
-    columns: list[Stage] = field(default_factory=list)
+    columns: list[ColumnReduction] = field(default_factory=list)
     transposition: Transposition | None = None
 
     @property

@@ -45,7 +45,7 @@ loops over columns instead of vectorizing them."""
 
 
 @dataclass(frozen=True)
-class Stage:
+class ColumnReduction:
     """A reduction that runs for a range of columns at once.
 
     Attributes:
@@ -60,23 +60,23 @@ class Stage:
 
 def find_column_reductions(
     elements: Elements, reduced_elements: Sequence[EmittedElement], indices: Sequence[Index]
-) -> list[Stage]:
-    """Return the reductions of a nest as stages, producers first; an empty list unless all are column reductions.
+) -> list[ColumnReduction]:
+    """Return the column reductions of a nest, producers first; an empty list unless all of its reductions are such.
 
     The nest was emitted on trial: its code is analyzed here, and then discarded.
 
     A column reduction reduces outer dimensions of inputs that are contiguous along the last dimension of the nest, the
     columns. For `r[j] = sum over i of x[i, j]`, whose loops are (i, j) and whose nest has the dimension j alone, the
-    stage has `nest_dims` (-1, 0): loop i is reduced, loop j is counted by dimension 0 of the nest.
+    result has `nest_dims` (-1, 0): loop i is reduced, loop j is counted by dimension 0 of the nest.
 
-    A stage has one accumulator per column and result, so all results of a reduction must be read at the same point.
+    Each column has one accumulator for each result, so that all results of a reduction must be read at the same point.
 
     Args:
         elements: Tensors of the trial emission.
         reduced_elements: The elements of results of reductions that the trial emitted, producers first.
         indices: Counters of the loops of the trial, one for each dimension of the nest.
     """
-    stages: list[Stage] = []
+    reductions: list[ColumnReduction] = []
     for element in reduced_elements:
         value = element.value
         assert isinstance(value, OpResult)
@@ -90,19 +90,18 @@ def find_column_reductions(
                 return []
             nest_dims[result.position] = list(indices).index(index)
         last_dim = len(indices) - 1
-        # One loop must count the columns, and more inputs be contiguous along them than along a reduced dimension.
-        if (
-            nest_dims.count(last_dim) != 1
-            or not _reads_along_columns(generic, nest_dims.index(last_dim))
-            or _has_subbyte_results(value.op)
-        ):
+        if nest_dims.count(last_dim) != 1:  # no loop counts the columns, or several do
             return []
-        stage = Stage(value.op, nest_dims=tuple(nest_dims))
-        # A result of the same reduction that is read at another point would need accumulators of its own.
-        if any(other.op is value.op and other != stage for other in stages):
+        if not _reads_along_columns(generic, nest_dims.index(last_dim)) or _has_subbyte_results(value.op):
             return []
-        stages += [] if stage in stages else [stage]
-    return stages
+        reduction = ColumnReduction(value.op, nest_dims=tuple(nest_dims))
+        if reduction in reductions:  # another result of it was read at the same point
+            continue
+        is_read_elsewhere = any(other.op is value.op for other in reductions)
+        if is_read_elsewhere:  # at another point, which would need accumulators of its own
+            return []
+        reductions.append(reduction)
+    return reductions
 
 
 def _has_subbyte_results(op: Operation) -> bool:
@@ -113,22 +112,27 @@ def _has_subbyte_results(op: Operation) -> bool:
 def _reads_along_columns(generic: Structured, column: int) -> bool:
     """Return whether more inputs are contiguous along the columns than along a reduced dimension.
 
-    `column` is the loop of the reduction that counts columns. Scalars, and inputs that the body does not read, do not
-    count.
+    `column` is the loop of the reduction that counts columns.
     """
     column_inputs = reduced_inputs = 0
-    for index, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
-        if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[index].uses:
+    input_maps = generic.maps[: len(generic.inputs)]  # without those of the outputs
+    for index, (value, map) in enumerate(zip(generic.inputs, input_maps, strict=True)):
+        is_scalar = not isinstance(value.type, TensorType) or not map.results
+        is_read = bool(generic.block.args[index].uses)
+        if is_scalar or not is_read:
             continue
-        last_dims = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
-        column_inputs += column in last_dims
-        reduced_inputs += bool(last_dims & set(generic.reduced_loops)) and column not in last_dims
+        # The loops that the index of the last axis is computed from.
+        last_axis_loops = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
+        if column in last_axis_loops:
+            column_inputs += 1
+        elif last_axis_loops & set(generic.reduced_loops):
+            reduced_inputs += 1
     return column_inputs > reduced_inputs
 
 
-def max_columns(stages: Sequence[Stage]) -> int:
+def max_columns(reductions: Sequence[ColumnReduction]) -> int:
     """Return the largest number of columns of a workgroup: accumulators of one result take at most `COLUMN_BYTES`."""
-    size = max(bits_of(tensor_type(r).element_type) // 8 for stage in stages for r in stage.op.results)
+    size = max(bits_of(tensor_type(r).element_type) // 8 for reduction in reductions for r in reduction.op.results)
     return COLUMN_BYTES // size
 
 
@@ -161,14 +165,14 @@ class ColumnBuffers:
     block_sums: dict[SSAValue, SSAValue]
 
     @staticmethod
-    def allocate(elements: Elements, stages: Sequence[Stage], columns: int) -> ColumnBuffers:
-        """Allocate the buffers of all results of `stages`, for `columns` columns each."""
+    def allocate(elements: Elements, reductions: Sequence[ColumnReduction], columns: int) -> ColumnBuffers:
+        """Allocate the buffers of all results of `reductions`, for `columns` columns each."""
         buffers = ColumnBuffers({}, {})
-        for stage in stages:
-            for result in stage.op.results:
+        for reduction in reductions:
+            for result in reduction.op.results:
                 element = tensor_type(result).element_type
                 buffers.totals[result] = elements.fresh(element, columns)
-                if sums_in_blocks(elements, stage):
+                if sums_in_blocks(elements, reduction):
                     buffers.block_sums[result] = elements.fresh(element, columns)
         return buffers
 
@@ -179,24 +183,26 @@ class ColumnBuffers:
 
 
 def emit_column_reductions(
-    elements: Elements, build: Builder, stages: Sequence[Stage], columns: ColumnRange, buffers: ColumnBuffers
+    elements: Elements,
+    build: Builder,
+    reductions: Sequence[ColumnReduction],
+    columns: ColumnRange,
+    buffers: ColumnBuffers,
 ) -> None:
-    """Emit the stages, producers first, for a range of columns, and register their results as stored in `buffers`."""
-    for stage in stages:
-        emitter = _StageEmitter(elements, stage, columns, buffers)
+    """Emit the reductions, producers first, for a range of columns; register their results as stored in `buffers`."""
+    for reduction in reductions:
+        emitter = _ColumnEmitter(elements, reduction, columns, buffers)
         emitter.emit(build)
-        for result, map, buffer in zip(stage.op.results, emitter.generic.output_maps, emitter.totals, strict=True):
-            # The axis of the result that columns index; the buffer begins at column `low`.
-            position = next(
-                i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == emitter.column
-            )
-            elements.materialize(result, buffer, _shifted(position, columns.low))
+        for result, map, buffer in zip(reduction.op.results, emitter.generic.output_maps, emitter.totals, strict=True):
+            loops = [axis.position if isinstance(axis, AffineDimExpr) else None for axis in map.results]
+            column_axis = loops.index(emitter.column)  # the axis of the result that columns index
+            elements.materialize(result, buffer, _column_offset(column_axis, columns.low))
 
 
-class _StageEmitter:
-    """Emitter of one reduction of columns, a stage of the kernel, for a range of columns.
+class _ColumnEmitter:
+    """Emitter of one column reduction for a range of columns, whose accumulators are in memory.
 
-    The accumulators of the columns are in memory. A point is the index of each loop of the reduction in one step.
+    A point is the index of each loop of the reduction in one step.
 
     Attributes:
         elements: Tensors of the kernel.
@@ -214,32 +220,37 @@ class _StageEmitter:
         sums: For each result, the buffer that steps are added to: of the current block's sums, or `totals`.
     """
 
-    def __init__(self, elements: Elements, stage: Stage, columns: ColumnRange, buffers: ColumnBuffers) -> None:
-        """Create the emitter of `stage`, a reduction, for some columns.
+    def __init__(
+        self, elements: Elements, reduction: ColumnReduction, columns: ColumnRange, buffers: ColumnBuffers
+    ) -> None:
+        """Create the emitter of `reduction` for some columns.
 
         Args:
             elements: Tensors of the kernel.
-            stage: The reduction, and the dimensions of the nest that count its loops.
+            reduction: The reduction, and the dimensions of the nest that count its loops.
             columns: The indices of the outer dimensions, and the range of columns.
             buffers: For each result, memory of the totals over all steps, an element for each column. For a sum in
                 blocks of steps, also memory of the sums of the current block, which are added to the totals after the
                 block.
         """
-        self.elements, self.generic = elements, structured_of(elements, stage.op)
+        self.elements, self.generic = elements, structured_of(elements, reduction.op)
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
-        columns_dim = len(columns.dims) - 1
-        # -1 is a reduced loop, whose placeholder is replaced, or a loop of one iteration, which stays at 0.
-        self.row_point: Point = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in stage.nest_dims]
-        self.column = stage.nest_dims.index(columns_dim)
+        columns_dim = len(columns.dims) - 1  # of the nest
+        self.column = reduction.nest_dims.index(columns_dim)  # the loop of the reduction that runs over columns
+        # The index of each loop of the reduction in the current row; 0 for the loop over columns and for reduced loops,
+        # whose indices are filled in later, and for loops of one iteration. The latter two have the dimension -1.
+        self.row_point: Point = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in reduction.nest_dims]
         self.sizes = loop_sizes(elements, self.generic)
+        # Iterations of the outermost reduced loop in a block; 0 for no blocks.
         self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
         # Steps that one loop over the columns adds to the accumulators.
-        self.jammed_steps = JAMMED_STEPS if self._pays_jamming(stage.op) else 1
-        self.totals = [buffers.totals[result] for result in stage.op.results]
+        self.jammed_steps = JAMMED_STEPS if self._is_jamming_faster(reduction.op) else 1
+        # Buffers of each result: of all steps, and of those of the current block.
+        self.totals = [buffers.totals[result] for result in reduction.op.results]
         has_blocks = self.steps_per_block > 0
-        self.sums = [buffers.block_sums[result] for result in stage.op.results] if has_blocks else self.totals
+        self.sums = [buffers.block_sums[result] for result in reduction.op.results] if has_blocks else self.totals
 
-    def _pays_jamming(self, op: Operation) -> bool:
+    def _is_jamming_faster(self, op: Operation) -> bool:
         """Return whether unroll-and-jam is faster: whether a pass over the columns should add several steps at once.
 
         It is for inexpensive sums of floats over enough columns. The steps of a column in one pass form a chain of
@@ -275,16 +286,15 @@ class _StageEmitter:
             }
 
         where the loop over i takes `jammed_steps` rows at a time. Without blocks, steps are added to `totals` directly.
-
-        point: index of each loop of the reduction, with placeholders for the loops that are emitted here.
+        `point` has the index of each loop of the reduction, and placeholders for the loops that are emitted here.
         """
         if depth == len(self.generic.reduced_loops):
-            self._pass(build, [point])
+            self._emit_pass(build, [point])
             return
         size = self.sizes[self.generic.reduced_loops[depth]]
 
-        def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
+        def emit_block(inner: Builder, first: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the sums of the block of steps from `first` on, starting from -0, and add them to the totals."""
             inner.parallel(self.low, self.high, self._clear_block_sums, index_below=self.column_count)
             end = inner.least(inner.plus(first, self.steps_per_block), size)
             self._iterations(inner, depth, point, first, end)
@@ -292,7 +302,7 @@ class _StageEmitter:
             return []
 
         if self.steps_per_block and depth == 0:
-            build.loop(0, size, [], block, step=self.steps_per_block, index_below=size)
+            build.loop(0, size, [], emit_block, step=self.steps_per_block, index_below=size)
         else:
             self._iterations(build, depth, point, first=0, end=size)
 
@@ -303,19 +313,19 @@ class _StageEmitter:
         `jammed_steps` iterations of the innermost loop; remaining ones take a pass each. With 4 jammed steps, 10
         iterations take the passes 0 to 3, 4 to 7, 8 and 9.
 
-        point: index of each loop of the reduction, with placeholders for the loops that are emitted here.
+        `point` has the index of each loop of the reduction, and placeholders for the loops that are emitted here.
         """
         loop = self.generic.reduced_loops[depth]
 
-        def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the inner loops at an index of the loop."""
+        def emit_iteration(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the loops inside of `loop` at an index of it."""
             self._loops(inner, depth + 1, _with_index(point, loop, index))
             return []
 
         is_innermost = depth == len(self.generic.reduced_loops) - 1
         if is_innermost and self.jammed_steps > 1:
-            first = self._jammed_iterations(build, point, first, end)
-        build.loop(first, end, [], iteration, index_below=self.sizes[loop])
+            first = self._jammed_iterations(build, point, first, end)  # the first of the remaining iterations
+        build.loop(first, end, [], emit_iteration, index_below=self.sizes[loop])
 
     def _jammed_iterations(self, build: Builder, point: Point, first: Index, end: Index) -> Index:
         """Emit passes of `jammed_steps` iterations of the innermost reduced loop each.
@@ -334,36 +344,36 @@ class _StageEmitter:
         loop = self.generic.reduced_loops[-1]
         size = self.sizes[loop]
 
-        def several_iterations(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one pass over the accumulators for the iterations from `index` on."""
+        def emit_jammed(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit one pass over the accumulators for the `jammed_steps` iterations from `index` on."""
             steps = [inner.plus(index, step) for step in range(self.jammed_steps)]
             for step in steps:
                 if isinstance(step, SSAValue):
                     inner.assume_below(step, size)
-            self._pass(inner, [_with_index(point, loop, step) for step in steps])
+            self._emit_pass(inner, [_with_index(point, loop, step) for step in steps])
             return []
 
         jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
-        build.loop(first, jammed_end, [], several_iterations, step=self.jammed_steps, index_below=size)
+        build.loop(first, jammed_end, [], emit_jammed, step=self.jammed_steps, index_below=size)
         return jammed_end
 
-    def _pass(self, build: Builder, points: Sequence[Point]) -> None:
+    def _emit_pass(self, build: Builder, points: Sequence[Point]) -> None:
         """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.
 
         A point has the index of each loop of the reduction; that of the loop over the columns is a placeholder.
         """
 
-        def column_steps(inner: Builder, index: Index) -> None:
-            """Emit the reduction steps of column `index` at all `points`, between loads and stores of accumulators."""
-            offset = inner.minus(index, self.low)
+        def emit_column(inner: Builder, column: Index) -> None:
+            """Emit the steps of one column at all `points`, between the loads and the stores of its accumulators."""
+            offset = inner.minus(column, self.low)
             accumulators = [load(inner, buffer, offset) for buffer in self.sums]
             for point in points:
-                column_point = _with_index(point, self.column, index)
+                column_point = _with_index(point, self.column, column)
                 accumulators = body_at(self.elements, inner, self.generic, column_point, accumulators)
             for accumulator, buffer in zip(accumulators, self.sums, strict=True):
                 self.elements.store(inner, accumulator, buffer, [offset])
 
-        build.parallel(self.low, self.high, column_steps, index_below=self.column_count)
+        build.parallel(self.low, self.high, emit_column, index_below=self.column_count)
 
     def _clear_block_sums(self, build: Builder, index: Index) -> None:
         """Emit the reset of the block sums of column `index` to -0, the neutral element of float addition."""
@@ -375,9 +385,10 @@ class _StageEmitter:
     def _add_to_total(self, build: Builder, index: Index) -> None:
         """Emit the addition of the block sums of column `index` to its totals."""
         offset = build.minus(index, self.low)
-        for block_sums, block_totals in zip(self.sums, self.totals, strict=True):
-            old_total, block_sum = (load(build, sums, offset) for sums in (block_totals, block_sums))
-            self.elements.store(build, build.add(arith.AddfOp(old_total, block_sum)), block_totals, [offset])
+        for sums_of_block, totals in zip(self.sums, self.totals, strict=True):
+            total = load(build, totals, offset)
+            new_total = build.add(arith.AddfOp(total, load(build, sums_of_block, offset)))
+            self.elements.store(build, new_total, totals, [offset])
 
 
 def _with_index(point: Point, loop: int, index: Index) -> Point:
@@ -385,9 +396,9 @@ def _with_index(point: Point, loop: int, index: Index) -> Point:
     return [*point[:loop], index, *point[loop + 1 :]]
 
 
-def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
-    """Return whether a stage is a long sum whose outermost loop is cut into blocks with sums of their own."""
-    generic = structured_of(elements, stage.op)
+def sums_in_blocks(elements: Elements, reduction: ColumnReduction) -> bool:
+    """Return whether a reduction is a long float sum, whose steps are added up in blocks."""
+    generic = structured_of(elements, reduction.op)
     return _steps_per_block(elements, generic, loop_sizes(elements, generic)) > 0
 
 
@@ -397,19 +408,19 @@ def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[In
     Return 0 if the reduction is not cut into blocks: if it is no float sum that may be reassociated, is short, or has
     an inner loop of dynamic size. `sizes` has the size of each loop of the reduction.
     """
-    loops = [sizes[dim] for dim in generic.reduced_loops]
-    if not loops or not all(are_sums(elements, generic)) or not all(isinstance(n, int) for n in loops[1:]):
+    if not generic.reduced_loops or not all(are_sums(elements, generic)):
         return 0
-    inner = prod(n for n in loops[1:] if isinstance(n, int))
-    if isinstance(loops[0], int) and loops[0] * inner <= ROWS:
+    outermost, *inner_sizes = [sizes[dim] for dim in generic.reduced_loops]
+    if not all(isinstance(size, int) for size in inner_sizes):
         return 0
-    return max(1, ROWS // max(1, inner))
+    inner_steps = prod(size for size in inner_sizes if isinstance(size, int))  # of one outermost iteration
+    is_short = isinstance(outermost, int) and outermost * inner_steps <= ROWS
+    return 0 if is_short else max(1, ROWS // max(1, inner_steps))
 
 
-def _shifted(position: int, low: Index) -> IndexMap:
-    """Return the map from the indices of an element of a result to its index in a buffer of one row.
+def _column_offset(column_axis: int, low: Index) -> IndexMap:
+    """Return the map from the indices of an element of a result to its offset in a buffer of the columns from `low` on.
 
-    The buffer has the columns from `low` on; the other indices of the element only say which row it is, and are not
-    used. `position` is the axis of the result that columns index.
+    The buffer has one row, so that only the index along `column_axis` counts.
     """
-    return lambda build, indices: [build.minus(indices[position], low)]
+    return lambda build, indices: [build.minus(indices[column_axis], low)]

@@ -24,7 +24,7 @@ class RowPipeline(Protocol):
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
         """Emit the values of the first row, at indices `row`, before all rows, and return them."""
 
-    def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
+    def begin(self, build: Builder, row: Sequence[Index], next_row: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row, before its loops are emitted.
 
         Record the values that the loops of the row before have computed for it, such as the maximum of a softmax, and
@@ -33,7 +33,7 @@ class RowPipeline(Protocol):
         Args:
             build: The builder of the row.
             row: Indices of the row.
-            following: Indices of the next row, for which the loops of this row compute the values; `row` again for the
+            next_row: Indices of the next row, for which the loops of this row compute the values; `row` again for the
                 last row.
             carried: The values of the row, which the loops of the row before have computed.
         """

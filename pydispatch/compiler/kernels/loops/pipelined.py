@@ -54,28 +54,28 @@ class PipelinedReduction:
         """Emit the reduction of the first row, at indices `row`, as a separate loop, and return its result."""
         return [self.elements.at(build, self.value, self._indices_of_row(row))]
 
-    def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
+    def begin(self, build: Builder, row: Sequence[Index], next_row: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row whose reduction has the result `carried`, and register this reduction as companion of `host`.
 
-        The loop of `host`, a later reduction of this row, then also reduces the row `following`.
+        The loop of `host`, a later reduction of this row, then also reduces the row `next_row`.
         """
         self.elements.define(build, self.value, self._indices_of_row(row), carried[0])
-        self.next_row, self.results = following, []
+        self.next_row, self.results = next_row, []
         self.elements.companion = self  # until the loop of `host` is emitted, which resets it
 
     def end(self) -> list[SSAValue]:
-        """End a row, and return the reduction of the following row."""
+        """End a row, and return the reduction of the next row."""
         assert self.results and self.elements.companion is None
         return self.results
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """Emit and return the initial values of the reduction of the following row."""
+        """Emit and return the initial values of the reduction of the next row."""
         generic = self._reduction
         map_ = generic.output_maps[0]
         return [self.elements.at(build, generic.outputs[0], evaluate(build, map_, self._loop_indices(step=0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emit step `index` of the reduction of the following row, and return the next carried values."""
+        """Emit step `index` of the reduction of the next row, and return the next carried values."""
         return body_at(self.elements, build, self._reduction, self._loop_indices(step=index), carried)
 
     @property
@@ -105,41 +105,42 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     In a softmax, m = max(x), s = sum(exp(x - m)), r = exp(x - m) / s, the first reduction of a row is m and the second
     is s. The loop of s, which also stores the exponentials, then computes m of the next row.
 
-    Both must reduce one dimension of the same size. The first must have a short body, have the same bits in any
-    grouping, and read arguments only; the loop of the second must store a value that is expensive to compute. Nests
+    Both must reduce one dimension of the same size. The first must have a short body, have the same bits in any order
+    of its steps, and read arguments only. The loop of the second must store a value that is expensive to compute. Nests
     whose sums of floats must stay in order (`elements.reassociate` is False) have no pipelined reduction.
     """
     if not elements.reassociate or len(nest.row_reductions) < 2:
         return None
-    (value, nest_dims), (other, other_nest_dims) = nest.row_reductions[:2]
+    (first_value, first_dims), (second_value, second_dims) = nest.row_reductions[:2]
+    # Each result must have one element per row: all outer dimensions index it. A dimension of -1 has size 1.
     row_dims = list(range(nest.outer_rank))
-    # Both results have one element per row, so that a row of either is a row of the nest; -1 is a dimension of size 1.
-    if any(sorted(dim for dim in dims if dim >= 0) != row_dims for dims in (nest_dims, other_nest_dims)):
+    if any(sorted(dim for dim in dims if dim >= 0) != row_dims for dims in (first_dims, second_dims)):
         return None
-    if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
+    if not isinstance(first_value, OpResult) or not isinstance(second_value, OpResult):
         return None
-    # `generic` is the first reduction; `host`, the second, also computes the first one of the next row in its loop.
-    generic, host = structured_of(elements, value.op), structured_of(elements, other.op)
-    if len(value.op.results) != 1 or not _have_equal_loop(elements, generic, host):
+    first, second = structured_of(elements, first_value.op), structured_of(elements, second_value.op)
+    if first.op is second.op or len(first.op.results) != 1 or not _have_equal_loop(elements, first, second):
         return None
     # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.
-    if not _has_same_bits_in_any_grouping(generic):
+    if not _has_same_bits_in_any_grouping(first):
         return None
     # Inputs that are computed would be computed again for the next row.
-    if not all(_is_argument(v) for v in generic.inputs) or len(list(generic.block.ops)) > MOST_BODY_OPERATIONS:
+    reads_arguments_only = all(_is_argument(v) for v in first.inputs)
+    has_short_body = len(list(first.block.ops)) <= MOST_BODY_OPERATIONS
+    if not reads_arguments_only or not has_short_body:
         return None
-    # The loop of the second computes the stored values of the row: it is bound by computation only if one is costly.
+    # The second loop computes the stored values of the row: computation bounds its time only if one of them is costly.
     if not any(is_costly(stored) for stored in nest.row_storage):
         return None
-    return PipelinedReduction(elements=elements, value=value, dims=nest_dims, host=host.op)
+    return PipelinedReduction(elements=elements, value=first_value, dims=first_dims, host=second.op)
 
 
-def _have_equal_loop(elements: Elements, generic: Structured, host: Structured) -> bool:
+def _have_equal_loop(elements: Elements, first: Structured, second: Structured) -> bool:
     """Return whether two reductions have one reduced loop each, of the same size: one loop can run both."""
-    if len(generic.reduced_loops) != 1 or len(host.reduced_loops) != 1:
+    if len(first.reduced_loops) != 1 or len(second.reduced_loops) != 1:
         return False
-    own_size, host_size = (loop_sizes(elements, g)[g.reduced_loops[0]] for g in (generic, host))
-    return own_size == host_size
+    first_size, second_size = (loop_sizes(elements, g)[g.reduced_loops[0]] for g in (first, second))
+    return first_size == second_size
 
 
 def _has_same_bits_in_any_grouping(generic: Structured) -> bool:

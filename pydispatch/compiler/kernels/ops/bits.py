@@ -20,9 +20,9 @@ def bits_of(type_: Attribute) -> int:
 
 
 def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
-    """Emit the bit cast of an element to an integer of `bits` bits, and return the integer. An i1 becomes 0 or 1.
+    """Emit the bit cast of an element to an integer, and return the integer. An i1 becomes 0 or 1.
 
-    bits: `bits_of` the type of the element.
+    `bits` is the number of bits that the element takes in memory (`bits_of`).
     """
     type_ = value.type
     if isinstance(type_, IndexType):

@@ -62,8 +62,10 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         return self.times(total, known)
 
     def linear(self, high: Index, size: Index, low: Index) -> Index:
-        """Return high * size + low, where 0 <= low < size, and record it, so that `quotient` and `remainder` by `size`
-        fold."""
+        """Return high * size + low, where 0 <= low < size, and record its parts.
+
+        With them, the quotient of the value by `size` folds to `high`, and the remainder to `low`.
+        """
         value = self.plus(self.times(high, size), low)
         if isinstance(value, SSAValue) and value is not high and value is not low:
             self.linear_parts[value] = (high, size, low)
@@ -72,9 +74,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
     def quotient(self, lhs: Index, rhs: Index) -> Index:
         """Return lhs / rhs, rounded down, of indices that are not negative.
 
-        No division is emitted if `linear` built lhs as high * size + low and one of `size` and `rhs` divides the other.
-        For high * 8 + low, the quotient by 8 is high, by 16 it is high / 2, and by 4 it is high * 2 + low / 4. Nor is
-        one emitted for integers, for a divisor of 1, and if lhs is known to be below rhs: the quotient is 0 then.
+        No division is emitted if the result is known, and if `linear` built lhs as high * size + low and one of `size`
+        and `rhs` divides the other.
 
         A divisor that is 0 at run time gives an unspecified number and no trap.
         """
@@ -89,19 +90,17 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
             if size is rhs or size == rhs:
                 return high
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
-                if rhs % size == 0:  # low is too small to matter
+                if rhs % size == 0:  # (high * 8 + low) / 16 = high / 2
                     return self.quotient(high, rhs // size)
-                if size % rhs == 0:  # high * size is a multiple of rhs
+                if size % rhs == 0:  # (high * 8 + low) / 4 = high * 2 + low / 4
                     return self.linear(high, size // rhs, self.quotient(low, rhs))
         return self._divide(arith.DivUIOp, lhs, rhs)
 
     def remainder(self, lhs: Index, rhs: Index) -> Index:
         """Return lhs % rhs of indices that are not negative.
 
-        No division by `rhs` is emitted if `linear` built lhs as high * size + low and one of `size` and `rhs` divides
-        the other. For high * 8 + low, the remainder by 8 is low, by 16 it is (high % 2) * 8 + low, and by 4 it is
-        low % 4. Nor is one emitted for integers, for a divisor of 1, and if lhs is known to be below rhs: the remainder
-        is lhs then.
+        No division by `rhs` is emitted if the result is known, and if `linear` built lhs as high * size + low and one
+        of `size` and `rhs` divides the other.
 
         A divisor that is 0 at run time gives an unspecified number and no trap.
         """
@@ -116,9 +115,9 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
             if size is rhs or size == rhs:
                 return low
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
-                if rhs % size == 0:  # low is less than `size`: only high is reduced
+                if rhs % size == 0:  # (high * 8 + low) % 16 = (high % 2) * 8 + low
                     return self.linear(self.remainder(high, rhs // size), size, low)
-                if size % rhs == 0:  # high * size is a multiple of rhs
+                if size % rhs == 0:  # (high * 8 + low) % 4 = low % 4
                     return self.remainder(low, rhs)
         value = self._divide(arith.RemUIOp, lhs, rhs)
         return self.assume_below(value, rhs)
@@ -135,7 +134,7 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         """
         if isinstance(rhs, int) and rhs == 1:
             return lhs
-        divisor = rhs if isinstance(rhs, int) else self.most(rhs, 1)  # a run-time 0 must not make the dividend negative
+        divisor = rhs if isinstance(rhs, int) else self.most(rhs, 1)  # with a run-time 0, lhs + rhs - 1 may be negative
         return self.quotient(self.plus(lhs, self.minus(divisor, 1)), rhs)
 
     def least(self, lhs: Index, rhs: Index) -> Index:

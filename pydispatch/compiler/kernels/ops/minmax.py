@@ -40,7 +40,9 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
     if not isinstance(step.type, Float32Type | Float64Type):
         return None
     left, right = step.op.operands
-    return right if left is before else left if right is before else None
+    if left is before:
+        return right
+    return left if right is before else None
 
 
 def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
@@ -60,30 +62,33 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
     values = [v for v in values if not _is_constant(v, info_named(name).identity)] or [values[0]]
     is_maximum = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
-    # `most` is the result by plain comparisons, which is right except for NaN and the sign of a zero.
-    # The sign bit of `signs` is set if all values (maximum) or any value (minimum) has a set sign bit. That is the sign
-    # of a result of 0: the other values of a maximum of 0 are negative, so that only a +0 has a clear sign bit.
-    most, signs = values[0], _bits(build, values[0], bits)
+    # `extreme` is the result by plain comparisons, which is right except for NaN and the sign of a zero. The sign bit
+    # of `signs` is the sign of a zero: "and" of all sign bits for a maximum, "or" for a minimum. If a maximum is zero,
+    # all values but zeros are negative, so that their sign bits are set: a single +0 clears the bit.
+    extreme, signs = values[0], _bits(build, values[0], bits)
     for value in values[1:]:
-        above = build.pure(arith.CmpfOp(most, value, "ogt" if is_maximum else "olt"))
-        most = build.pure(arith.SelectOp(above, most, value))
+        is_kept = build.pure(arith.CmpfOp(extreme, value, "ogt" if is_maximum else "olt"))
+        extreme = build.pure(arith.SelectOp(is_kept, extreme, value))
         word = _bits(build, value, bits)
         signs = build.pure(arith.AndIOp(signs, word) if is_maximum else arith.OrIOp(signs, word))
     is_nan = _is_any_nan(build, values)
-    # A zero with this sign if `most` is a zero, and NaN if a value is NaN.
+    # A zero with this sign if `extreme` is a zero, and NaN if a value is NaN.
     sign_mask = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
-    zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
-    is_zero = build.pure(arith.CmpfOp(most, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
-    ordered = build.pure(arith.SelectOp(is_zero, zero, most))
-    return build.pure(arith.SelectOp(is_nan, build.pure(arith.ConstantOp(FloatAttr(float("nan"), type_))), ordered))
+    signed_zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
+    is_zero = build.pure(arith.CmpfOp(extreme, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
+    result = build.pure(arith.SelectOp(is_zero, signed_zero, extreme))
+    nan = build.pure(arith.ConstantOp(FloatAttr(float("nan"), type_)))
+    return build.pure(arith.SelectOp(is_nan, nan, result))
 
 
 def _is_any_nan(build: Builder, values: Sequence[SSAValue]) -> SSAValue:
-    """Emit whether a value is NaN, an i1: one comparison for each pair, and a last value compared with itself."""
-    unordered = [build.pure(arith.CmpfOp(a, b, "uno")) for a, b in zip(values[::2], [*values[1::2], values[-1]])]  # noqa: B905
+    """Emit whether any value is NaN, an i1, by one comparison "unordered" for each pair of values."""
+    pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+    # A last value without a partner is compared with itself.
+    unordered = [build.pure(arith.CmpfOp(pair[0], pair[-1], "uno")) for pair in pairs]
     is_nan = unordered[0]
-    for other in unordered[1:]:
-        is_nan = build.pure(arith.OrIOp(is_nan, other))
+    for is_pair_unordered in unordered[1:]:
+        is_nan = build.pure(arith.OrIOp(is_nan, is_pair_unordered))
     return is_nan
 
 

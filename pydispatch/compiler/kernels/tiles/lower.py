@@ -59,7 +59,7 @@ def _tile_ops(function: FuncOp) -> list[ReadTileOp | MatmulOp]:
 def _lower_on_cpu(ops: Sequence[ReadTileOp | MatmulOp], level: Level) -> None:
     """Replace the operations on tiles of a function for a CPU. No tile is filled that products can read in place.
 
-    level: vector registers and caches of the CPU, which decide the sizes of register blocks.
+    The vector registers and caches of the CPU, `level`, decide the sizes of register blocks.
     """
     reads = cpu.reads_for_products(ops)
     reads_in_place = {read for reads_of_factors in reads.values() for read in reads_of_factors if read is not None}
@@ -79,22 +79,25 @@ def _lower_on_cpu(ops: Sequence[ReadTileOp | MatmulOp], level: Level) -> None:
 def _lower_on_gpu(ops: Sequence[ReadTileOp | MatmulOp], invocations: int, generation: int | None) -> None:
     """Replace the operations on tiles of a function for a GPU.
 
-    invocations: of a workgroup. generation: compute capability of a GPU with `pyd.mma`; None for other targets.
+    A workgroup has `invocations` invocations. `generation` is the compute capability of a GPU with matrix instructions
+    (`pyd.mma`), such as 80; None for other GPUs.
     """
     for op in ops:
         build = Builder(Block(), op)
         if isinstance(op, ReadTileOp):
             gpu.read(build, op)
-        elif generation is None or not lanes.multiply(build, op, invocations, generation):
-            gpu.multiply(build, op, invocations)
+        else:
+            is_emitted = generation is not None and lanes.multiply(build, op, invocations, generation)
+            if not is_emitted:  # `pyd.mma` does not fit the product
+                gpu.multiply(build, op, invocations)
         _replace(op, build.block)
 
 
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
     """Replace an operation, which has no results, by the operations of a block."""
-    around = op.parent
-    assert around is not None
+    enclosing_block = op.parent
+    assert enclosing_block is not None
     for lowered in list(block.ops):
         lowered.detach()
-        around.insert_op_before(lowered, op)
+        enclosing_block.insert_op_before(lowered, op)
     erase_op(op)

@@ -260,9 +260,9 @@ def _emit_elements(
 ) -> None:
     """Emit a loop nest whose invocations each compute one element at a time.
 
-    The `plan.inner` trailing loops are collapsed into one. Its elements, for all indices of the loops before it, are
-    divided among workgroups, and those of a workgroup among its invocations. A nest over 8 x 4 x 100 with `plan.inner`
-    2 becomes one over 8 x 400, of which a workgroup may have the elements 128 to 255 at index 5.
+    The last `plan.collapsed_count` loops are collapsed into one. Its elements, for all indices of the loops before it,
+    are divided among workgroups, and those of a workgroup among its invocations. A nest over 8 x 4 x 100 whose last two
+    loops are collapsed becomes one over 8 x 400, of which a workgroup may have the elements 128 to 255 at index 5.
 
     Args:
         elements: Emits the elements of tensors.
@@ -272,7 +272,7 @@ def _emit_elements(
         group: Number of the workgroup.
         dims: Sizes of all loops of the nest, the outer ones first.
     """
-    outer_rank = len(dims) - plan.inner
+    outer_rank = len(dims) - plan.collapsed_count
     inner_dims = dims[outer_rank:]
     inner_size = build.product(inner_dims)
     collapsed_dims = [*dims[:outer_rank], inner_size]

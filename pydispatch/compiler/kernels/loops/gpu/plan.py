@@ -76,13 +76,13 @@ class GpuLoopPlan:
     Attributes:
         nest: The nest.
         distribution: The share of an invocation or workgroup.
-        inner: For `ELEMENTS`: the number of inner dimensions that are collapsed into one.
+        collapsed_count: For `ELEMENTS`: the number of inner dimensions that are collapsed into one.
         block: For `BLOCKS`: the block of one invocation.
     """
 
     nest: LoopNest
     distribution: Distribution
-    inner: int = 1
+    collapsed_count: int = 1
     block: OutputBlock | None = None
 
 
@@ -117,8 +117,8 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     if has_long_rows and _can_distribute_reductions(elements, nest):
         return GpuLoopPlan(nest, Distribution.ROWS)
     if nest.by_rows and nest.outer_rank:
-        # Each invocation has its own row, so rows cannot be stored in workgroup memory, which None stands for.
-        nest.row_storage = {value: buffer for value, buffer in nest.row_storage.items() if buffer is not None}
+        # Invocations have rows of their own, which must not share workgroup memory: only rows of results store values.
+        nest.row_storage = {value: result for value, result in nest.row_storage.items() if result is not None}
         return GpuLoopPlan(nest, Distribution.LANES)
     if nest.by_rows:  # one row is the whole nest
         return GpuLoopPlan(nest, Distribution.ROWS)
@@ -145,9 +145,10 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
             if current in visited or not isinstance(current.type, TensorType):
                 continue
             visited.add(current)
-            shape = current.type.get_shape()
-            sizes.append(prod(s for s in shape[nest.outer_rank :] if s > 0) if len(shape) > nest.outer_rank else 1)
-            if any(s < 0 for s in shape[nest.outer_rank :]):
+            row_shape = current.type.get_shape()[nest.outer_rank :]  # () if the rank is lower: the product is 1
+            sizes.append(prod(size for size in row_shape if size > 0))
+            is_dynamic = any(size < 0 for size in row_shape)
+            if is_dynamic:
                 sizes.append(LONG_ROW)
             if isinstance(current, OpResult):
                 pending += current.op.operands
@@ -159,10 +160,10 @@ def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[
 
     `dims` are the sizes of the nest; a dynamic one counts as 1.
     """
-    results = prod(n for n in dims if isinstance(n, int))
-    if results > FEW_RESULTS:
+    element_count = prod(size for size in dims if isinstance(size, int))
+    if element_count > FEW_RESULTS:
         return False
-    return _longest_reduction_steps(elements, nest) > LONG_REDUCTION_RATIO * results
+    return _longest_reduction_steps(elements, nest) > LONG_REDUCTION_RATIO * element_count
 
 
 def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
@@ -178,24 +179,25 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
             generic = structured_of(elements, current.op)
             sizes = loop_sizes(elements, generic)
             extents = [sizes[dim] for dim in generic.reduced_loops]
-            most_steps = max(most_steps, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
+            if extents:
+                steps = prod(extent if isinstance(extent, int) else LONG_ROW for extent in extents)
+                most_steps = max(most_steps, steps)
     return most_steps
 
 
 def _collapsed_dims(dims: Sequence[Index]) -> int:
     """Return how many trailing dimensions to collapse into one loop that has work for all invocations.
 
-    They are the fewest with `INVOCATIONS` elements, where a dynamic size counts as enough.
+    They are the fewest with `INVOCATIONS` elements, where a dynamic size counts as enough; all if there are too few.
     """
-    size, count = 1, 0
-    for n in reversed(dims):
-        count += 1
-        if not isinstance(n, int):
+    element_count = 1
+    for count, size in enumerate(reversed(dims), start=1):
+        if not isinstance(size, int):
             return count
-        size *= max(1, n)
-        if size >= INVOCATIONS:
+        element_count *= max(1, size)
+        if element_count >= INVOCATIONS:
             return count
-    return max(1, count)
+    return max(1, len(dims))
 
 
 def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
@@ -264,18 +266,18 @@ def _partition_by_elements(
 ) -> Partition:
     """Return the partition of a nest with the distribution `UPDATE` or `ELEMENTS`, by the estimated cost of an element.
 
-    With `ELEMENTS`, one loop runs over the inner dimensions, which count as one. For the parameters, see
-    `partition_nest`; `dims` has the sizes of the dimensions of the nest.
+    `dims` has the sizes of the dimensions of the nest. With `ELEMENTS`, the last `plan.collapsed_count` of them count
+    as one dimension.
     """
-    read_bytes, loop_bytes = estimate_read_bytes(plan.nest, elements, build)
-    bytes_per_element = sum(element_bytes_of(v) for v, _ in plan.nest.stores) + read_bytes
+    read_bytes, loop_bytes = estimate_read_bytes(plan.nest, elements, build)  # outside of reductions, and in them
     shape = dims
     if plan.distribution is not Distribution.UPDATE:
-        outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
-        shape = [*outer, build.product(collapsed)]
+        outer_rank = len(dims) - plan.collapsed_count
+        shape = [*dims[:outer_rank], build.product(dims[outer_rank:])]
     has_reductions = loop_bytes != 0
-    weight: Index = REDUCED_ELEMENT_BYTES if has_reductions else bytes_per_element
-    return partition_elements(build, backend, shape, bytes_per_element=weight)
+    stored_bytes = sum(element_bytes_of(v) for v, _ in plan.nest.stores)
+    cost: Index = REDUCED_ELEMENT_BYTES if has_reductions else stored_bytes + read_bytes
+    return partition_elements(build, backend, shape, bytes_per_element=cost)
 
 
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
@@ -287,16 +289,16 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)
     assert isinstance(nest.space, UpdateStep)
-    inner = nest.space.dims(elements)[nest.space.slice_index_rank :]
-    static_sizes = [n for n in inner if isinstance(n, int)]
-    is_static = len(static_sizes) == len(inner)
+    slice_dims = nest.space.dims(elements)[nest.space.slice_index_rank :]
+    static_sizes = [size for size in slice_dims if isinstance(size, int)]
+    is_static = len(static_sizes) == len(slice_dims)
     # An invocation has one element of a slice in one part: short slices need more parts to occupy the device.
     most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if is_static else FEW_PARTS
-    shares_bytes = elements_per_byte(nest.representative) > 1  # parts of the destination must not share one
-    parts = 1 if shares_bytes else _power_of_two_below(min(MOST_PARTS, max(1, most_parts)))
-    return [part_count(elements, build, nest.space, max_parts=parts), *inner]
+    has_packed_elements = elements_per_byte(nest.representative) > 1  # whose bytes must not belong to several parts
+    max_parts = 1 if has_packed_elements else _power_of_two_below(min(MOST_PARTS, max(1, most_parts)))
+    return [part_count(elements, build, nest.space, max_parts), *slice_dims]
 
 
 def _power_of_two_below(n: int) -> int:
     """Return the largest power of two that is at most n."""
-    return 1 << n.bit_length() - 1
+    return 1 << (n.bit_length() - 1)
