@@ -34,6 +34,8 @@ class Kernel:
         layout: Its interface: constants and bindings.
         count: Region that computes its grid from the dynamic sizes.
         globals: Constants of the module that it loads from.
+        tiles: For each binding, the size of a tile in bytes: workgroup i accesses only tile i. 0 for a binding of which
+            a workgroup may access any byte. Empty if unknown.
     """
 
     function: func.FuncOp
@@ -41,8 +43,6 @@ class Kernel:
     count: Region
     globals: tuple[Operation, ...] = field(default=())
     tiles: tuple[int, ...] = ()
-    """For each binding, the size of a tile in bytes: workgroup i accesses only tile i. 0 for a binding of which a
-    workgroup may access any byte. Empty if unknown."""
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
@@ -90,10 +90,10 @@ class Frame:
         self.build = Builder(self.block, source)
         self.elements = Elements(source, self.build, RULES, reassociate)
         self.results: list[SSAValue] = []  # buffers that the kernel writes
-        last = source.body.block.last_op
-        if not isinstance(last, func.ReturnOp):
+        terminator = source.body.block.last_op
+        if not isinstance(terminator, func.ReturnOp):
             raise CompileError("a dispatch function returns its results", location_of(source))
-        self.returned: list[SSAValue] = list(last.operands)  # tensors that the dispatch function returns
+        self.returned: list[SSAValue] = list(terminator.operands)  # tensors that the dispatch function returns
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0  # push constants of 32 bits that scalars have taken
         self._load_scalars()
@@ -140,10 +140,11 @@ class Frame:
             if position is not None:  # the result updates this argument in place, and is written into its buffer
                 self.results.append(self.buffers[self.tensors.index(arguments[position])])
             else:
-                self.results.append(self._subspan(next_binding, value, read_only=False))
-                self.buffers.append(self.results[-1])
+                buffer = self._subspan(next_binding, value, read_only=False)
+                self.results.append(buffer)
+                self.buffers.append(buffer)
                 next_binding += 1
-        # The kernel only reads arguments that no result updates; it writes all others and the results.
+        # Only the bindings of arguments that no result updates are read only.
         self.bindings = tuple(
             Binding(read_only=binding < len(self.tensors) and binding not in written_tensors)
             for binding in range(next_binding)
@@ -184,17 +185,18 @@ class Frame:
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)
         count = count_region(self.source, workgroups, self.elements)
-        return Kernel(function, Layout(self.words, self.bindings), count, tuple(self.elements.globals), tiles)
+        layout = Layout(self.words, self.bindings)
+        return Kernel(function, layout, count, globals=tuple(self.elements.globals), tiles=tiles)
 
 
-def count_region(source: func.FuncOp, grid: Grid | None, in_kernel: Elements | None = None) -> Region:
+def count_region(source: func.FuncOp, grid: Grid | None, kernel_elements: Elements | None = None) -> Region:
     """Return the region that computes the grid: `(%device, %sizes...) -> grid, 1, 1`.
 
     Args:
         source: The dispatch function.
         grid: Emits the number of workgroups, called with the tensors and the builder of the region; None for one
             workgroup.
-        in_kernel: The tensors of the kernel: if it accesses them as one dimension, `grid` does so, too. None for
+        kernel_elements: The tensors of the kernel: if it accesses them as one dimension, `grid` does so, too. None for
             tensors in their own shapes.
     """
     sizes = sizes_of(source)
@@ -204,7 +206,8 @@ def count_region(source: func.FuncOp, grid: Grid | None, in_kernel: Elements | N
     for size, argument in zip(sizes, block.args[1:], strict=True):
         elements.scalars[size] = argument
         build.assume_not_negative(argument)
-    if in_kernel is not None and in_kernel.flat is not None:  # the kernel accesses each tensor as one dimension
+    is_flat = kernel_elements is not None and kernel_elements.flat is not None
+    if is_flat:  # the kernel accesses all tensors as one dimension, with as many elements as the first result
         assert isinstance(source.body.block.last_op, func.ReturnOp)
         elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))
     workgroups = build.value(1 if grid is None else grid(elements, build))

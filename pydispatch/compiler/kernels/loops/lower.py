@@ -69,33 +69,38 @@ def lower_loops(frame: Frame) -> Kernel:
         _emit(frame, nest, partition, build, group)
     else:
         for nest, partition in zip(nests, partitions, strict=True):
-            build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
-    # The bytes of a workgroup in each binding: equal slices let dispatches run tile by tile. The lambda emits the
-    # number of workgroups in the region that computes the grid.
-    contiguous = partitions[0].contiguous if len(nests) == 1 else 0  # elements of a workgroup
-    tiles = slice_bytes_of(frame, run=contiguous)  # bytes of a workgroup in each binding
-    return frame.finish(workgroups=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
+            has_group = build.less(group, partition.workgroups)
+            build.when(has_group, partial(_emit_in_branch, frame, nest, partition, group))
+
+    def grid(grid_elements: Elements, grid_build: Builder) -> Index:
+        """Emit the number of workgroups into the region that computes the grid on the host."""
+        return _grid(frame.backend, nests, grid_elements, grid_build)
+
+    # If a workgroup accesses only its slice of each binding, dispatches can run slice by slice.
+    elements_of_slice = partitions[0].contiguous if len(nests) == 1 else 0
+    return frame.finish(workgroups=grid, tiles=slice_bytes_of(frame, elements_of_slice))
 
 
-def slice_bytes_of(frame: Frame, run: int) -> tuple[int, ...]:
-    """Return `Kernel.tiles` of a flat kernel: bytes of each binding that only one workgroup accesses; () if unknown.
+def slice_bytes_of(frame: Frame, elements_of_slice: int) -> tuple[int, ...]:
+    """Return, for each binding, the bytes of the slice that a workgroup accesses; () if workgroups have no slices.
 
-    0 stands for a binding of which any workgroup may access any byte. `run` is the number of contiguous elements of a
-    workgroup, see `Partition.contiguous`.
+    Workgroup i accesses only slice i of a binding. 0 stands for a binding of which any workgroup may access any byte.
+    `elements_of_slice` is the number of adjacent elements that a workgroup computes; 0 if they are not adjacent.
     """
     new_results = [v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None]
     tensors = [*frame.tensors, *new_results]  # in the order of the bindings
     is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
-    if not is_flat or not run or any(elements_per_byte(v) > 1 for v in tensors):
+    has_packed_elements = any(elements_per_byte(v) > 1 for v in tensors)
+    if not is_flat or not elements_of_slice or has_packed_elements:
         return ()
-    # 0 for a tensor of rank 0, which every workgroup reads.
-    return tuple(run * element_bytes_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
+    # Every workgroup reads a tensor of rank 0.
+    return tuple(elements_of_slice * element_bytes_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """Lower a dispatch function whose grid the user chose: each workgroup computes all nests.
+    """Lower a dispatch function that is the code of one workgroup of a grid that the user chose.
 
-    The function itself selects the part of the results that a workgroup computes.
+    The function itself computes the part of the results that belongs to a workgroup, from the workgroup's number.
     """
     elements, build = frame.elements, frame.build
     # A result is a slice that is inserted into a `tensor.empty`: other workgroups write the elements outside of it.
@@ -104,7 +109,7 @@ def lower_whole(frame: Frame) -> Kernel:
     return frame.finish(workgroups=None)
 
 
-def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
+def _emit_in_branch(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
     """Emit part `group` of a nest in a branch of `Builder.when`, which passes the builder as the last argument."""
     _emit(frame, nest, partition, build, group)
 
@@ -132,12 +137,12 @@ def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
 def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
     """Emit a loop in which one workgroup computes what all workgroups of `partition` would compute of a nest."""
 
-    def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the part of one workgroup."""
+    def emit_part(inner: Builder, group: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Emit the part of workgroup `group`, and return no values for the loop to carry."""
         _emit(frame, nest, partition, inner, group)
         return []
 
-    frame.build.loop(0, partition.workgroups, [], body)
+    frame.build.loop(0, partition.workgroups, [], emit_part)
 
 
 def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]:
@@ -146,23 +151,25 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
     Results f32[64, 100], f32[64] and i32[64, 100] have two nests: the first and the last share one. The `space` of a
     nest is what its loops run over: an update, an operation with ordered elements, or a result.
 
-    `only_inserted_slices`: whether elements outside of the inserted slice are left unwritten in a result that is a
-    slice inserted into a `tensor.empty`.
+    With `only_inserted_slices`, a slice that is inserted into a `tensor.empty` has a nest over the slice alone, as if
+    it updated an argument: other elements of the result are not written.
     """
     nests: list[LoopNest] = []
-    spaces: dict[object, LoopNest] = {}  # ordered operation, or (sizes, elements per byte) -> the nest of its results
+    # Ordered operation, or (sizes, elements per byte) -> the nest of its results. Elements that share bytes have nests
+    # of their own, which iterate over bytes.
+    shared_nests: dict[object, LoopNest] = {}
     for value, updated_argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
-        if updated_argument is not None or (only_inserted_slices and starts_empty(value)):
+        is_update = updated_argument is not None or (only_inserted_slices and starts_empty(value))
+        if is_update:
             nests += [LoopNest(stores=[(value, buffer)], space=update) for update in updates_of(value)]
             continue
         ordered = value.op if isinstance(value, OpResult) and isinstance(value.op, OrderedOp) else None
-        # Nests of packed elements iterate over bytes, so that they cannot share a nest with others.
         key = ordered or (tuple(frame.elements.dims(value)), elements_per_byte(value))
-        if key in spaces:
-            spaces[key].stores.append((value, buffer))
+        if key in shared_nests:
+            shared_nests[key].stores.append((value, buffer))
         else:
-            spaces[key] = LoopNest(stores=[(value, buffer)], space=ordered or value)
-            nests.append(spaces[key])
+            shared_nests[key] = LoopNest(stores=[(value, buffer)], space=ordered or value)
+            nests.append(shared_nests[key])
     return nests
 
 
@@ -181,9 +188,9 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     if per_byte > 1 and isinstance(nest.space, UpdateStep):
         # One workgroup has all rows: several ones could share a byte, and would need atomic stores, which are so slow
         # that only some 20 workgroups or more would be faster than one.
-        parallel = dims[nest.space.slice_index_rank :]  # the slices in order are a loop of their own
-        rows = build.product(parallel[:-1])
-        return Partition(outer=rows, rows=rows, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
+        slice_dims = dims[nest.space.slice_index_rank :]  # without those that number slices, which are visited in order
+        rows = build.product(slice_dims[:-1])
+        return Partition(outer=rows, rows=rows, tile=slice_dims[-1] if slice_dims else 1, tiles=1, workgroups=1)
     if per_byte > 1:
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
         # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
@@ -233,7 +240,7 @@ def _emit_update(
     value, buffer = nest.stores[0]
 
     def write(builder: Builder, indices: list[Index]) -> None:
-        """Write one element of the update."""
+        """Emit the store of the element that the update writes at `indices` of, for example, the inserted slice."""
         update.write(elements, builder, value, buffer, indices)
 
     is_ordered = update.slice_index_rank > 0  # its slices may write the same element
@@ -244,11 +251,11 @@ def _emit_update(
     dims = update.dims(elements)
     outer_rank = _outer_rank(nest, dims)
 
-    def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        """Emit the elements of one row."""
-        emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=write)
+    def emit_row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the elements `low` to `high` at the indices `outer` of the outer dimensions."""
+        emit_inner(builder, outer, dims[outer_rank:], low=low, high=high, write=write)
 
-    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row)
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=emit_row)
 
 
 def _emit_results(
@@ -272,9 +279,9 @@ def _emit_results(
 def store_elements(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
     """Emit the elements of all results of a nest at `indices`, and their stores in the buffers of the results.
 
-    A result that an earlier loop over the same row has computed, such as one that a reduction along the row reads, is
-    skipped: that loop has stored it in the buffer. All elements are computed before any is stored: the buffer of a
-    result may have a value of the row there, which the elements of other results are computed from.
+    A result that an earlier loop over the same row has stored, such as one that a reduction along the row reads, is
+    skipped. All elements are computed before any is stored: the row of one result may still hold another value of the
+    row, such as the exponentials of a softmax, from which elements of other results are computed.
     """
     stores = [(value, buffer) for value, buffer in nest.stores if not is_stored(elements, value, buffer)]
     computed = [(elements.at(build, value, indices), buffer) for value, buffer in stores]
@@ -292,8 +299,8 @@ def _most_columns(nest: LoopNest, partition: Partition) -> int:
     """Return the largest number of columns of a workgroup; 1 for a nest without column reductions."""
     if not nest.columns:
         return 1
-    bounds = (max_columns(nest.columns), partition.tile)
-    return max(1, min(bound for bound in bounds if isinstance(bound, int)))
+    limit, tile = max_columns(nest.columns), partition.tile
+    return max(1, min(limit, tile) if isinstance(tile, int) else limit)
 
 
 def _outer_rank(nest: LoopNest, dims: list[Index]) -> int:
@@ -308,9 +315,12 @@ def _emit_nest(
     partition: Partition,
     nest: LoopNest,
     dims: list[Index],
-    element: Write,
+    write: Write,
 ) -> None:
-    """Emit the part of a nest that workgroup `group` computes, with its row and column reductions.
+    """Emit the part of a nest that workgroup `group` computes, with its reductions.
+
+    A nest has reductions of rows, which run once per row (`nest.by_rows`), or of columns, which run for a range of
+    columns at once (`nest.columns`), or neither.
 
     Args:
         elements: Tensors of the kernel.
@@ -319,25 +329,30 @@ def _emit_nest(
         partition: Partition of the nest into workgroups.
         nest: The nest.
         dims: Sizes of its dimensions.
-        element: Emits the element of each result at some indices, and its store.
+        write: Emits the element of each result at some indices, and its store.
     """
     outer_rank = _outer_rank(nest, dims)
+    inner_dims = dims[outer_rank:]
     column_buffers = ColumnBuffers.allocate(elements, nest.columns, _most_columns(nest, partition))
 
-    def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        """Emit the reductions of the row at outer `indices`, and its elements with inner indices `low` to `high`."""
+    def emit_row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the reductions at the indices `outer` of the outer dimensions, and the elements `low` to `high` there.
+
+        These are columns `low` to `high` if the nest has reductions of columns.
+        """
         if nest.by_rows:
-            _emit_row_values(elements, builder, nest, indices)
+            _emit_row_values(elements, builder, nest, outer)
             # A reduction that computes a whole row of a result has stored it.
             if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
                 return
-        columns = ColumnRange(indices, dims, low, high)
+        # The results of column reductions are read from buffers, which the next range of columns overwrites.
+        columns = ColumnRange(outer, dims, low, high)
         emit_column_reductions(elements, builder, nest.columns, columns, column_buffers)
-        emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
+        emit_inner(builder, outer, inner_dims, low=low, high=high, write=write)
         column_buffers.forget(elements)
 
     pipeline = find_pipelined(elements, nest) if nest.by_rows else None
-    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row, pipeline=pipeline)
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=emit_row, pipeline=pipeline)
 
 
 def _emit_row_values(elements: Elements, build: Builder, nest: LoopNest, indices: list[Index]) -> None:
@@ -365,32 +380,30 @@ def emit_bytes(
         dims: Sizes of the dimensions of the nest, in elements.
         per_byte: Number of elements in a byte.
     """
-    # The last byte may have fewer elements than the others.
     elements = frame.elements
     element_count = elements.entry.product(dims)
     byte_count = elements.entry.ceil_quotient(element_count, per_byte)
+    is_last_byte_full = isinstance(element_count, int) and element_count % per_byte == 0
 
-    has_full_bytes = isinstance(element_count, int) and element_count % per_byte == 0
-
-    def store_element(builder: Builder, flat: Index) -> None:
-        """Store the element number `flat` of each result.
+    def store_element(builder: Builder, linear_index: Index) -> None:
+        """Store the element of each result at a row-major linear index.
 
         Only this iteration writes its byte (`own_byte`), so that the store need not be atomic.
         """
-        indices = builder.split(flat, dims)
+        indices = builder.split(linear_index, dims)
         for value, buffer in nest.stores:
             elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
 
-    def write_byte(builder: Builder, flat_indices: list[Index]) -> None:
-        """Emit the elements of one byte, whose position is the only index of the nest of bytes."""
-        (byte_index,) = flat_indices
+    def write_byte(builder: Builder, indices: list[Index]) -> None:
+        """Emit the stores of the elements of one byte, whose number is the only index."""
+        (byte_index,) = indices
         for index_in_byte in range(per_byte):
-            flat = builder.linear(byte_index, per_byte, index_in_byte)
-            exists = True if has_full_bytes else builder.less(flat, element_count)
-            builder.when(exists, partial(store_element, flat=flat))
+            linear_index = builder.linear(byte_index, per_byte, index_in_byte)
+            exists = True if is_last_byte_full else builder.less(linear_index, element_count)
+            builder.when(exists, partial(store_element, linear_index=linear_index))
 
-    def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the bytes `low` to `high`: the nest of bytes has one dimension, and no outer ones."""
+    def write_bytes(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the stores of the bytes `low` to `high`. `outer` is empty: the nest of bytes has one dimension."""
         emit_inner(builder, outer, [byte_count], low=low, high=high, write=write_byte)
 
-    emit_nest(build, group, partition, dims=[byte_count], outer_rank=0, row=row)
+    emit_nest(build, group, partition, dims=[byte_count], outer_rank=0, row=write_bytes)

@@ -76,13 +76,13 @@ class UpdateStep:
         """
 
         def store(builder: Builder) -> None:
-            """Emit the store at the position in the destination."""
-            where = self.position(elements, builder, indices)
+            """Emit the store of the element at `indices` at its position in the destination."""
+            position = self.position(elements, builder, indices)
             if self.is_only_update:
-                final = self.element(elements, builder, indices)
+                element = self.element(elements, builder, indices)
             else:  # the value of the last update of the chain that writes there
-                final = elements.at(builder, value, where)
-            elements.store(builder, final, buffer, where)
+                element = elements.at(builder, value, position)
+            elements.store(builder, element, buffer, position)
 
         build.when(self.is_written(elements, build, indices), store)
 
@@ -93,10 +93,11 @@ class UpdateStep:
 
 def starts_empty(value: SSAValue) -> bool:
     """Return whether a value is the result of a chain of at least one update of a `tensor.empty`."""
-    update_count = 0
+    has_updates = False
     while isinstance(value, OpResult) and isinstance(rule := rule_of(value.op), Update):
-        value, update_count = value.op.operands[rule.destination], update_count + 1
-    return update_count > 0 and isinstance(value, OpResult) and value.op.name == "tensor.empty"
+        value = value.op.operands[rule.destination]
+        has_updates = True
+    return has_updates and isinstance(value, OpResult) and value.op.name == "tensor.empty"
 
 
 def updates_of(value: SSAValue) -> list[UpdateStep]:

@@ -60,21 +60,21 @@ class Builder(IndexBuilder):
             yield builder
             builder = builder.parent
 
-    def level_of(self, value: SSAValue) -> Builder:
-        """Return the builder, of this and the enclosing ones, whose block defines `value`; this one if none does."""
+    def builder_of(self, value: SSAValue) -> Builder:
+        """Return the builder whose block defines `value`, among this and the enclosing ones; this one if none does."""
         block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
         return self._levels.get(block, self) if block is not None else self
 
-    def home(self, values: Sequence[Index], for_load: bool = False) -> Builder:
+    def outermost_for(self, values: Sequence[Index], for_load: bool = False) -> Builder:
         """Return the outermost builder where all `values` are defined: code that needs only these may be hoisted to it.
 
         With `for_load`, do not leave a block with pinned loads: before it the load may be out of bounds, or read what a
         later store overwrites.
         """
-        deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
-        for level in self.chain():
-            if level.depth == deepest or (for_load and level.pins_loads):
-                return level
+        deepest = max((self.builder_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
+        for builder in self.chain():
+            if builder.depth == deepest or (for_load and builder.pins_loads):
+                return builder
         raise AssertionError("a value is defined in a block that does not enclose this one")
 
     def pure(self, op: Operation) -> SSAValue:
@@ -87,7 +87,7 @@ class Builder(IndexBuilder):
         known = self.recall(key)
         if known is not None:
             return known
-        builder = self if info_of(op).traps else self.home(list(op.operands))
+        builder = self if info_of(op).traps else self.outermost_for(list(op.operands))
         outer_source, builder.source = builder.source, self.source  # its location stays that of this builder
         value = builder.add(op)
         builder.source = outer_source
@@ -96,9 +96,9 @@ class Builder(IndexBuilder):
 
     def recall(self, key: Hashable) -> SSAValue | None:
         """Return the value remembered under `key` in this block or an enclosing one; None if there is none."""
-        for level in self.chain():
-            if key in level._known:
-                return level._known[key]
+        for builder in self.chain():
+            if key in builder._known:
+                return builder._known[key]
         return None
 
     def remember(self, key: Hashable, value: SSAValue) -> None:
@@ -109,11 +109,11 @@ class Builder(IndexBuilder):
 
     def index(self, value: int) -> SSAValue:
         """Emit an index constant, unless an equal one exists, and return it."""
-        key = ("index", value)
-        constant = self.recall(key)  # most are known: no operation is built only to be found equal to another
+        key = ("index", value)  # `pure` would find an equal constant, too, but only after the operation was created
+        constant = self.recall(key)
         if constant is None:
             constant = self.pure(arith.ConstantOp.from_int_and_width(value, IndexType()))
-            self.level_of(constant).remember(key, constant)
+            self.builder_of(constant).remember(key, constant)
         return constant
 
     def division(self, op: Operation) -> SSAValue:
@@ -121,7 +121,7 @@ class Builder(IndexBuilder):
         key = (op.name, tuple(op.operands), "divisor is not 0")  # not a key of `pure`, whose divisions may trap
         result = self.recall(key)
         if result is None:
-            builder = self.home(list(op.operands))
+            builder = self.outermost_for(list(op.operands))
             result = builder.add(op)
             builder.remember(key, result)
         return result
@@ -129,17 +129,17 @@ class Builder(IndexBuilder):
     # Control flow
 
     def nested(self, block: Block, pins_loads: bool = False) -> Builder:
-        """Return a builder of a block nested in this one. The caller adds the operation of the block once it is
-        complete.
+        """Return a builder of a block nested in this one. The caller later adds the operation that contains the block.
 
-        With `pins_loads`, the block is a branch: neither its loads nor what it records of index values leave it.
+        With `pins_loads`, the block is a branch: its loads are not hoisted out of it, and properties of index values
+        that are recorded in it do not hold outside.
         """
         return Builder(block, self.source, self, pins_loads)
 
     def without_load_motion(self) -> Builder:
-        """Return a builder that continues this block with pinned loads: memory changes before its code, and after it.
+        """Return a builder that continues this block, whose loads are neither hoisted nor reused by this builder.
 
-        Loads emitted by it are neither hoisted before its first operation nor reused by this builder afterwards.
+        It is for code that loads memory which earlier and later operations of the block write.
         """
         return Builder(self.block, self.source, self, pins_loads=True)
 
@@ -149,12 +149,13 @@ class Builder(IndexBuilder):
         Args:
             block: The body, whose first argument is the index.
             bounds: First index, exclusive end and step.
-            index_below: Another bound that the index is below, which arithmetic can fold with, such as the size of a
-                dimension where the end is the minimum of it and a block's end; None for the end.
+            index_below: Another bound that the index is below, such as the size of the dimension where `high` is the
+                end of a block: divisions by it fold. None for `high`.
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
-        if low == 0 and step == 1:
+        visits_all = low == 0 and step == 1
+        if visits_all:
             inner.assume_counts_to(index, high)
         inner.assume_below(index, high if index_below is None else index_below)
         return inner

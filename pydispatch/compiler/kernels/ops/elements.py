@@ -295,7 +295,9 @@ class Elements:
             return build
         if isinstance(value, OpResult) and any(info_of(op).traps for op in walk(value.op)):
             return build
-        return build.home(indices, for_load=True)  # not before a condition or a store that makes the load valid
+        return build.outermost_for(
+            indices, for_load=True
+        )  # not before a condition or a store that makes the load valid
 
     def _load(
         self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]

@@ -14,6 +14,7 @@ from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.gpu.load import ACCESS_BYTES, PRIVATE, storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.tiles.parts import TileView, element_of, put, shape_of
+from pydispatch.ir.core.rewriting import move_before
 from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, adjacent_elements_of, lane_layout
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp
 
@@ -37,60 +38,68 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
         generation: Compute capability of the GPU, as 75 for 7.5.
     """
     (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
-    element, sum_type = element_of(op.a), element_of(op.c)
-    bits, sum_bits = bit_width(element) or 64, bit_width(sum_type) or 64  # an index has 64 bits
-    first = next((first for kind, first in FIRST_GENERATIONS if isinstance(element, kind)), None)
-    # unit: rows and columns of the smallest block of C that 32 invocations compute together.
-    if first is not None:
-        form, unit = "tensor", (16, 16)
-        fits = generation >= first and steps % 16 == 0
+    element_type, sum_type = element_of(op.a), element_of(op.c)
+    bits, sum_bits = bit_width(element_type) or 64, bit_width(sum_type) or 64  # an index has 64 bits
+    # The instructions, and the rows and columns of the smallest block of C that 32 invocations compute together.
+    tensor_generation = next((first for type_, first in FIRST_GENERATIONS if isinstance(element_type, type_)), None)
+    if tensor_generation is not None:  # a type of tensor cores, and the first generation that has them for it
+        form, smallest_block = "tensor", (16, 16)
+        is_supported = generation >= tensor_generation and steps % 16 == 0
     else:
-        side = adjacent_elements_of(sum_bits)  # a lane has side x side adjacent elements; 4 x 8 lanes are a unit
-        form, unit = "fma", (4 * side, 8 * side)
-        fits = element == sum_type
+        side = adjacent_elements_of(sum_bits)  # 4 x 8 lanes compute side x side adjacent elements each
+        form, smallest_block = "fma", (4 * side, 8 * side)
+        is_supported = element_type == sum_type
     # Rows of A and B are loaded in whole accesses of `ACCESS_BYTES`.
-    fits = fits and all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
-    groups = _groups(rows, columns, unit, invocations) if fits else None
+    has_whole_accesses = all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
+    if not is_supported or not has_whole_accesses:
+        return False
+    grid = _grid_of_blocks(rows, columns, smallest_block, invocations)
     allocations = [_allocation(tile) for tile in (op.a, op.b, op.c)]
-    if groups is None or None in allocations:
+    if grid is None or None in allocations:
         return False
     # The product can be lowered: the tiles must be aligned for loads of `ACCESS_BYTES`.
     for allocation in allocations:
         assert allocation is not None
         allocation.properties["alignment"] = IntegerAttr(max(ACCESS_BYTES, _alignment(allocation)), i64)
-    _ProductEmitter(op, form, groups, invocations).run(build)
+    _ProductEmitter(op, form, grid, invocations).run(build)
     return True
 
 
-def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) -> tuple[int, int] | None:
-    """Return (rows, columns) of the grid of blocks of a tile, one block for each 32 invocations, as square as possible.
+def _grid_of_blocks(
+    rows: int, columns: int, smallest_block: tuple[int, int], invocations: int
+) -> tuple[int, int] | None:
+    """Return (rows, columns) of the grid of blocks of a tile, one block for each 32 invocations.
 
-    None if no such grid has blocks of multiples of `unit`, or if an invocation had more than `MOST_SUMS` sums.
+    The blocks are as square as possible. Return None if no grid has blocks that are multiples of `smallest_block`, or
+    if an invocation had more than `MOST_SUMS` sums.
 
-    A tile of 64 x 128 with 256 invocations and units of 16 x 16 has 8 blocks, in a grid of (1, 8), (2, 4) or (4, 2):
-    the blocks have 64 x 16, 32 x 32 or 16 x 64 elements. (2, 4) is returned.
+    A tile of 64 x 128 with 256 invocations and smallest blocks of 16 x 16 has 8 blocks, in a grid of (1, 8), (2, 4) or
+    (4, 2): the blocks have 64 x 16, 32 x 32 or 16 x 64 elements. (2, 4) is returned.
 
     Args:
         rows: Rows of the tile C.
         columns: Columns of C.
-        unit: Smallest block of C that one `pyd.mma` computes, as (rows, columns).
+        smallest_block: (rows, columns) of the smallest block of C that one `pyd.mma` computes.
         invocations: Number of invocations of a workgroup.
     """
-    count = invocations // LANES  # blocks
-    fitting = [
-        (down, count // down)
-        for down in range(1, count + 1)
-        if count % down == 0 and rows % (down * unit[0]) == 0 and columns % (count // down * unit[1]) == 0
-    ]
-    if invocations % LANES or not fitting or rows * columns > MOST_SUMS * invocations:
+    if invocations % LANES or rows * columns > MOST_SUMS * invocations:
         return None
+    block_count = invocations // LANES
+    least_rows, least_columns = smallest_block
+    grids = [(down, block_count // down) for down in range(1, block_count + 1) if block_count % down == 0]
+    fitting = [
+        (down, across)
+        for down, across in grids
+        if rows % (down * least_rows) == 0 and columns % (across * least_columns) == 0
+    ]
     # The half perimeter of a block is the number of elements of A and B that it loads for each step of K.
-    return min(fitting, key=lambda blocks: rows // blocks[0] + columns // blocks[1])
+    return min(fitting, key=lambda grid: rows // grid[0] + columns // grid[1], default=None)
 
 
 def _allocation(value: SSAValue) -> memref.AllocOp | None:
-    """Return the operation that allocates a tile, or an array of tiles that it is a view of (`stages.py`); None if the
-    tile is something else.
+    """Return the operation that allocates a tile, or that allocates the array of tiles that the tile is a view of.
+
+    Return None for any other tile.
     """
     if isinstance(value, OpResult) and isinstance(value.op, memref.ReinterpretCastOp):
         value = value.op.source
@@ -118,34 +127,30 @@ class _ProductEmitter:
     Args:
         op: The product.
         form: "tensor" or "fma": which instructions `pyd.mma` becomes.
-        groups: Rows and columns of the grid of blocks of C; 32 invocations compute each block.
+        grid: Rows and columns of the grid of blocks of C; 32 invocations, the lanes, compute each block.
         invocations: Number of invocations of a workgroup.
     """
 
-    def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
-        """Choose the layout of the lanes' sums, which depends on `form`, and allocate the sums at the beginning of the
-        function.
+    def __init__(self, op: MatmulOp, form: str, grid: tuple[int, int], invocations: int) -> None:
+        """Choose the layout of the sums, and allocate them in private memory at the beginning of the function.
 
-        `form` is "tensor" for tensor cores or "fma" for fused multiply-adds, and `groups` has the rows and columns of
-        the grid of blocks, each of which 32 invocations (lanes) compute. For a C of 64 x 64, 128 invocations and groups
-        of (2, 2), blocks have 32 x 32 elements. Each of the 32 invocations (lanes) of a block has the sums of 32 of
-        them in private memory; `self.layout` states of which.
+        `form` is "tensor" for tensor cores or "fma" for fused multiply-adds. For a C of 64 x 64, 128 invocations and a
+        grid of (2, 2) blocks, blocks have 32 x 32 elements. Each of the 32 invocations (lanes) of a block has the sums
+        of 32 elements; `self.layout` states of which.
         """
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
         self.op, self.form, self.invocations = op, form, invocations
-        groups_down, self.groups_across = groups
-        self.block_rows, self.block_columns = rows // groups_down, columns // self.groups_across
+        grid_rows, self.grid_columns = grid
+        self.block_rows, self.block_columns = rows // grid_rows, columns // self.grid_columns
         sum_type: Attribute = element_of(op.c)
         adjacent_elements = adjacent_elements_of(bit_width(sum_type) or 64)  # of a lane; an index has 64 bits
         self.layout = lane_layout(form, self.block_rows, self.block_columns, adjacent_elements)
-        function = _enclosing_function(op)
-        entry = Builder(Block(), op)  # builders only append: its operations are then moved to the start of the function
-        self.sums = storage(entry, sum_type, rows * columns // invocations, PRIVATE)
-        first = function.body.block.first_op
-        assert first is not None
-        for allocation in list(entry.block.ops):
-            allocation.detach()
-            function.body.block.insert_op_before(allocation, first)
+        # Allocate the sums in a block of its own, and then move the allocation to the start of the function.
+        build = Builder(Block(), op)
+        self.sums = storage(build, sum_type, rows * columns // invocations, PRIVATE)
+        first_op = _enclosing_function(op).body.block.first_op
+        assert first_op is not None
+        move_before(build.block, first_op)
 
     def run(self, build: Builder) -> None:
         """Emit the product with `build`, with its sums in private memory.
@@ -162,19 +167,15 @@ class _ProductEmitter:
             self._emit_per_invocation(build, self._multiply)
             self._emit_per_invocation(build, self._store_sums)
             return
-        # The product is emitted in the loop, where `op` is.
-        around = loop.parent
-        assert around is not None
+        # The product is emitted in the loop, where `op` is. The loads and stores are emitted into blocks of their own,
+        # and then moved to before and after the loop.
         self._emit_per_invocation(build, self._multiply)
-        # The loads and stores are built in blocks of their own, and then moved to before and after the loop.
-        following = loop.next_op  # there is one: at least the terminator of the block
-        for body, anchor in ((self._load_sums, loop), (self._store_sums, following)):
+        op_after_loop = loop.next_op  # there is one: at least the terminator of the block
+        assert op_after_loop is not None
+        for body, op_after in ((self._load_sums, loop), (self._store_sums, op_after_loop)):
             outside = Builder(Block(), self.op)
             self._emit_per_invocation(outside, body)
-            for written in list(outside.block.ops):
-                written.detach()
-                assert anchor is not None
-                around.insert_op_before(written, anchor)
+            move_before(outside.block, op_after)
 
     def _accumulating_loop(self) -> scf.ForOp | None:
         """Return the loop directly around this product if no other operation in it uses C, else None.
@@ -196,42 +197,43 @@ class _ProductEmitter:
         """Emit `body` once for each invocation of the workgroup; it gets a builder and the invocation's number."""
         build.parallel(0, self.invocations, body, index_below=self.invocations)
 
-    def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
-        """Return (lane, first row, first column): the number of an invocation among the 32 of its block, and the
-        position of the block in C.
-        """
-        lane, group = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
-        row = build.times(build.quotient(group, self.groups_across), self.block_rows)
-        return lane, row, build.times(build.remainder(group, self.groups_across), self.block_columns)
+    def _lane_and_block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
+        """Return (lane, row, column): an invocation's number among the 32 of its block, and the block's position in C.
 
-    def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
-        """Yield (slot, row, column) for each sum of an invocation: its index in the private memory, and its indices in
-        C.
+        Blocks are numbered row by row: invocation 70 is lane 6 of block 2.
+        """
+        lane, block = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
+        row = build.times(build.quotient(block, self.grid_columns), self.block_rows)
+        return lane, row, build.times(build.remainder(block, self.grid_columns), self.block_columns)
+
+    def _sum_positions(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
+        """Yield (index, row, column) of each sum of an invocation: its index in private memory, and its position in C.
 
         The lanes of a block are a grid with rows of `across` lanes. A lane's sums begin `row_step` rows below those of
-        the lane above it, and `column_step` columns right of those of its left neighbour; see `LaneLayout`.
+        the lane above it, and `column_step` columns right of those of its left neighbour. `layout.rows` and
+        `layout.columns` are the positions of the sums relative to the first one.
         """
-        lane, row, column = self._block(build, invocation)
+        lane, block_row, block_column = self._lane_and_block(build, invocation)
         layout = self.layout
-        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
-        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
-        for slot, (down, right) in enumerate(zip(layout.rows, layout.columns, strict=True)):
-            yield build.index(slot), build.plus(row, down), build.plus(column, right)
+        row = build.plus(block_row, build.times(build.quotient(lane, layout.across), layout.row_step))
+        column = build.plus(block_column, build.times(build.remainder(lane, layout.across), layout.column_step))
+        for index, (row_offset, column_offset) in enumerate(zip(layout.rows, layout.columns, strict=True)):
+            yield build.index(index), build.plus(row, row_offset), build.plus(column, column_offset)
 
     def _load_sums(self, build: Builder, invocation: Index) -> None:
         """Emit loads of the sums of an invocation from the tile C into its private memory."""
-        for slot, row, column in self._slots(build, invocation):
+        for index, row, column in self._sum_positions(build, invocation):
             value = build.add(memref.LoadOp.get(self.op.c, [build.value(row), build.value(column)]))
-            build.add(memref.StoreOp.get(value, self.sums, [slot]))
+            build.add(memref.StoreOp.get(value, self.sums, [index]))
 
     def _store_sums(self, build: Builder, invocation: Index) -> None:
         """Emit stores of the sums of an invocation from its private memory to the tile C."""
-        for slot, row, column in self._slots(build, invocation):
-            put(build, build.add(memref.LoadOp.get(self.sums, [slot])), self.op.c, row, column)
+        for index, row, column in self._sum_positions(build, invocation):
+            put(build, build.add(memref.LoadOp.get(self.sums, [index])), self.op.c, row, column)
 
     def _multiply(self, build: Builder, invocation: Index) -> None:
         """Emit the product of one block, which the 32 invocations of the block compute together."""
-        lane, row, column = self._block(build, invocation)
+        lane, row, column = self._lane_and_block(build, invocation)
         left = TileView(self.op, self.op.a).view(build, row, 0, (self.block_rows, self.steps))
         right = TileView(self.op, self.op.b).view(build, 0, column, (self.steps, self.block_columns))
         operands = [build.value(lane), left, right, self.sums]

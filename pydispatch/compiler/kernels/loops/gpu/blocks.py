@@ -48,12 +48,12 @@ class OutputBlock:
 
     `block_of` creates it. The rows of a block are adjacent, its columns are `LANES` apart, so that the invocations of a
     workgroup load adjacent elements. In the product `C[i, j] = sum over k of A[i, k] * B[k, j]`, whose nest has the
-    dimensions (i, j), a block of 8x2 has `dim` 0 and `loop_of_dim` (0, 1). Invocation l of the workgroup that begins at
-    row r and column c computes rows r to r + 7 of the columns c + l and c + l + 64.
+    dimensions (i, j), a block of 8x2 has `row_dim` 0 and `loop_of_dim` (0, 1). Invocation l of the workgroup that
+    begins at row r and column c computes rows r to r + 7 of the columns c + l and c + l + 64.
 
     Attributes:
         value: Result of the reduction.
-        dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
+        row_dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
         rows, columns: Size of a block in elements.
         loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
         paired_inputs: Inputs that are loaded in pairs. If there are any, the columns of a block are adjacent in pairs:
@@ -61,7 +61,7 @@ class OutputBlock:
     """
 
     value: SSAValue
-    dim: int
+    row_dim: int
     rows: int
     columns: int
     loop_of_dim: tuple[int, ...]
@@ -82,21 +82,23 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     dims = trial.dims
     if len(dims) < 2 or (isinstance(dims[-1], int) and dims[-1] < NARROWEST):
         return None
-    reduced = _only_reduction(trial)
-    if reduced is None:
+    reduced_element = _only_reduced_element(trial)
+    if reduced_element is None:
         return None
-    value = reduced.value
-    assert isinstance(value, OpResult)
-    reduction = structured_of(trial.elements, value.op)
-    loop_of_dim = _loops_of_dims(reduction, value.index, reduced.indices, trial.indices)
+    result = reduced_element.value
+    assert isinstance(result, OpResult)
+    reduction = structured_of(trial.elements, result.op)
+    loop_of_dim = _loops_of_dims(reduction, result.index, reduced_element.indices, trial.indices)
     if loop_of_dim is None:
         return None
-    dim = _dim_with_most_reuse(reduction, loop_of_dim, dims)
-    if dim is None:
+    row_dim = _dim_with_most_reuse(reduction, loop_of_dim, dims)
+    if row_dim is None:
         return None
-    rows, columns = _block_shape(dims[dim], dims[-1])
-    block = OutputBlock(value=value, dim=dim, rows=rows, columns=columns, loop_of_dim=loop_of_dim)
-    return _with_pairs(frame, block, dims[-1]) if pairs and _is_multiple(dims[dim], rows) else block
+    rows, columns = _block_shape(dims[row_dim], dims[-1])
+    block = OutputBlock(value=result, row_dim=row_dim, rows=rows, columns=columns, loop_of_dim=loop_of_dim)
+    # Pairs are loaded at constant offsets from the first row, so that no block may have its last row repeated.
+    has_whole_blocks = _is_multiple(dims[row_dim], rows)
+    return _with_pairs(frame, block, dims[-1]) if pairs and has_whole_blocks else block
 
 
 def _block_shape(rows_of_nest: Index, columns_of_nest: Index) -> tuple[int, int]:
@@ -116,24 +118,25 @@ def _is_multiple(size: Index, divisor: int) -> bool:
     return isinstance(size, int) and size % divisor == 0
 
 
-def _only_reduction(trial: Trial) -> EmittedElement | None:
-    """Return the element of the only reduction that a trial emitted; None for several elements, or none.
+def _only_reduced_element(trial: Trial) -> EmittedElement | None:
+    """Return the only element of a reduction's result that an iteration of a nest reads; None for several, or none.
 
-    A trial is an emission of the loop nest that is only analyzed, and then discarded. A block has one accumulator per
-    element. So the reduction must have one result, the nest must read only one element of it in each iteration, and the
-    indices of this element must be those of the nest in some order.
+    A trial is an emission of the nest that is only analyzed, and then discarded. It has recorded the reductions whose
+    loops were emitted, and each element of a result that such loops compute. A block has one accumulator for each of
+    its elements. So there must be one reduction with one result, and its element must have the indices of the nest, in
+    any order: C[i, j] or C[j, i], not C[i, 0].
     """
     elements = trial.elements
-    reductions = {id(op) for op, _ in elements.emitted_reductions}
-    results = {reduced.value for reduced in elements.reduced_elements}
+    reductions = {id(op) for op, _builder in elements.emitted_reductions}
+    results = {element.value for element in elements.reduced_elements}
     if len(reductions) != 1 or len(results) != 1:
         return None
-    reduced = elements.reduced_elements[0]
-    assert isinstance(reduced.value, OpResult)
-    is_read_at_one_point = all(other.indices == reduced.indices for other in elements.reduced_elements)
-    is_permutation = sorted(map(id, reduced.indices)) == sorted(map(id, trial.indices))
-    has_one_result = len(reduced.value.op.results) == 1
-    return reduced if is_read_at_one_point and has_one_result and is_permutation else None
+    first_element = elements.reduced_elements[0]
+    assert isinstance(first_element.value, OpResult)
+    has_one_result = len(first_element.value.op.results) == 1
+    is_read_at_one_point = all(element.indices == first_element.indices for element in elements.reduced_elements)
+    has_indices_of_nest = sorted(map(id, first_element.indices)) == sorted(map(id, trial.indices))
+    return first_element if has_one_result and is_read_at_one_point and has_indices_of_nest else None
 
 
 def _loops_of_dims(
@@ -165,10 +168,12 @@ def _with_pairs(frame: Frame, block: OutputBlock, row_length: Index) -> OutputBl
     must divide `row_length`, the size of the last dimension.
     """
     assert isinstance(block.value, OpResult)
-    columns = next((c for c in COLUMNS if c > 1 and _is_multiple(row_length, LANES * c)), 0)
-    loops_of_block = (block.loop_of_dim[block.dim], block.loop_of_dim[-1])
+    columns = next((c for c in COLUMNS if c > 1 and _is_multiple(row_length, LANES * c)), None)
+    if columns is None:
+        return block
+    row_and_column_loops = (block.loop_of_dim[block.row_dim], block.loop_of_dim[-1])
     generic = structured_of(frame.elements, block.value.op)
-    paired = paired_inputs(frame.elements, generic, loops_of_block) if columns else ()
+    paired = paired_inputs(frame.elements, generic, row_and_column_loops)
     return replace(block, columns=columns, paired_inputs=paired) if paired else block
 
 
@@ -186,20 +191,19 @@ def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: 
         loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
         dims: Sizes of the dimensions of the nest.
     """
-    most_inputs, best_dim = 0, None
-    for dim in range(len(dims) - 1):
-        size = dims[dim]
-        smallest_block = ROWS[-1]
+    loops_of_inputs = [
+        dims_in(map)
+        for index, map in enumerate(generic.maps[: len(generic.inputs)])
+        if generic.block.args[index].uses and map.results
+    ]
+    smallest_block = ROWS[-1]
+    most_reuse, best_dim = 0, None
+    for dim, size in enumerate(dims[:-1]):
         if isinstance(size, int) and size < smallest_block:
             continue
-        dims_of_inputs = [
-            dims_in(m)
-            for n, m in enumerate(generic.maps[: len(generic.inputs)])
-            if generic.block.args[n].uses and m.results
-        ]
-        count = sum(loop_of_dim[dim] not in d for d in dims_of_inputs)
-        if count and count >= most_inputs:  # at equal reuse, the inner one
-            most_inputs, best_dim = count, dim
+        reuse = sum(loop_of_dim[dim] not in loops for loops in loops_of_inputs)  # inputs that do not depend on `dim`
+        if reuse and reuse >= most_reuse:  # at equal reuse, the inner one
+            most_reuse, best_dim = reuse, dim
     return best_dim
 
 
@@ -208,8 +212,8 @@ def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -
 
     Its outer iterations are rows of blocks, of `block.rows` elements each: a workgroup computes one.
     """
-    outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
-    blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
+    outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.row_dim])
+    blocks = build.times(outer, build.ceil_quotient(dims[block.row_dim], block.rows))
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     return Partition(outer=blocks, rows=1, tile=width, tiles=tiles, workgroups=build.times(blocks, tiles))
@@ -226,13 +230,13 @@ def emit_block(
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
-    sizes = list(dims[:-1])  # along `block.dim`, the number of blocks replaces the number of rows
-    sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
+    sizes = list(dims[:-1])  # along `block.row_dim`, the number of blocks replaces the number of rows
+    sizes[block.row_dim] = build.ceil_quotient(dims[block.row_dim], block.rows)
     outer = build.split(block_index, sizes)
-    first_row = build.times(outer[block.dim], block.rows)
+    first_row = build.times(outer[block.row_dim], block.rows)
     rows = [
-        [*outer[: block.dim], row, *outer[block.dim + 1 :]]
-        for row in _rows_of_block(build, first_row, block.rows, dims[block.dim])
+        [*outer[: block.row_dim], row, *outer[block.row_dim + 1 :]]
+        for row in _rows_of_block(build, first_row, block.rows, dims[block.row_dim])
     ]
     first_column = build.times(tile, width)
     if block.paired_inputs:
@@ -268,15 +272,18 @@ def _emit_strided(
         high = build.least(high, row_length)
 
     def emit_lane(builder: Builder, column: Index) -> None:
-        """Emit the block of the invocation whose first column is `column`: reductions, then operations on them and
-        stores.
+        """Emit the block of the invocation whose first column is `column`, with its stores.
+
+        Its rows are `rows`, and its columns `column`, `column + LANES` and so on. Columns beyond the end of the row are
+        replaced by the last column, which several invocations then compute.
         """
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not has_all_columns:  # the first one exists; the others may not, and are clamped to the last column
+        if not has_all_columns:  # the first one exists
             columns = [column, *(builder.least(c, builder.minus(row_length, 1)) for c in columns[1:])]
         points = [[*row, c] for row in rows for c in columns]
-        for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
-            elements.define(builder, block.value, _result_indices(elements, builder, block, indices), result)
+        # The reduction of each element. The elements of the nest's results are then computed from these.
+        for indices, reduced in zip(points, _reduce(elements, builder, block, points), strict=True):
+            elements.define(builder, block.value, _result_indices(elements, builder, block, indices), reduced)
         for indices in points:
             for value, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
@@ -315,29 +322,31 @@ def _emit_paired(
         first_column: First column of the workgroup, an even number.
     """
     assert isinstance(block.value, OpResult)
-    value, generic = block.value, structured_of(elements, block.value.op)
-
+    generic = structured_of(elements, block.value.op)
     # (row, column) of each element of a block, relative to its first: columns are 0, 1, 2 * LANES, 2 * LANES + 1 ...
     offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
 
     def emit_lane(builder: Builder, lane: Index) -> None:
-        """Emit the code of invocation `lane`: reduce its block with loads of pairs, and store the results."""
+        """Emit the code of invocation `lane`: reduce its block with loads of pairs, and store the results.
+
+        The elements of the block have the `offsets` (row, column) from its first one, which is in the first of `rows`
+        and in column `first_column + 2 * lane`.
+        """
         column = builder.plus(first_column, builder.times(lane, 2))
-        corner = _loop_indices(generic, block, [*rows[0], column])  # the block's first element
         paired_block = PairedBlock(
             paired=block.paired_inputs,
-            corner=corner,
-            dims=(block.loop_of_dim[block.dim], block.loop_of_dim[-1]),
+            corner=_loop_indices(generic, block, [*rows[0], column]),
+            dims=(block.loop_of_dim[block.row_dim], block.loop_of_dim[-1]),
             offsets=offsets,
             column_pair=builder.plus(builder.quotient(first_column, 2), lane),  # column / 2
         )
-        # Reduce the block. The elements of the nest are then computed from these results, and stored.
-        results = reduce_paired(elements, builder, generic, paired_block)
-        for (down, right), result in zip(offsets, results, strict=True):
-            indices = [*rows[down], builder.plus(column, right)]
-            elements.define(builder, value, _result_indices(elements, builder, block, indices), result)
-            for stored, buffer in nest.stores:
-                elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
+        # The reduction of each element. The elements of the nest's results are then computed from these, and stored.
+        reduced_elements = reduce_paired(elements, builder, generic, paired_block)
+        for (row_offset, column_offset), reduced in zip(offsets, reduced_elements, strict=True):
+            indices = [*rows[row_offset], builder.plus(column, column_offset)]
+            elements.define(builder, block.value, _result_indices(elements, builder, block, indices), reduced)
+            for value, buffer in nest.stores:
+                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
     build.parallel(0, LANES, emit_lane, index_below=LANES)
 
@@ -365,7 +374,7 @@ def _reduce(
 ) -> list[SSAValue]:
     """Emit the reduction for all elements of a block in one loop nest, and return their results.
 
-    points: for each element, its index in each dimension of the nest.
+    `points` has the index of each element in each dimension of the nest.
     """
     assert isinstance(block.value, OpResult)
     generic = structured_of(elements, block.value.op)
@@ -414,9 +423,12 @@ def _emit_reduced_loops(
     unroll = 1 if inner_loops else _unroll_factor(size, len(iterations))
 
     def emit_body(inner: Builder, first_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit `unroll` iterations of the loop, from `first_index` on."""
-        for n in range(unroll):
-            index = inner.plus(first_index, n)
+        """Emit the iterations of `loop` with the `unroll` indices from `first_index` on, and the loops inside it.
+
+        Each entry of `iterations` gets the index of `loop` in place of its placeholder.
+        """
+        for unrolled in range(unroll):
+            index = inner.plus(first_index, unrolled)
             inner_iterations = [[*point[:loop], index, *point[loop + 1 :]] for point in iterations]
             carried = _emit_reduced_loops(elements, inner, generic, inner_loops, inner_iterations, carried)
         return carried
