@@ -245,7 +245,7 @@ def _reason_not_one_value_per_row(
         value: The operand, with one element for each row.
         is_view: Whether the operand is a view of the reduction's result.
     """
-    if _is_view(op) or _is_free(op):  # part of its readers, which are judged instead
+    if _is_view(op) or _is_free(op):  # computed in its readers, which are judged instead
         return None
     # Elementwise operations and updates read an element at the indices of the element that they compute.
     if generic is None:

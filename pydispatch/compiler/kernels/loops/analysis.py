@@ -230,7 +230,7 @@ def _emit_element(elements: Elements, build: Builder, nest: LoopNest, value: SSA
         elements.at(build, value, indices)
         return
     update = nest.space
-    position = update.position(elements, build, indices)
+    position = update.position(elements, build, indices)  # emits its computation, as the kernel does
     if update.is_only_update:  # the written element is the element of the result
         update.element(elements, build, indices)
     else:  # a later update may overwrite it

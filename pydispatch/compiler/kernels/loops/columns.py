@@ -264,7 +264,7 @@ class _ColumnEmitter:
     def emit(self, build: Builder) -> None:
         """Emit the initial totals of all columns, and then the steps of the reduction, which are added to them."""
         build.parallel(self.low, self.high, self._initialize_totals, index_below=self.column_count)
-        self._loops(build, depth=0, point=self.row_point)
+        self._emit_loops(build, depth=0, point=self.row_point)
 
     def _initialize_totals(self, build: Builder, index: Index) -> None:
         """Emit the initial totals of column `index`: the elements of the output operands."""
@@ -273,7 +273,7 @@ class _ColumnEmitter:
             element = self.elements.at(build, output, evaluate(build, map, point))
             self.elements.store(build, element, buffer, [build.minus(index, self.low)])
 
-    def _loops(self, build: Builder, depth: int, point: Point) -> None:
+    def _emit_loops(self, build: Builder, depth: int, point: Point) -> None:
         """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns.
 
         Only the outermost one, at depth 0, is cut into blocks, so that rounding errors of a long float sum do not grow
@@ -297,16 +297,16 @@ class _ColumnEmitter:
             """Emit the sums of the block of steps from `first` on, starting from -0, and add them to the totals."""
             inner.parallel(self.low, self.high, self._clear_block_sums, index_below=self.column_count)
             end = inner.least(inner.plus(first, self.steps_per_block), size)
-            self._iterations(inner, depth, point, first, end)
+            self._emit_iterations(inner, depth, point, first, end)
             inner.parallel(self.low, self.high, self._add_to_total, index_below=self.column_count)
             return []
 
         if self.steps_per_block and depth == 0:
             build.loop(0, size, [], emit_block, step=self.steps_per_block, index_below=size)
         else:
-            self._iterations(build, depth, point, first=0, end=size)
+            self._emit_iterations(build, depth, point, first=0, end=size)
 
-    def _iterations(self, build: Builder, depth: int, point: Point, first: Index, end: Index) -> None:
+    def _emit_iterations(self, build: Builder, depth: int, point: Point, first: Index, end: Index) -> None:
         """Emit the iterations `first` to `end` of the reduced loop at `depth`, with the loops inside it.
 
         A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. Each pass takes
@@ -319,15 +319,15 @@ class _ColumnEmitter:
 
         def emit_iteration(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
             """Emit the loops inside of `loop` at an index of it."""
-            self._loops(inner, depth + 1, _with_index(point, loop, index))
+            self._emit_loops(inner, depth + 1, _with_index(point, loop, index))
             return []
 
         is_innermost = depth == len(self.generic.reduced_loops) - 1
         if is_innermost and self.jammed_steps > 1:
-            first = self._jammed_iterations(build, point, first, end)  # the first of the remaining iterations
+            first = self._emit_jammed_iterations(build, point, first, end)  # the first of the remaining iterations
         build.loop(first, end, [], emit_iteration, index_below=self.sizes[loop])
 
-    def _jammed_iterations(self, build: Builder, point: Point, first: Index, end: Index) -> Index:
+    def _emit_jammed_iterations(self, build: Builder, point: Point, first: Index, end: Index) -> Index:
         """Emit passes of `jammed_steps` iterations of the innermost reduced loop each.
 
         A pass is a loop over the columns that loads each accumulator, adds some steps and stores it. For the iterations

@@ -47,7 +47,7 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
             pending += value.op.operands
             if value.op.name == "linalg.generic" and structured_of(elements, value.op).reduced_loops:
                 reductions.append(value.op)
-        elif value.type.get_num_dims():  # an argument of the dispatch function; all elements share one of rank 0
+        elif value.type.get_num_dims():  # an argument of the dispatch function; one of rank 0 is loaded only once
             argument_bytes += element_bytes_of(value)
     # All steps of each reduction.
     loop_bytes: Index = 0

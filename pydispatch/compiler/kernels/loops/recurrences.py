@@ -158,7 +158,8 @@ def _advances_columns(op: RecurrenceOp) -> bool:
     columns = op.shape[-1]  # negative if dynamic, which counts as enough
     has_enough_columns = not 0 <= columns < FEW_COLUMNS
     is_vectorizable = not any(inner.regions for inner in op.next.block.ops)
-    has_whole_bytes = all(bits_of(type_) >= 8 for type_ in _carried_types(op))  # the state of a column is in memory
+    # The carried values of each column are in memory of their own: they must not share bytes with those of others.
+    has_whole_bytes = all(bits_of(type_) >= 8 for type_ in _carried_types(op))
     return are_columns_contiguous and has_enough_columns and is_vectorizable and has_whole_bytes
 
 

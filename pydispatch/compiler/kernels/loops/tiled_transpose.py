@@ -298,10 +298,10 @@ class _TiledTranspose:
     def _compute_block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, column by column.
 
-        Columns are whole vectors of rows. If their number does not divide the rows, the last vector begins early, and
-        computes some rows a second time: single rows would take longer. The vectors of a column are a loop, so that
-        LLVM does not know their first rows. If it did, it would see that the last rows of a padded operand are padding,
-        and unroll the rows of their vector.
+        Columns are cut into whole vectors of rows. If `VECTOR_ROWS` does not divide the rows, the last vector begins
+        early, and computes some rows a second time: single rows would take longer. The vectors of a column are a loop,
+        so that LLVM does not know their first rows. If it did, it would see that the last rows of a padded operand are
+        padding, and unroll the rows of their vector.
         """
 
         def compute_column(builder: Builder, j: Index, _: list[SSAValue]) -> list[SSAValue]:

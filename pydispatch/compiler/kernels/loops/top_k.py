@@ -152,12 +152,12 @@ class _Scan:
         """Emit whether any element in the columns `start` to `start + width` comes before the root of the heap."""
         root = self.heap.load(build, 0)
 
-        def compare(inner: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Return the carried condition "or" that of the element at `offset` from `start`."""
+        def visit(inner: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit whether the element in column `start + offset`, or one before it, comes before the root."""
             enters = self.heap.compare(inner, self._read(inner, inner.plus(start, offset)), root)
             return [inner.add(arith.OrIOp(carried[0], enters))]
 
-        (has_entering,) = build.loop(0, width, [_truth(build, 0)], compare)
+        (has_entering,) = build.loop(0, width, [_truth(build, 0)], visit)
         return has_entering
 
 
@@ -195,8 +195,8 @@ class _Heap:
             self.elements.store(build, value, buffer, [position])
 
     def compare(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
-        """Emit the comparator of the operation, a block of the program, and return its i1: whether lhs < rhs, say."""
-        # Its arguments are lhs[0], rhs[0], lhs[1], rhs[1], ... It does not read the column, the last value.
+        """Emit the comparator of the operation, such as lhs < rhs, and return its result, an i1."""
+        # The arguments of its block are lhs[0], rhs[0], lhs[1], rhs[1], ... without the column, the last value.
         arguments = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
         mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, arguments, strict=True))
         (comes_before,) = clone_block(self.elements, build, self.op.before.block, mapping, point=[])
@@ -269,7 +269,6 @@ class _Heap:
 
     def order(self, build: Builder) -> None:
         """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""
-
         parent_count = self.op.count // 2
 
         def order_subtree(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:

@@ -91,7 +91,7 @@ def transposition_of(
     along = _transposed_dim(loads, indices)
     if along is None:
         return None
-    load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
+    load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, load_indices in loads if load_indices)
     # A block is a column of squares, of which there are several if operands have longer elements than results.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)  # `_are_adjacent` compares sizes with tensor shapes
@@ -103,20 +103,21 @@ def _transposed_dim(loads: Sequence[Load], indices: Sequence[Index]) -> int | No
     """Return the transposed dimension of the nest; None if more loads are contiguous along the last one, or none is.
 
     For `r[i, j] = a[j, i]` it is 0: the last index of the load is i, and another one is j, the index of the last loop.
-    A load `a[i]` is not transposed, as it does not depend on j.
+    A load `a[i]` is not transposed, as it does not depend on j. `indices` has the counter of the loop over each
+    dimension of the nest, here (i, j).
     """
     if len(indices) < 2:  # there is no other dimension than the last one
         return None
     last_counter = indices[-1]
     contiguous_count = 0  # loads that are contiguous along the last dimension
     transposed_counters: list[Index] = []  # of each transposed load, the counter of its last index
-    for _, where in loads:
-        if not where:
+    for _tensor, load_indices in loads:
+        if not load_indices:  # a scalar
             continue
-        counter = _counter_of(where[-1])
+        counter = _counter_of(load_indices[-1])
         if counter is last_counter:
             contiguous_count += 1
-        elif counter in indices and last_counter in where[:-1]:
+        elif counter in indices and last_counter in load_indices[:-1]:
             transposed_counters.append(counter)
     if not transposed_counters or contiguous_count > len(transposed_counters):
         return None
@@ -145,18 +146,18 @@ def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dims: Sequenc
         dim: The first of the two dimensions.
     """
     outer, inner = indices[dim], indices[dim + 1]  # counters
-    for tensor, where in loads:
+    for tensor, load_indices in loads:
         # A computed index, neither a constant nor a counter, may depend on any counter.
-        if any(not isinstance(index, int) and index not in indices for index in where):
+        if any(not isinstance(index, int) and index not in indices for index in load_indices):
             return False
         # Either both counters are an index, next to each other in a tensor of the nest's size, or none is.
-        uses = where.count(outer), where.count(inner)
+        uses = load_indices.count(outer), load_indices.count(inner)
         if uses == (0, 0):
             continue
         if uses != (1, 1):
             return False
-        position = where.index(inner)
-        is_after_outer = position > 0 and where[position - 1] is outer
+        position = load_indices.index(inner)
+        is_after_outer = position > 0 and load_indices[position - 1] is outer
         if not is_after_outer or tensor_type(tensor).get_shape()[position] != dims[dim + 1]:
             return False
     return True

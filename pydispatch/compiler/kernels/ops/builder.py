@@ -154,8 +154,8 @@ class Builder(IndexBuilder):
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
-        visits_all = low == 0 and step == 1
-        if visits_all:
+        counts_from_zero = low == 0 and step == 1
+        if counts_from_zero:
             inner.assume_counts_to(index, high)
         inner.assume_below(index, high if index_below is None else index_below)
         return inner

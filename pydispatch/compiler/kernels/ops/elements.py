@@ -295,9 +295,8 @@ class Elements:
             return build
         if isinstance(value, OpResult) and any(info_of(op).traps for op in walk(value.op)):
             return build
-        return build.outermost_for(
-            indices, for_load=True
-        )  # not before a condition or a store that makes the load valid
+        # As for a load: not before a condition or a store that makes the element valid.
+        return build.outermost_for(indices, for_load=True)
 
     def _load(
         self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]

@@ -42,7 +42,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     bits, sum_bits = bit_width(element_type) or 64, bit_width(sum_type) or 64  # an index has 64 bits
     # The instructions, and the rows and columns of the smallest block of C that 32 invocations compute together.
     tensor_generation = next((first for type_, first in FIRST_GENERATIONS if isinstance(element_type, type_)), None)
-    if tensor_generation is not None:  # a type of tensor cores, and the first generation that has them for it
+    if tensor_generation is not None:  # tensor cores multiply this type from this generation on
         form, smallest_block = "tensor", (16, 16)
         is_supported = generation >= tensor_generation and steps % 16 == 0
     else:

@@ -386,12 +386,14 @@ def _emit_update(elements: Elements, nest: LoopNest, partition: Partition, build
     assert isinstance(update, UpdateStep)
     dims = update.dims(elements)
 
+    outer_rank = max(0, len(dims) - 1)  # the last dimension is a row
+
     def write(builder: Builder, indices: list[Index]) -> None:
-        """Write one element of the update."""
+        """Emit the store of the element that the update writes at `indices` of, for example, the inserted slice."""
         update.write(elements, builder, value, buffer, indices)
 
-    outer_rank = max(0, len(dims) - 1)  # the last dimension is a row
-    emit_nest(
-        build, group, partition, dims, outer_rank=outer_rank,
-        row=lambda b, indices, low, high: emit_inner(b, indices, dims[outer_rank:], low, high, write),
-    )  # fmt: skip
+    def emit_row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the elements `low` to `high` of the row at the indices `outer` of the other dimensions."""
+        emit_inner(builder, outer, dims[outer_rank:], low=low, high=high, write=write)
+
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=emit_row)

@@ -38,8 +38,8 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
     terminator = generic.block.last_op
     assert terminator is not None
     ops: list[Operation] = []
-    for result, value in enumerate(terminator.operands):
-        accumulator = generic.block.args[len(generic.inputs) + result]
+    for index, value in enumerate(terminator.operands):
+        accumulator = generic.block.args[len(generic.inputs) + index]
         if not isinstance(value, OpResult) or value.op.parent_block() is not generic.block:
             return None
         op = value.op
@@ -79,10 +79,10 @@ def distributed_reduction(
         return None
     # The initial values, and one loop over all steps, or a loop over blocks of steps.
     extents = [sizes[dim] for dim in generic.reduced_loops]
-    indices = [0 if p is None else p for p in point]
+    indices = [0 if index is None else index for index in point]
     initial = [
-        elements.at(build, o, evaluate(build, m, indices))
-        for o, m in zip(generic.outputs, generic.output_maps, strict=True)
+        elements.at(build, output, evaluate(build, map, indices))
+        for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]
     is_sum = are_sums(elements, generic)  # of floats, for each result
     steps_per_block = _steps_per_block(extents) if any(is_sum) else 0
