@@ -3,7 +3,7 @@
 A workgroup takes a range of columns, with their accumulators in workgroup memory. The reduced dimensions are sequential
 loops around a parallel loop over columns, which is vectorized: a pass over the accumulators. A pass takes several steps
 of the innermost reduced loop where that pays (unroll and jam). Each column is summed in order. Long sums are cut into
-blocks of `ROWS` steps with separate accumulators, which are then added to the total of the column.
+blocks of `BLOCK_STEPS` steps with separate accumulators, which are then added to the total of the column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pydispatch.compiler.kernels.ops.sums import negative_zero
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.structured import Structured
 
-ROWS = 1024
+BLOCK_STEPS = 1024
 """Steps of a sum per block. Larger: larger rounding errors; smaller: more passes over the accumulators."""
 
 Point = list[Index]
@@ -39,7 +39,7 @@ JAMMED_STEPS = 4
 """Steps of the innermost reduced loop that one pass over the accumulators takes. Fewer: accumulators are loaded and
 stored more often; more: rows whose distance is a power of two displace each other in the first-level cache."""
 
-FEWEST_JAMMED = 16
+FEWEST_JAMMED_COLUMNS = 16
 """Columns below which a pass over the accumulators adds one row of the reduction, not several: LLVM unrolls such short
 loops over columns instead of vectorizing them."""
 
@@ -257,9 +257,11 @@ class _ColumnEmitter:
         dependent operations. Additions of floats are short; a chain of maxima would wait for longer instructions.
         """
         # A range of unknown size is assumed to have enough columns.
-        count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED
+        count = (
+            self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED_COLUMNS
+        )
         is_inexpensive = not is_expensive(op) and not any(is_costly(value) for value in self.generic.inputs)
-        return count >= FEWEST_JAMMED and is_inexpensive and all(are_sums(self.elements, self.generic))
+        return count >= FEWEST_JAMMED_COLUMNS and is_inexpensive and all(are_sums(self.elements, self.generic))
 
     def emit(self, build: Builder) -> None:
         """Emit the initial totals of all columns, and then the steps of the reduction, which are added to them."""
@@ -277,7 +279,7 @@ class _ColumnEmitter:
         """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns.
 
         Only the outermost one, at depth 0, is cut into blocks, so that rounding errors of a long float sum do not grow
-        with its length. The sum over n rows of x becomes, with blocks of `ROWS` = 1024 steps,
+        with its length. The sum over n rows of x becomes, with blocks of `BLOCK_STEPS` = 1024 steps,
 
             for first = 0 to n step 1024 {
               parallel column { sums[column] = -0 }
@@ -403,7 +405,7 @@ def sums_in_blocks(elements: Elements, reduction: ColumnReduction) -> bool:
 
 
 def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
-    """Return the number of iterations of the outermost reduced loop per block, which has about `ROWS` steps in all.
+    """Return the number of iterations of the outermost reduced loop per block, with about `BLOCK_STEPS` steps in all.
 
     Return 0 if the reduction is not cut into blocks: if it is no float sum that may be reassociated, is short, or has
     an inner loop of dynamic size. `sizes` has the size of each loop of the reduction.
@@ -414,8 +416,8 @@ def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[In
     if not all(isinstance(size, int) for size in inner_sizes):
         return 0
     inner_steps = prod(size for size in inner_sizes if isinstance(size, int))  # of one outermost iteration
-    is_short = isinstance(outermost, int) and outermost * inner_steps <= ROWS
-    return 0 if is_short else max(1, ROWS // max(1, inner_steps))
+    is_short = isinstance(outermost, int) and outermost * inner_steps <= BLOCK_STEPS
+    return 0 if is_short else max(1, BLOCK_STEPS // max(1, inner_steps))
 
 
 def _column_offset(column_axis: int, low: Index) -> IndexMap:

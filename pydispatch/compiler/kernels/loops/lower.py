@@ -304,7 +304,10 @@ def _most_columns(nest: LoopNest, partition: Partition) -> int:
 
 
 def _outer_rank(nest: LoopNest, dims: list[Index]) -> int:
-    """Return the number of outer dimensions of a nest of sizes `dims`; the others are loops over a row or columns."""
+    """Return the number of outer dimensions of a nest of sizes `dims`: those that number its rows.
+
+    If reductions do not give it rows of their own, only the last dimension is inner.
+    """
     return nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
 
 

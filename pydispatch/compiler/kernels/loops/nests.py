@@ -116,9 +116,9 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     blocks = build.ceil_quotient(outer, rows)
     # With one dimension, each workgroup but the last has `budget` adjacent elements; with more, it ends at the end of
     # a row or tile.
-    run = budget if len(dims) == 1 and isinstance(budget, int) else 0
+    contiguous = budget if len(dims) == 1 and isinstance(budget, int) else 0
     return Partition(
-        outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(blocks, tiles), contiguous=run
+        outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(blocks, tiles), contiguous=contiguous
     )
 
 

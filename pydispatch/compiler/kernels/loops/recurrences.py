@@ -145,7 +145,8 @@ def _store_results(
 
 def _carried_types(op: RecurrenceOp) -> list[Attribute]:
     """Return the types of the values that a row carries from step to step."""
-    return [a.type for a in op.next.block.args][len(op.shape) :]
+    arguments = op.next.block.args  # the indices of an element, and then the carried values
+    return [argument.type for argument in arguments[len(op.shape) :]]
 
 
 def _advances_columns(op: RecurrenceOp) -> bool:
@@ -282,10 +283,10 @@ class _AdjacentRows:
 
     def emit(self, build: Builder) -> None:
         """Emit all steps of the rows."""
-        build.parallel(self.low, self.high, self._begin, index_below=self.limit)
+        build.parallel(self.low, self.high, self._initialize, index_below=self.limit)
         build.loop(0, self.elements.dims(self.op.res[0])[self.op.along], [], self._step)
 
-    def _begin(self, build: Builder, column: Index) -> None:
+    def _initialize(self, build: Builder, column: Index) -> None:
         """Emit the initial carried values of one column, and their stores."""
         state = _initial_state(self.elements, build, self.op, [*self.outer, column])
         self._store_states(build, column, state)
@@ -305,8 +306,8 @@ class _AdjacentRows:
 
     def _store_states(self, build: Builder, column: Index, values: Sequence[SSAValue]) -> None:
         """Emit the stores of the carried values of one column."""
-        for state, value in zip(self.states, values, strict=True):
-            self.elements.store(build, value, state, [build.minus(column, self.low)])
+        for buffer, value in zip(self.states, values, strict=True):
+            self.elements.store(build, value, buffer, [build.minus(column, self.low)])
 
 
 def _emit_rows(

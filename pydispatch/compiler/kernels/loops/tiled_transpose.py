@@ -204,7 +204,7 @@ class _TiledTranspose:
         end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
         def row_of_blocks(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit one row of blocks; the loop carries no values."""
+            """Emit row of blocks `row`, in the columns `low` to `high`, and return no values for the loop to carry."""
             self._row_of_blocks(inner, row, blocks, low, high)
             return []
 

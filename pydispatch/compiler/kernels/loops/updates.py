@@ -47,12 +47,12 @@ class UpdateStep:
         """
         return self.rule.slice_index_rank(self.op)
 
-    def conflict_key(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
+    def conflict_key(self, elements: Elements, build: Builder, slice_index: Sequence[Index]) -> Index:
         """Return a number that is equal for slices that may write the same element: these are applied in order.
 
-        `leading` has the `slice_index_rank` indices of the slice.
+        `slice_index` has the index of the slice in each of the `slice_index_rank` dimensions that count slices.
         """
-        return self.rule.conflict_key(elements, build, self.op, leading)
+        return self.rule.conflict_key(elements, build, self.op, slice_index)
 
     def is_written(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether the written element at `indices` is inside the destination."""

@@ -256,12 +256,12 @@ class Builder(IndexBuilder):
         """
         if isinstance(condition, bool):
             return then(self) if condition else other(self)
-        blocks, values = (Block(), Block()), []
-        for block, make in zip(blocks, (then, other), strict=True):
+        then_block, other_block = Block(), Block()
+        for block, emit_branch in ((then_block, then), (other_block, other)):
             inner = self.nested(block, pins_loads=True)  # loads may be out of bounds where the condition does not hold
-            values.append(make(inner))
-            inner.add(scf.YieldOp(values[-1]))
-        return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
+            value = emit_branch(inner)
+            inner.add(scf.YieldOp(value))
+        return self.add(scf.IfOp(condition, [value.type], Region(then_block), Region(other_block)))
 
     def when(self, condition: SSAValue | bool, then: Callable[[Builder], None]) -> None:
         """Emit an `scf.if` without results or else branch, whose branch `then` emits.

@@ -14,7 +14,7 @@ from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 from pydispatch.compiler.kernels.ops.known_indices import KnownIndices
 
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
-"""Says of index arithmetic that it does not overflow."""
+"""Flag of index arithmetic, which does not overflow as signed arithmetic."""
 
 
 class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):

@@ -103,7 +103,7 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     fresh = False  # whether each iteration of the next level starts a fresh accumulator
 
     def fits(size: Index) -> bool:
-        """Return whether the current accumulator can take all iterations of a loop."""
+        """Return whether the current accumulator can take `size` times the `steps` that it already takes."""
         return isinstance(size, int) and steps * size <= limit
 
     for loop in reversed(range(len(sizes))):

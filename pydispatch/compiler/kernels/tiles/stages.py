@@ -117,8 +117,9 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
 def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
     """Insert, before the loop, copies of the tiles of the first stages - 1 iterations, one group for each iteration."""
     build = Builder(Block(), loop)
-    for stage in range(stages - 1):
-        _begin_copies(build, loop, reads, build.plus(loop.lb, build.times(loop.step, stage)), slot=stage)
+    for iteration in range(stages - 1):
+        variable = build.plus(loop.lb, build.times(loop.step, iteration))
+        _begin_copies(build, loop, reads, variable, slot=iteration)
         _commit(build, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
     move_before(build.block, loop)
 

@@ -38,7 +38,7 @@ COLUMNS = (8, 4, 2, 1)
 of 8x8 needs 16 loads for 64 products. On lavapipe, where a load takes as long as eight products, 512x512x512 takes 33
 ms with 8x8 blocks, 285 ms with 16x1, and 317 ms without blocks; with loads of pairs 17 ms."""
 
-UNROLLED = 64
+MAX_UNROLLED_PRODUCTS = 64
 """Products of a block in one iteration of the innermost loop, at most: it bounds the unroll factor."""
 
 
@@ -440,8 +440,8 @@ def _unroll_factor(size: Index, points: int) -> int:
     """Return the unroll factor of a reduced loop with `size` iterations, which it divides.
 
     An iteration has one step of the reduction for each of the `points` elements of a block. It is unrolled only if at
-    most `UNROLLED` of these steps result.
+    most `MAX_UNROLLED_PRODUCTS` of these steps result.
     """
     if not isinstance(size, int):
         return 1
-    return next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * points <= UNROLLED), 1)
+    return next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * points <= MAX_UNROLLED_PRODUCTS), 1)
