@@ -103,10 +103,10 @@ def _has_data_reuse(generic: Structured) -> bool:
 
     Each element is then used many times, and plain loops would reload it.
     """
-    # `maps` has those of the outputs, too, after those of the inputs.
-    maps = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
-    parallel_dims = [dims_in(m) & set(generic.out_dims) for m in maps]
-    return any(a - b and b - a for a in parallel_dims for b in parallel_dims)
+    input_maps = generic.maps[: len(generic.inputs)]  # without those of the outputs
+    maps = [map for map, v in zip(input_maps, generic.inputs, strict=True) if isinstance(v.type, TensorType)]
+    parallel_dims = [dims_in(map) & set(generic.out_dims) for map in maps]  # of each input
+    return any(first - second and second - first for first in parallel_dims for second in parallel_dims)
 
 
 def _reason_against_updates(group: Sequence[Operation]) -> str | None:

@@ -1,4 +1,4 @@
-"""Reductions over outer dimensions of operands that are contiguous along the last dimension of the result: columns.
+"""Column reductions: over outer dimensions of operands that are contiguous along the last dimension of the result.
 
 A workgroup takes a range of columns, with their accumulators in workgroup memory. The reduced dimensions are sequential
 loops around a parallel loop over columns, which is vectorized: a pass over the accumulators. A pass takes several steps

@@ -265,15 +265,11 @@ def _emit_results(
 
     `dims` are the sizes of the nest.
     """
-
-    def store_element(builder: Builder, indices: list[Index]) -> None:
-        """Store the element at `indices` of each result of the nest in its buffer."""
-        store_elements(elements, nest, builder, indices)
-
     if nest.transposition is not None:
         emit_transposed(elements, build, group, partition, dims, nest.transposition, nest.stores)
     else:
-        _emit_nest(elements, build, group, partition, nest, dims, store_element)
+        write = partial(store_elements, elements, nest)  # of one element of each result, from a builder and its indices
+        _emit_nest(elements, build, group, partition, nest, dims, write)
 
 
 def store_elements(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:

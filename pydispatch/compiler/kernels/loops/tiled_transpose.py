@@ -1,6 +1,6 @@
-"""Nests whose operands are contiguous along another dimension than their results, as in transpositions: tiles.
+"""Nests with transposed operands: contiguous along another dimension than the results. They are computed in blocks.
 
-A workgroup computes each tile into workgroup memory, in the order in which operands are contiguous, and then copies it
+A workgroup computes each block into workgroup memory, in the order in which operands are contiguous, and then copies it
 to the results in their order. So every cache line is read and written whole.
 """
 

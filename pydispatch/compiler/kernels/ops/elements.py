@@ -176,9 +176,9 @@ class Elements:
         self._dims.clear()
 
     def resize(self, value: SSAValue, dims: list[Index]) -> None:
-        """Register the sizes `dims` of a tensor, less than those of its type, as where a mask hides the last columns.
+        """Register sizes of a tensor that are smaller than those of its type: loops visit only elements within them.
 
-        Loops visit only the elements within them.
+        A mask that hides the last columns makes the tensor narrower, for example.
         """
         self._dims[value] = dims
         if value in self.row_buffers:

@@ -1,5 +1,5 @@
-"""Products of tiles on CPUs: register blocks, one after the other. What is read for a product alone is read in place
-where all of it exists."""
+"""Products of tiles on CPUs, register block by register block. A tile that only products read is not filled where the
+part of the view that it is read from exists completely: products read the view."""
 
 from __future__ import annotations
 
