@@ -44,13 +44,13 @@ class Rewrite:
     Attributes:
         kind: "transform" or "pdl" for a spec in that dialect, "python" for patterns written in Python.
         phase: The phase to which it attaches, a value of `PHASES`.
-        what: The module of the spec, or the list of Python patterns.
+        rules: The module of the spec, or the list of Python patterns.
         name: File name of the spec, for messages; "" for a spec from no file, and for patterns.
     """
 
     kind: str
     phase: str
-    what: Any
+    rules: Any
     name: str = ""
 
 
@@ -64,10 +64,10 @@ class Rewrites:
         rewrites: The rewrites, in order.
         require_match: Whether a pattern without matches is an error.
         report: The matches and misses so far.
-        targets: Returns the names of the formats that the program is compiled for; by default none.
+        targets: Function that returns the names of the formats that the program is compiled for; by default none.
         quiet: Whether to omit warnings about patterns without matches.
-        decide: Selects the matches of Python patterns to replace, which tuning does, see `python/apply.py`; None for
-            all.
+        decide: Function that selects which matches of Python patterns to replace, see `python/apply.py`. Tuning passes
+            one to try alternatives. None replaces all.
     """
 
     rewrites: list[Rewrite] = field(default_factory=list)
@@ -88,7 +88,8 @@ class Rewrites:
             CompileError: A spec is invalid; the rewritten program does not verify; or a pattern has no match, although
                 `require_match` is set.
         """
-        hints = module.attributes.pop(KERNEL_HINTS, None)  # from the frontend: kernel -> why no operation uses it
+        # The frontend may have left hints: name of a kernel -> why no operation of the program uses it.
+        hints = module.attributes.pop(KERNEL_HINTS, None)
         if isinstance(hints, DictionaryAttr):
             texts = {name: text.data for name, text in hints.data.items() if isinstance(text, StringAttr)}
             self.report.hints |= {symbol_of(name): (name, text) for name, text in texts.items()}
@@ -103,11 +104,14 @@ class Rewrites:
 
     def _finish(self) -> None:
         """Warn about patterns without matches, or raise CompileError if a match is required."""
-        sentences = [self.report.explain(p) for p in self.report.unmatched]  # one for each pattern, in the same order
+        unmatched = self.report.unmatched
+        sentences = [self.report.explain(pattern) for pattern in unmatched]  # one for each pattern, in the same order
         if sentences and self.require_match:
-            raise CompileError(f"{sentences[0]}", self._near_location(), "every pattern is required to match; " + (
-                f"{len(sentences) - 1} more did not: {', '.join(self.report.unmatched[1:4])}" if sentences[1:] else
-                "see what comes near with: pydispatch match"))  # fmt: skip
+            hint = "see what comes near with: pydispatch match"
+            if len(sentences) > 1:
+                hint = f"{len(sentences) - 1} more did not: {', '.join(unmatched[1:4])}"
+            note = f"every pattern is required to match; {hint}"
+            raise CompileError(sentences[0], self._near_location(), note)
         for sentence in sentences[:_WARNED]:
             warnings.warn(sentence, MatchWarning, stacklevel=caller_level())
         if sentences[_WARNED:]:
@@ -146,21 +150,21 @@ def apply_one(
         from pydispatch.compiler.match.transform.handlers import HANDLERS
         from pydispatch.compiler.match.transform.interpret import Interpreter
 
-        Interpreter(rewrite.what, module, report, HANDLERS, rewrite.name).run()
+        Interpreter(rewrite.rules, module, report, HANDLERS, rewrite.name).run()
     elif rewrite.kind == "pdl":
         from pydispatch.compiler.match.pdl.apply import apply_pdl
 
-        apply_pdl(rewrite.what, module, report)
+        apply_pdl(rewrite.rules, module, report)
     else:
         from pydispatch.compiler.match.python.apply import apply_patterns
 
-        apply_patterns(rewrite.what, module, report, targets, decide=decide)
+        apply_patterns(rewrite.rules, module, report, targets, decide=decide)
     # A spec or pattern may have built operations that are not valid.
     try:
         ir.verify(module)
     except CompileError as error:
-        what = f"spec {rewrite.name}" if rewrite.name else "patterns"
-        raise CompileError(f"after the {what}: {error.message}", error.location, error.note) from None
+        culprit = f"spec {rewrite.name}" if rewrite.name else "patterns"
+        raise CompileError(f"after the {culprit}: {error.message}", error.location, error.note) from None
 
 
 Source = Any
@@ -215,10 +219,8 @@ def _patterns(patterns: Any) -> list[Any]:
 
     if not isinstance(patterns, (Pattern, Iterable)) or isinstance(patterns, (str, bytes, Mapping)):
         raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {patterns!r}")
-    if isinstance(patterns, Pattern) or hasattr(patterns, "dtype"):  # the loop below refuses an array as a whole
-        listed = [patterns]
-    else:
-        listed = [*patterns]
+    is_array = hasattr(patterns, "dtype")  # not iterated, so that the error below shows the array, not an element
+    listed = [patterns] if isinstance(patterns, Pattern) or is_array else [*patterns]
     for pattern in listed:
         if not isinstance(pattern, Pattern):
             raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {pattern!r}")
@@ -231,9 +233,10 @@ def _names_input_dialect(spec: ModuleOp) -> bool:
     """
     prefixes = tuple(f"{dialect}." for frontend in frontends() for dialect in frontend.dialects)
     for op in walk(spec):
+        # Specs name the operations that they match in attributes: ops{["stablehlo.add"]}, or a single string.
         attributes = [*op.properties.values(), *op.attributes.values()]
-        texts = [item for a in attributes for item in (a if isinstance(a, ArrayAttr) else (a,))]
-        names = [op.name, *(text.data for text in texts if isinstance(text, StringAttr))]
+        items = [item for a in attributes for item in (a if isinstance(a, ArrayAttr) else (a,))]
+        names = [op.name, *(item.data for item in items if isinstance(item, StringAttr))]
         if any(name.startswith(prefixes) for name in names):
             return True
     return False
@@ -241,7 +244,10 @@ def _names_input_dialect(spec: ModuleOp) -> bool:
 
 def _attached(spec: Any) -> list[tuple[str, Any]]:
     """Return a pair (phase, source) for each source in `spec`: one source, a list of them, or a dict from phase names
-    to either. The phase is "" without a dict: the caller then derives it from the source. None has no sources."""
+    to either.
+
+    The phase is "" for a source that is not in a dict: the caller derives it from the source.
+    """
     if spec is None:
         return []
     if isinstance(spec, Mapping):

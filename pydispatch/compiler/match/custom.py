@@ -15,8 +15,7 @@ from pydispatch.patterns.kernels import CustomOperation, kernel_of
 def custom_operation_patterns(kernels: Mapping[str, Any]) -> list[Pattern]:
     """Build a pattern for each custom operation in `kernels`.
 
-    kernels: name of a custom operation, such as `mylib::swish` -> what the caller passes as its kernel, see
-    `patterns/kernels.py: kernel_of`.
+    kernels: name of a custom operation, such as `mylib::swish` -> its kernel, such as a CFunction or a CustomOperation.
 
     Raises:
         InvalidArgumentError: `kernels` is not such a mapping.
@@ -32,7 +31,10 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
     """Build a pattern that matches the custom operation `name` and replaces it by a kernel."""
 
     def match(operation: Any) -> Any:
-        """Return (operands, results) of `operation` if it is the custom operation `name`, else None."""
+        """Return (operands, results) of an operation if it calls the custom operation `name`, else None.
+
+        operation: a `MatchedOpInfo`.
+        """
         op = operation.op
         if not isinstance(op, CustomOp) or op.callee.data != name:
             return None

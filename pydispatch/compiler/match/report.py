@@ -84,9 +84,9 @@ class Miss:
 
     def __str__(self) -> str:
         """Return the line of the report: location, pattern, operation, how far they agree, and why not further."""
-        far = f"{self.depth} operation{'s' if self.depth != 1 else ''} agreed, then "
-        at = f" (at {self.stopped_place})" if self.stopped_place != self.place else ""
-        return f"{self.place}: {self.pattern} nearly matches {self.op} in {self.function}: {far}{self.reason}{at}"
+        agreed = f"{self.depth} operation{'s' if self.depth != 1 else ''} agreed, then "
+        place = f" (at {self.stopped_place})" if self.stopped_place != self.place else ""
+        return f"{self.place}: {self.pattern} nearly matches {self.op} in {self.function}: {agreed}{self.reason}{place}"
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Report:
         patterns: Names of all patterns that were tried, in the order of declaration.
         found: The matches.
         near: For each pattern, its deepest misses, deepest first.
-        roots: For each pattern with a root operation, the name of that operation.
-        hints: For patterns of kernels that can match nothing in this program, (name of the kernel, reason), in the
-            words of the user: ("mylib::swish", "the model has no operator of this name").
+        roots: For each pattern with a root operation, the name of that operation, such as "linalg.matmul".
+        hints: Pattern of a kernel that can match nothing in this program -> (name of the kernel in the user's program,
+            reason), such as ("mylib::swish", "the model has no operator of this name").
     """
 
     patterns: list[str] = field(default_factory=list)
@@ -131,7 +131,7 @@ class Report:
         """
         if mismatch.is_other_root_operation(op):
             return
-        kept = self.near.setdefault(pattern, [])
+        kept = self.near.setdefault(pattern, [])  # deepest first
         if len(kept) >= _MAX_NEAR_MISSES and mismatch.depth <= kept[-1].depth:
             return
         miss = Miss(
@@ -153,8 +153,8 @@ class Report:
     @property
     def unmatched(self) -> list[str]:
         """The patterns that matched nothing, in order."""
-        hit = {f.pattern for f in self.found}
-        return [p for p in self.patterns if p not in hit]
+        matched = {f.pattern for f in self.found}
+        return [p for p in self.patterns if p not in matched]
 
     def explain(self, pattern: str) -> str:
         """Return a sentence on why a pattern matched nothing."""

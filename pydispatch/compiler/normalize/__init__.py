@@ -25,31 +25,36 @@ def _rows_of(dialect: str) -> dict[str, Row]:
     replace one operation.
 
     A rule is a function `rule(op, build)` that replaces the operation: {"linalg.matmul": _named, ...} for "linalg". The
-    tables are extensions of the kind "conversions": those of this package, and those that other packages register.
+    tables are extensions of the kind "conversions": those of this package, and those that other packages register. A
+    table may state its dialects, so that it is not imported for others.
     """
     rows: dict[str, Row] = {}
     owners: dict[str, str] = {}  # operation → description of the table that replaces it, for the error
-    for part in extensions.parts("conversions"):
-        if part.dialects and dialect not in part.dialects:
-            continue  # a table for other dialects: it is not imported
-        for name, row in part.load().items():
+    for table in extensions.parts("conversions"):
+        if table.dialects and dialect not in table.dialects:
+            continue
+        for name, row in table.load().items():
             if _dialect(name) != dialect:
                 continue
+            description = f"{table.place} of {table.owner}"  # module and object, and the package that registers it
             if name in rows:
-                raise extensions.ExtensionError(
-                    f"both {owners[name]} and {part.place} of {part.owner} replace the operation '{name}'"
-                )
-            rows[name], owners[name] = row, f"{part.place} of {part.owner}"
+                raise extensions.ExtensionError(f"both {owners[name]} and {description} replace the operation '{name}'")
+            rows[name], owners[name] = row, description
     return rows
 
 
 @cache
 def _check_tables() -> None:
-    """Raise ExtensionError for a table of another package that is wrong, whether or not the program needs it."""
+    """Raise ExtensionError for a wrong table of another package, whether or not the program needs the table.
+
+    Only tables that do not state their dialects are checked here. The others are imported and checked when the first
+    operation of one of their dialects is replaced.
+    """
     for part in extensions.parts("conversions"):
-        if not part.dialects:  # a table that states its dialects is checked when the first operation of one is replaced
-            for name in part.load():
-                _rows_of(_dialect(name))  # for its errors
+        if not part.dialects:
+            table: dict[str, Row] = part.load()  # name of an operation → rule that replaces it
+            for name in table:
+                _rows_of(_dialect(name))  # called because it raises the errors
 
 
 def _dialect(name: str) -> str:
@@ -92,4 +97,7 @@ def normalize(module: ModuleOp, reassociate: bool = True, has_invocations: bool 
             row(op, build)
         except VerifyException as error:
             raise CompileError(f"'{op.name}': {error}", location_of(op)) from None
-        pending += [new for new_op in reversed(build.made) if new_op.parent for new in walk(new_op) if row_of(new.name)]
+        # Operations that the rule created, and those in their regions. The last one is appended first.
+        for inserted in reversed(build.inserted):
+            if inserted.parent:  # not erased again
+                pending += [inner for inner in walk(inserted) if row_of(inner.name)]

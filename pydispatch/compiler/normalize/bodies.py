@@ -68,12 +68,18 @@ class BodyBuilder:
         return self.block
 
     def cast(self, value: SSAValue, to: Attribute, unsigned: bool) -> SSAValue:
-        """Emit the conversion of a scalar to the type `to`, and return it. unsigned: see `cast_operation`."""
+        """Emit the conversion of a scalar to the type `to`, and return it; the scalar itself if it has the type.
+
+        unsigned: whether integers are unsigned: they are widened with zeros, and converted to or from floats so.
+        """
         conversion = cast_operation(value, to, unsigned)
         return value if conversion is None else self.add(conversion)
 
     def binary(self, function: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Emit a function of two values of one type, and return its result; VerifyException if it is not supported."""
+        """Emit a function of two values of one type, and return its result; VerifyException if it is not supported.
+
+        function: a name such as "add" or "max_unsigned". For i1, "add" is `or`, and "mul" is `and`.
+        """
         of_floats, of_integers = _BINARY[function]
         if lhs.type != rhs.type:
             raise VerifyException(f"{function} of {lhs.type} and {rhs.type}: the elements differ in type")
@@ -88,7 +94,10 @@ class BodyBuilder:
         return self.add(op(lhs, rhs))
 
     def unary(self, function: str, a: SSAValue) -> SSAValue:
-        """Emit a function of one value, and return its result; VerifyException if it is not supported."""
+        """Emit a function of one value, and return its result; VerifyException if it is not supported.
+
+        function: a name such as "exp". Integers have only "square".
+        """
         if not isinstance(a.type, AnyFloat):
             if function == "square" and isinstance(a.type, IntegerType):
                 return self.binary("mul", a, a)
@@ -104,8 +113,8 @@ class BodyBuilder:
 def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation | None:
     """Build the operation that converts `value` to type `to`; None if it has that type.
 
-    Integers widen by their sign, or with zeros if `unsigned`; from and to floats, too, they are converted as signed or
-    unsigned numbers. The caller inserts the operation.
+    Integers are signed, or unsigned if `unsigned`, where they are widened or converted to or from floats. The caller
+    inserts the operation.
 
     Raises:
         VerifyException: There is no conversion, as between f16 and bf16, which have the same width.
@@ -158,8 +167,8 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
     """
     body = BodyBuilder(types)
     image, _, acc = body.block.args
-    name = {"sum": "add", "max": "max_unsigned" if unsigned else "max", "min": "min_unsigned" if unsigned else "min"}
-    return body.finish(body.binary(name[function], acc, body.cast(image, acc.type, unsigned)))
+    combiner = "add" if function == "sum" else f"{function}_unsigned" if unsigned else function
+    return body.finish(body.binary(combiner, acc, body.cast(image, acc.type, unsigned)))
 
 
 def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned: bool) -> Block:

@@ -21,13 +21,17 @@ from pydispatch.ir.dialects.flow import tensors
 
 
 def computed_type(type: TensorType[Attribute]) -> TensorType[Attribute]:
-    """Return the type of the same bytes that programs compute on: without signs; a complex element is the two elements
-    of a further, innermost axis, the real part first.
+    """Return the type that programs compute on in place of `type`; its bytes are the same.
+
+    Integers become signless: tensor<4xui32> is tensor<4xi32>. Complex elements become pairs along a new innermost axis,
+    the real part first: tensor<4xcomplex<f32>> is tensor<4x2xf32>. Other types are returned as they are.
     """
     element, shape = type.element_type, list(type.get_shape())
     if isinstance(element, ComplexType):
         return TensorType(element.element_type, [*shape, 2])
-    return TensorType(IntegerType(element.width.data), shape) if isinstance(element, IntegerType) else type
+    if isinstance(element, IntegerType):
+        return TensorType(IntegerType(element.width.data), shape)
+    return type
 
 
 def _cast(op: Operation, build: Build) -> None:
@@ -60,7 +64,7 @@ def _cast(op: Operation, build: Build) -> None:
     if constant is not None:
         build.replace(build.add(arith.ConstantOp(constant)).result)
         return
-    dims = build.dynamic_dims(op.operands[0])  # of both types: the pair of a complex number is a static size
+    dims = build.dynamic_dims(op.operands[0])  # the same for both types: the axis of pairs has the static size 2
     bitcast = tensors.TensorBitCastOp(operands=[op.operands[0], dims, dims], result_types=[target])
     build.replace(build.add(bitcast).result)
 
@@ -74,10 +78,10 @@ def _constant_of(value: SSAValue, target: TensorType[Any]) -> DenseIntOrFPElemen
     if not isinstance(constant, DenseIntOrFPElementsAttr) or target != computed_type(target):
         return None
     data, element_type = constant.data.data, constant.type.element_type
-    # A splat stores its element once. As pairs of numbers, equal complex elements are no splat: they are written out.
-    if isinstance(element_type, ComplexType):
-        element = data[: element_bytes(element_type)]
-        data = element * prod(constant.type.get_shape()) if is_splat(constant) else data
+    # A splat stores its element once. The splat of 1+2i becomes the pairs 1 2, 1 2, ..., which are no splat: all of
+    # them are stored.
+    if isinstance(element_type, ComplexType) and is_splat(constant):
+        data = data[: element_bytes(element_type)] * prod(constant.type.get_shape())
     return DenseIntOrFPElementsAttr(target, BytesAttr(data))
 
 

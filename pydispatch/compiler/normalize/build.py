@@ -35,16 +35,16 @@ class Build:
 
     Attributes:
         op: Operation that is replaced.
-        made: The inserted operations, in order; `normalize` visits them, too.
+        inserted: The inserted operations, in order; `normalize` visits them, too.
         reassociate: Whether sums and products of floats may be reordered.
-        has_invocations: Whether a target may distribute a kernel over invocations: then one loop over a whole row
-            leaves most of them idle.
+        has_invocations: Whether a target may distribute a kernel over invocations, the threads of a GPU. One loop over
+            a whole row would leave most of them idle.
     """
 
     def __init__(self, op: Operation, reassociate: bool = True, has_invocations: bool = True) -> None:
         """Begin with no operation inserted. For the arguments see the attributes of the class."""
         self.op, self.reassociate, self.has_invocations = op, reassociate, has_invocations
-        self.made: list[Operation] = []
+        self.inserted: list[Operation] = []
         self._indices: dict[int, SSAValue] = {}  # index → its constant, which `index` emitted
 
     def add(self, new: OpT) -> OpT:
@@ -54,7 +54,7 @@ class Build:
         for inner in walk(new):
             set_location(inner, self.op)
         block.insert_op_before(new, self.op)
-        self.made.append(new)
+        self.inserted.append(new)
         return new
 
     def index(self, value: int) -> SSAValue:
@@ -72,10 +72,10 @@ class Build:
         if size != DYNAMIC:
             return self.index(size)
         if isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp | tensor.SplatOp):
-            shape = value.type.get_shape()  # the dynamic sizes of such a tensor are operands: no tensor.dim is needed
-            dynamic = [d for d, s in enumerate(shape) if s == DYNAMIC]
+            # The operands of such an operation are the dynamic sizes of the tensor, by dimension.
+            dynamic_axes = [d for d, s in enumerate(value.type.get_shape()) if s == DYNAMIC]
             sizes = value.op.dynamic_sizes if isinstance(value.op, tensor.EmptyOp) else value.op.dynamicSizes
-            return sizes[dynamic.index(axis)]
+            return sizes[dynamic_axes.index(axis)]
         return self.add(tensor.DimOp(value, self.index(axis))).result
 
     def dynamic_dims(self, value: SSAValue) -> list[SSAValue]:
@@ -127,7 +127,7 @@ class Build:
 
         Args:
             name: Name of the command.
-            arguments: Tensors and scalars. The dynamic sizes of the tensors are passed too.
+            arguments: Tensors and scalars. The dynamic sizes of the tensors are passed, too.
             results: Types of the results.
             result_dims: Dynamic sizes of all results, concatenated.
             tied: For each result the index of the argument that it is written into, or -1.
@@ -143,13 +143,16 @@ class Build:
         return self.add(call).results
 
     def replace(self, *values: SSAValue) -> None:
-        """Replace the results of the operation by `values`, and erase it and the empty tensors that only it used."""
+        """Replace the results of `op` by `values`, and erase `op`.
+
+        Erase its operands, too, if they are empty tensors without other uses: they only stated the shape of a result.
+        """
         for old, new in zip(self.op.results, values, strict=True):
             new.name_hint = new.name_hint or old.name_hint
             old.replace_all_uses_with(new)
         operands = list(self.op.operands)
         erase_op(self.op)
-        for value in operands:  # empty tensors that only stated the shape of a result are not needed any more
+        for value in operands:
             owner = value.owner
             if isinstance(owner, tensor.EmptyOp) and owner.parent is not None and not list(owner.tensor.uses):
                 erase_op(owner)

@@ -38,11 +38,12 @@ def _encoding(op: Operation, build: Build) -> None:
     The types of the whole program lose their encodings first, so that users and callers have the source's type.
     """
     assert isinstance(op, EncodingOp)
-    if any(_plain(v.type) != v.type for v in (op.source, op.result)):
-        top: Operation = op
-        while (around := top.parent_op()) is not None:
-            top = around
-        _strip(top)
+    has_encodings = any(_plain(v.type) != v.type for v in (op.source, op.result))
+    if has_encodings:  # else an earlier call has stripped the program
+        module: Operation = op
+        while (parent := module.parent_op()) is not None:
+            module = parent
+        _strip(module)
     build.replace(op.source)
 
 

@@ -115,7 +115,7 @@ def _constant(op: Operation, build: Build) -> None:
 
 
 def _hidden_constant(op: Operation, build: Build) -> None:
-    """Replace the constant by an optimization barrier around it, so that no pass folds its value."""
+    """Replace a constant that must not be folded by an ordinary one behind an optimization barrier."""
     assert isinstance(op, tensors.TensorDynamicConstantOp | scalars.UnfoldableConstantOp)
     value = _value(build, op.value)
     barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
@@ -123,14 +123,14 @@ def _hidden_constant(op: Operation, build: Build) -> None:
 
 
 def _value(build: Build, value: Attribute) -> SSAValue:
-    """Emit a constant, or the load of the global that stands for a parameter."""
+    """Emit a constant, or for a parameter, a tensor that is stored outside of the program, the load of its global."""
     if isinstance(value, ParameterAttr):
         name = parameter_global(build.op, value)
         return build.add(
             util.GlobalLoadOp(result_types=[value.type], properties={"global": SymbolRefAttr(name)})
         ).result
-    stated = value.type if isinstance(value, NumPyArrayAttr) else None  # None: the attribute states it itself
-    return build.add(arith.ConstantOp(value, stated)).result  # type: ignore[arg-type]
+    type = value.type if isinstance(value, NumPyArrayAttr) else None  # None: xDSL reads the type of its own attributes
+    return build.add(arith.ConstantOp(value, type)).result  # type: ignore[arg-type]
 
 
 def parameter_global(op: Operation, value: ParameterAttr) -> str:
@@ -181,7 +181,9 @@ def _bitcast(op: Operation, build: Build) -> None:
 
 
 def _arith_constant(op: Operation, build: Build) -> None:
-    """Replace an ordinary constant whose value is a parameter by a load of the parameter."""
+    """Replace an `arith.constant` whose value is a parameter, a tensor outside of the program, by a load of its
+    global.
+    """
     value = op.properties.get("value")
     if isinstance(value, ParameterAttr):
         build.replace(_value(build, value))
@@ -206,7 +208,7 @@ def _global(op: Operation, build: Build) -> None:
 
 
 ROWS: dict[str, Row] = {
-    # Pure operations of the table in op_info.py whose result is their operand.
+    # Operations without side effects whose result is their operand, by the table in op_info.py.
     **dict.fromkeys(listed(lambda info: info.forwards and info.is_pure), _forward),
     "flow.tensor.trace": _drop,
     "flow.tensor.splat": _splat,

@@ -24,7 +24,9 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 
 def _map(op: Operation, build: Build) -> None:
-    """Replace `linalg.map` by a generic; a body that does not take the output gets an argument for it."""
+    """Replace `linalg.map` by a generic, whose body takes the output's element, too: a body without it gets an unused
+    argument.
+    """
     assert isinstance(op, MapOp)
     body = op.detach_region(op.body)
     if len(body.block.args) == len(op.inputs):
@@ -57,18 +59,19 @@ def projection(rank: int, results: Sequence[int]) -> AffineMap:
 def _transpose(op: Operation, build: Build) -> None:
     """Replace `linalg.transpose` by a generic that copies."""
     assert isinstance(op, TransposeOp)
-    permutation = op.dimension_numbers()
+    permutation = op.dimension_numbers()  # the dimension of the input for each dimension of the result
+    # Index of the result -> index of the input: the inverse of the permutation.
     map = projection(len(permutation), [permutation.index(d) for d in range(len(permutation))])
     build.replace(*moved(build, op.input, op.init, map))
 
 
 def _broadcast(op: Operation, build: Build) -> None:
-    """Replace `linalg.broadcast` by a generic that copies; `op.dimension_numbers()` are the dimensions that it adds."""
+    """Replace `linalg.broadcast` by a generic that copies."""
     assert isinstance(op, BroadcastOp)
     rank = len(shape_of(op.init.type))
-    build.replace(
-        *moved(build, op.input, op.init, projection(rank, [d for d in range(rank) if d not in op.dimension_numbers()]))
-    )
+    added_dims = op.dimension_numbers()
+    map = projection(rank, [d for d in range(rank) if d not in added_dims])
+    build.replace(*moved(build, op.input, op.init, map))
 
 
 def _pack(op: Operation, build: Build) -> None:
@@ -108,33 +111,38 @@ def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAVa
     shape = shape_of(op.source.type)
     outer = op.outer_permutation(len(shape))  # outer.index(dim) is the dimension of the result that counts tiles of dim
     tile_counts = shape_of(op.dest.type)
-    low, high = [0] * len(shape), [0] * len(shape)
-    dynamic_high: dict[int, SSAValue] = {}  # by dimension, the elements added after its end
-    padded = list(shape)
+    padding = [0] * len(shape)  # number of elements after each dimension, or DYNAMIC
+    dynamic_padding: dict[int, SSAValue] = {}  # by dimension, the number that is DYNAMIC in `padding`
+    padded_shape = list(shape)
     # The padding after each dimension: static if its size and its number of tiles are, else computed.
     for dim, tile in tiles.items():
         assert isinstance(tile, int)
         count = tile_counts[outer.index(dim)]
+        padded_shape[dim] = DYNAMIC if count == DYNAMIC else count * tile
         if DYNAMIC not in (count, shape[dim]):
-            padded[dim], high[dim] = count * tile, count * tile - shape[dim]
+            padding[dim] = count * tile - shape[dim]
             continue
         total = build.add(arith.MuliOp(build.dim(op.dest, outer.index(dim)), build.index(tile))).result
-        high[dim] = DYNAMIC
-        padded[dim] = DYNAMIC if count == DYNAMIC else count * tile
-        dynamic_high[dim] = build.add(arith.SubiOp(total, build.dim(op.source, dim))).result
-    if not any(high):
+        padding[dim] = DYNAMIC
+        dynamic_padding[dim] = build.add(arith.SubiOp(total, build.dim(op.source, dim))).result
+    if not any(padding):
         return op.source
     # The pad, whose body yields the padding value.
     assert op.padding_value is not None and isinstance(op.source.type, TensorType)
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(op.padding_value))
-    type = TensorType(op.source.type.element_type, padded)
-    dynamic_operands = [dynamic_high[dim] for dim in sorted(dynamic_high)]
-    return build.add(tensor.PadOp(op.source, [], dynamic_operands, Region(body), low, high, type)).result
+    type = TensorType(op.source.type.element_type, padded_shape)
+    dynamic_operands = [dynamic_padding[dim] for dim in sorted(dynamic_padding)]
+    no_padding = [0] * len(shape)  # before each dimension
+    return build.add(tensor.PadOp(op.source, [], dynamic_operands, Region(body), no_padding, padding, type)).result
 
 
 def _unpack(op: Operation, build: Build) -> None:
-    """Replace an unpack by one generic that reads at (index floordiv tile, index mod tile)."""
+    """Replace an unpack by one generic that reads at (index floordiv tile size, index mod tile size).
+
+    With tiles of 3 columns, result[i, j] = packed[i, j floordiv 3, j mod 3]. If a tile has a dynamic size, the
+    replacement is a generic without an affine map.
+    """
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.dest.type))
     outer = op.outer_permutation(rank)  # dimension of the result for each outer dimension of the packed tensor
@@ -177,39 +185,46 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     element = element_type(op.dest.type)
     sizes = {d: build.dim(op.source, d) for d in tiles}
     last_indices = {d: build.add(arith.SubiOp(size, build.index(1))).result for d, size in sizes.items()}
-    values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
+    tile_sizes = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])
     indices: list[SSAValue] = []  # of the element in the source
-    inside: SSAValue | None = None  # whether it is inside the source; None if that is not computed
+    is_inside: SSAValue | None = None  # whether it is inside the source; None without a padding value
     for d in range(rank):
         index = body.add(IndexOp(outer.index(d)))
         if d in tiles:
             offset = body.add(IndexOp(rank + list(tiles).index(d)))
-            index = body.add(arith.AddiOp(body.add(arith.MuliOp(index, values[d])), offset))
+            index = body.add(arith.AddiOp(body.add(arith.MuliOp(index, tile_sizes[d])), offset))
             if op.padding_value is not None:
-                within = body.add(arith.CmpiOp(index, sizes[d], "slt"))
-                inside = within if inside is None else body.add(arith.AndIOp(inside, within))
-                index = body.add(arith.MinSIOp(index, last_indices[d]))  # the element is read also where it is padding
+                is_inside_dim = body.add(arith.CmpiOp(index, sizes[d], "slt"))
+                is_inside = is_inside_dim if is_inside is None else body.add(arith.AndIOp(is_inside, is_inside_dim))
+                index = body.add(arith.MinSIOp(index, last_indices[d]))  # an element is read also where padding is
         indices.append(index)
     value = body.add(tensor.ExtractOp(op.source, indices, element))
-    if inside is not None and op.padding_value is not None:
-        value = body.add(arith.SelectOp(inside, value, op.padding_value))
+    if is_inside is not None and op.padding_value is not None:
+        value = body.add(arith.SelectOp(is_inside, value, op.padding_value))
     body.finish(value)
     _replace_by_generic(build, op, body)
 
 
 def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
-    """Replace an unpack with dynamic tile sizes: the body reads tile `index / tile`, element `index mod tile` in it.
+    """Replace an unpack with dynamic tile sizes by a generic whose body computes the index in the packed tensor.
 
-    The arguments are those of `_pack_dynamic`, with the packed tensor as the source.
+    For a matrix with tiles of %t columns, the body at (i, j) reads packed[i, j / %t, j mod %t].
+
+    Args:
+        op: The unpack.
+        build: Builder.
+        outer: For each of the first dimensions of the packed tensor, the dimension of the result whose tiles, or
+            elements if it is not tiled, it counts.
+        tiles: Size of a tile by dimension of the result, in the order of the packed tensor's last dimensions.
     """
     element = element_type(op.dest.type)
-    values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
+    tile_sizes = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])
     indices = [body.add(IndexOp(d)) for d in range(len(outer))]
-    of_tile = [body.add(arith.DivUIOp(indices[d], values[d])) if d in tiles else indices[d] for d in outer]
-    in_tile = [body.add(arith.RemUIOp(indices[d], values[d])) for d in tiles]
-    body.finish(body.add(tensor.ExtractOp(op.source, [*of_tile, *in_tile], element)))
+    tile_indices = [body.add(arith.DivUIOp(indices[d], tile_sizes[d])) if d in tiles else indices[d] for d in outer]
+    indices_in_tile = [body.add(arith.RemUIOp(indices[d], tile_sizes[d])) for d in tiles]
+    body.finish(body.add(tensor.ExtractOp(op.source, [*tile_indices, *indices_in_tile], element)))
     _replace_by_generic(build, op, body)
 
 

@@ -36,7 +36,7 @@ def _named(op: Operation, build: Build) -> None:
         # Of the elementwise operations, only these may have inputs of other types than the output.
         casts = op.name in ("linalg.copy", "linalg.elemwise_unary", "linalg.elemwise_binary")
         body = bodies.elementwise(types, op.function(), cast=casts, unsigned=unsigned)
-    # The generic states its indexing maps itself, so that a memo of them is dropped.
+    # The attribute in which MLIR caches the indexing maps is dropped: a generic states its maps itself.
     kept_attributes = {name: value for name, value in op.attributes.items() if name != "linalg.memoized_indexing_maps"}
     build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, kept_attributes))
 

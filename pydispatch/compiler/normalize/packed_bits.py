@@ -26,8 +26,10 @@ from pydispatch.ir.dialects.linalg.structure import Structure
 
 _ENCODING = "iree_encoding.packed_storage"
 """Encoding of a tensor type whose elements are packed bits."""
-_MAP_OF_BITS = AffineMap.identity(2)  # (byte, bit) -> (byte, bit)
-_MAP_OF_BYTES = AffineMap(2, 0, (AffineExpr.dimension(0),))  # (byte, bit) -> (byte)
+_MAP_OF_BITS = AffineMap.identity(2)
+"""Indexing map of the bits, `tensor<count x 8 x i1>`, in generics that pack or unpack: (byte, bit) -> (byte, bit)."""
+_MAP_OF_BYTES = AffineMap(2, 0, (AffineExpr.dimension(0),))
+"""Indexing map of the bytes, `tensor<count x i8>`, in these generics: (byte, bit) -> (byte)."""
 
 
 def is_packed(type: Attribute) -> bool:

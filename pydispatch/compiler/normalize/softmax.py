@@ -53,17 +53,19 @@ def softmax(
         raise VerifyException(f"softmax works on tensors of floats, got {source_type}")
     rows = _Rows.of(build, source, along)
     element = source_type.element_type
-    # Lower bounds for the maximum and the sum of a row. They change only a row of -inf, where x - maximum would be NaN
-    # and the sum is 0: the sum of any other row is at least 1.
-    lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)
+    # Lower bounds for the maximum and the sum of a row, if `is_masked`. They change only a row of -inf, where x -
+    # maximum would be NaN and the sum is 0: the sum of any other row is at least 1.
+    lowest = build.scalar(LOWEST[element], element) if is_masked else None
+    one = build.scalar(1.0, element) if is_masked else None
 
-    def power(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
-        """Emit exp(x - most) for one element; `most` is the maximum of its row."""
-        return [body.add(math.ExpOp(body.add(arith.SubfOp(x, _at_least(body, most, lowest)))))]
+    def power(body: BodyBuilder, x: SSAValue, maximum: SSAValue, _: SSAValue) -> list[SSAValue]:
+        """Emit exp(x - maximum) for one element; `maximum` is that of its row, raised to `lowest` if `is_masked`."""
+        return [body.add(math.ExpOp(body.add(arith.SubfOp(x, _at_least(body, maximum, lowest)))))]
 
     def quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
-        """Emit x / total for one element; `total` is the sum of its row, and at least 1 if `is_masked`."""
-        # The reciprocal of a sum neither overflows nor loses digits, so that one division a row is sufficient.
+        """Emit x / total for one element; `total` is the sum of its row, raised to at least 1 if `is_masked`."""
+        # A compiler may divide 1 by the sum once per row, and multiply: the reciprocal neither overflows nor loses
+        # digits, because the sum is at least 1.
         allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
         return [body.add(arith.DivfOp(x, _at_least(body, total, one), allowed))]
 
@@ -115,10 +117,13 @@ class _Rows:
         fastmath: arith.FastMathFlagsAttr | None = None,
     ) -> SSAValue:  # fmt: skip
         """Combine the elements of each row of `value` with `initial`, and return the tensor of one result per row."""
+
+        def combine(body: BodyBuilder, x: SSAValue, accumulator: SSAValue) -> list[SSAValue]:
+            """Emit the combination of an element with those before it in its row."""
+            return [body.add(combiner(accumulator, x, fastmath))]
+
         start = self.build.splat(initial, self.row_type, self.dynamic_sizes)
-        (results,) = computed(
-            self.build, self.reduction, [value], [start], lambda body, x, acc: [body.add(combiner(acc, x, fastmath))]
-        )
+        (results,) = computed(self.build, self.reduction, [value], [start], combine)
         return results
 
 

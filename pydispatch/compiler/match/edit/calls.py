@@ -80,26 +80,24 @@ class Inserter:
         like: a tensor of the same rank; None is allowed if all sizes of the type are static.
         """
         assert isinstance(type, TensorType)
-        like = None if like is None else shape_source(like)
+        tensor_with_sizes = None if like is None else shape_source(like)  # one that the call does not replace
         sizes = []
         for dim, size in enumerate(type.get_shape()):
             if size != DYNAMIC:
                 continue
-            assert like is not None
+            assert tensor_with_sizes is not None
             index = self.add(ConstantOp.from_int_and_width(dim, IndexType())).results[0]
-            sizes.append(self.add(tensor.DimOp(like, index)).results[0])
+            sizes.append(self.add(tensor.DimOp(tensor_with_sizes, index)).results[0])
         return self.add(tensor.EmptyOp(sizes, type)).results[0]
 
 
 def _may_be_equal(lhs: Attribute, rhs: Attribute) -> bool:
     """Return whether two types are tensors that may be equal at run time: they differ in dynamic sizes alone."""
-    return (
-        isinstance(lhs, TensorType)
-        and isinstance(rhs, TensorType)
-        and lhs.element_type == rhs.element_type
-        and len(lhs.get_shape()) == len(rhs.get_shape())
-        and all(a == b or DYNAMIC in (a, b) for a, b in zip(lhs.get_shape(), rhs.get_shape(), strict=True))
-    )
+    if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or lhs.element_type != rhs.element_type:
+        return False
+    if len(lhs.get_shape()) != len(rhs.get_shape()):
+        return False
+    return all(a == b or DYNAMIC in (a, b) for a, b in zip(lhs.get_shape(), rhs.get_shape(), strict=True))
 
 
 def shape_source(value: SSAValue) -> SSAValue:
@@ -126,11 +124,11 @@ def call_in_place(
     name: str,
     inputs: Sequence[SSAValue],
     outputs: Sequence[SSAValue],
-    at: Inserter,
+    inserter: Inserter,
     spec: Operation,
     *,
     with_func: bool = False,
-    casts: bool = True,
+    converts_sizes: bool = True,
 ) -> Operation:
     """Insert a call, replace the uses of matched values by its results, and return the call.
 
@@ -139,10 +137,10 @@ def call_in_place(
         name: Its symbol.
         inputs: Arguments of the call, one for each parameter.
         outputs: Values of the program, one for each result, whose uses get the result instead.
-        at: Insertion point.
+        inserter: Insertion point.
         spec: Operation at which errors are located.
         with_func: Whether to create a `func.call` instead of a `util.call`.
-        casts: Whether to insert casts between static and dynamic sizes; otherwise types must be equal.
+        converts_sizes: Whether to insert casts between static and dynamic sizes; otherwise types must be equal.
 
     Raises:
         CompileError: The signature does not fit the values, or a use precedes the call.
@@ -158,24 +156,24 @@ def call_in_place(
             f"{len(inputs)} input(s) and {len(outputs)} output(s)", location_of(spec), note,
         )  # fmt: skip
 
-    def refusal_of(what: str) -> Callable[[str], Exception]:
-        """Return a function that builds the error for `what`, such as "result 0", from the reason."""
-        return lambda text: CompileError(f"{what} of @{name}: {text}", location_of(spec), note)
+    def error_of(position: str) -> Callable[[str], Exception]:
+        """Return a function that builds the error for a position of the call, such as "result 0", from the reason."""
+        return lambda reason: CompileError(f"{position} of @{name}: {reason}", location_of(spec), note)
 
     # The call, with casts of its arguments before it.
-    _check_order(inputs, at, spec)
+    _check_order(inputs, inserter, spec)
     uses_of_outputs = [list(output.uses) for output in outputs]  # before the casts below add uses
     arguments = [
-        at.cast(value, parameter_type, refusal_of(f"argument {i}"), casts)
+        inserter.cast(value, parameter_type, error_of(f"argument {i}"), converts_sizes)
         for i, (value, parameter_type) in enumerate(zip(inputs, parameter_types, strict=True))
     ]
-    call = at.add(_call(name, arguments, type.outputs.data, with_func))
+    call = inserter.add(_call(name, arguments, type.outputs.data, with_func))
     # The uses of the outputs, with casts of the results of the call after it.
     for i, (old, new, uses) in enumerate(zip(outputs, call.results, uses_of_outputs, strict=True)):
         new.name_hint = old.name_hint
         if not uses:
             continue
-        replacement = at.cast(new, old.type, refusal_of(f"result {i}"), casts)
+        replacement = inserter.cast(new, old.type, error_of(f"result {i}"), converts_sizes)
         for use in uses:
             use.operation.operands[use.index] = replacement
     check_uses(call, spec)
@@ -195,16 +193,17 @@ def _call(name: str, arguments: Sequence[SSAValue], result_types: Sequence[Attri
     return util.CallOp(operands=[arguments], result_types=[list(result_types)], properties=properties)
 
 
-def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:
-    """Raise CompileError, located at `spec`, if an input is defined after the insertion point `at`."""
+def _check_order(inputs: Sequence[SSAValue], inserter: Inserter, spec: Operation) -> None:
+    """Raise CompileError, located at `spec`, if an input is defined after the insertion point."""
     for value in inputs:
         owner = value.owner
-        if isinstance(owner, Operation) and owner.parent is at.block:
-            is_after_point = at.last.is_before_in_block(owner)
-            is_next_operation = owner is at.anchor and not at.after  # the call is inserted before the anchor
-            if is_after_point or is_next_operation:
+        if isinstance(owner, Operation) and owner.parent is inserter.block:
+            is_after_point = inserter.last.is_before_in_block(owner)
+            # Without `after`, operations are inserted before the anchor, which is then after the point, too.
+            is_anchor_after_point = owner is inserter.anchor and not inserter.after
+            if is_after_point or is_anchor_after_point:
                 raise CompileError(
-                    f"the call at {location_of(at.anchor)} would use %{value.name_hint or 'a value'} before its "
+                    f"the call at {location_of(inserter.anchor)} would use %{value.name_hint or 'a value'} before its "
                     "definition", location_of(spec), "insert it 'after' the operation that makes the last input",
                 )  # fmt: skip
 

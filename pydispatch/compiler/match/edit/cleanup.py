@@ -34,15 +34,17 @@ def eliminate_dead(root: Operation) -> None:
 def _is_dead(op: Operation) -> bool:
     """Return whether an operation may be erased: it has results, none of which is used, and no other effects.
 
-    A dispatch has no other effects: it writes only its results. A pure operation with regions is erased only if one of
-    its results is a tensor.
+    A dispatch has no other effects: it writes only its results.
     """
     if not op.results or any(r.first_use is not None for r in op.results):
         return False
     if op.name in _DISPATCHES:
         return True
     if is_pure(op):
-        return any(isinstance(r.type, TensorType) for r in op.results) or not op.regions
+        # `is_pure` does not look into regions. Those of tensor operations only compute elements, but others may have
+        # effects.
+        returns_tensor = any(isinstance(r.type, TensorType) for r in op.results)
+        return returns_tensor or not op.regions
     return bool(would_be_trivially_dead(op))
 
 
@@ -50,17 +52,18 @@ def eliminate_symbols(module: ModuleOp) -> None:
     """Erase the private symbols that are not reachable from the public symbols and the unnamed operations."""
     ops = list(module.body.block.ops)
     by_name = {symbol_of(op): op for op in ops if symbol_of(op)}
-    live = [op for op in ops if not (symbol_of(op) and op.properties.get("sym_visibility") == StringAttr("private"))]
-    seen = set(live)
-    while live:
-        for name in references(live.pop()):
+    private = StringAttr("private")
+    pending = [op for op in ops if not symbol_of(op) or op.properties.get("sym_visibility") != private]
+    reachable = set(pending)
+    while pending:
+        for name in references(pending.pop()):
             op = by_name.get(name)
-            if op is not None and op not in seen:
-                seen.add(op)
-                live.append(op)
+            if op is not None and op not in reachable:
+                reachable.add(op)
+                pending.append(op)
     for op in ops:
-        if op not in seen:
-            erase_op(op, safe_erase=False)
+        if op not in reachable:
+            erase_op(op, safe_erase=False)  # other unreachable symbols may still refer to it
 
 
 def eliminate_common(root: Operation) -> None:

@@ -75,13 +75,13 @@ def import_symbol(
         # Named sequences and other operations of the transform dialect are no symbols for a program.
         near = ", ".join(f"@{n}" for n, op in source.items() if not op.name.startswith("transform."))
         raise CompileError(f"the spec has no symbol '@{name}'", location_of(at), f"symbols: {near or 'none'}")
-    known = table_of(program)
-    if name in known:
+    symbols = table_of(program)
+    if name in symbols:
         if if_undefined:
-            return known[name]
+            return symbols[name]
         if not force:
             raise _taken(name, at)
-        erase_op(known[name], safe_erase=False)  # unsafe: references by name stay, and then mean the copy
+        erase_op(symbols[name], safe_erase=False)  # unsafe: references by name stay, and then mean the copy
     # The copy, and those of the symbols that it references.
     copy = clone(source[name])
     _insert_first(program, copy)

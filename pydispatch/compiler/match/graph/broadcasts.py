@@ -16,19 +16,19 @@ from pydispatch.compiler.analysis.sizes import reassociation
 ZERO = AffineExpr.constant(0)
 
 
-def reads_equal_elements(mine: AffineMap, theirs: AffineMap, loop_sizes: Sequence[int]) -> bool:
+def reads_equal_elements(wanted: AffineMap, actual: AffineMap, loop_sizes: Sequence[int]) -> bool:
     """Return whether two maps from loops to elements of an operand have equal results in all iterations.
 
     A loop with one iteration has the index 0: (d0, d1) -> (d0, d1) equals (d0, d1) -> (0, d1) if loop 0 has size 1.
 
     Args:
-        mine: The map of the pattern.
-        theirs: The map of the program.
+        wanted: The map of the pattern.
+        actual: The map of the program.
         loop_sizes: Iterations of each loop, negative for an unknown number.
     """
-    if mine.num_dims != theirs.num_dims or len(mine.results) != len(theirs.results):
+    if wanted.num_dims != actual.num_dims or len(wanted.results) != len(actual.results):
         return False
-    pairs = zip(mine.results, theirs.results, strict=True)
+    pairs = zip(wanted.results, actual.results, strict=True)
     return all(_in_loops(a, loop_sizes) == _in_loops(b, loop_sizes) for a, b in pairs)
 
 
@@ -48,18 +48,19 @@ def map_of_unit_axes(op: Operation) -> AffineMap | None:
     source, result = op.operands[0].type, op.results[0].type
     assert isinstance(source, TensorType) and isinstance(result, TensorType)
     is_expansion = op.name == "tensor.expand_shape"
-    wide_sizes = (result if is_expansion else source).get_shape()
-    kept: list[int] = []
-    """For each axis of the narrow tensor, the axis of the wide one that has its elements."""
+    wide_sizes = (result if is_expansion else source).get_shape()  # of the tensor with more axes
+    # For each axis of the narrow tensor, the axis of the wide one that has its elements. For [4] and [1, 4]: [1].
+    wide_axes: list[int] = []
     for axes in reassociation(op):  # the axes of the wide tensor that form one axis of the narrow one
         long_axes = [axis for axis in axes if wide_sizes[axis] != 1]
         if len(long_axes) > 1:
             return None
-        kept.append((long_axes or axes)[0])
-    # An expansion reads each axis of its narrow operand at an axis of the result; a collapse the axes that it removes
-    # at index 0.
+        wide_axes.append((long_axes or axes)[0])
     if is_expansion:
-        exprs = [AffineExpr.dimension(axis) for axis in kept]
-    else:
-        exprs = [AffineExpr.dimension(kept.index(axis)) if axis in kept else ZERO for axis in range(len(wide_sizes))]
+        exprs = [AffineExpr.dimension(axis) for axis in wide_axes]
+    else:  # along an axis that the collapse removes, the index is 0
+        exprs = [
+            AffineExpr.dimension(wide_axes.index(axis)) if axis in wide_axes else ZERO
+            for axis in range(len(wide_sizes))
+        ]
     return AffineMap(len(result.get_shape()), 0, tuple(exprs))

@@ -57,9 +57,13 @@ class DagPattern:
 
         A pattern is a graph of operations from a root to inputs; a node is one of its operations. Patterns that an
         operation may match are looked up by their paths. The path has the keys of the nodes from the root's first
-        result on in pre-order, each before those of its operands, and at most `_PATH_KEYS` of them. The key of an
-        input, and of a node of which only the operation's name is compared, is None: any node matches it. For
+        result on in pre-order, each before those of its operands, and at most `_PATH_KEYS` of them. For
         `addf(mulf(%x, 2.0), exp(%y))` the path is [key of addf, key of mulf, None, key of 2.0, key of exp, None].
+
+        The path has None, which any node matches, and no keys of operands for these children:
+        - an input,
+        - an operation of which only the name is compared,
+        - an operand that is broadcast or transposed.
         """
         used: set[SSAValue] = set()
         path: list[ValueNumber | None] = []
@@ -68,20 +72,21 @@ class DagPattern:
         while pending:
             child = pending.pop()
             # An input, or an operation of which only the name is compared.
-            if self.leaf(child) is not None or self.name_only(child) is not None:
+            if self.input_index_of(child) is not None or self.name_only(child) is not None:
                 if not isinstance(child, Node):
                     used.add(source_of(child))
                 path.append(None)
                 continue
             node = self.view.node(child)
-            # A broadcast or transposed operand. The program may have the operand itself, if the map reads it element by
-            # element because of axes of size 1. So any key must match.
-            if node.reads is not None:
+            # An operand that is broadcast or transposed. The program may have the operand itself in its place: a
+            # broadcast of tensor<1x8xf32> to tensor<?x8xf32> repeats nothing where the program's size is 1. So any key
+            # must match here.
+            if node.index_map is not None:
                 path.append(None)
                 self._add_used_inputs(node, used, seen)
                 continue
             path.append(node.key)
-            used.update(source_of(u) for u in node.unread)  # overwritten initial values may be inputs of the pattern
+            used.update(source_of(v) for v in node.overwritten)  # initial contents of results may be inputs
             # The inputs below a shared node are in `used` after the first walk. Another walk adds only keys, which are
             # not needed once the path is full.
             if node in seen and len(path) > _PATH_KEYS:
@@ -93,25 +98,25 @@ class DagPattern:
         return used, path[:_PATH_KEYS]
 
     def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
-        """Add to `used` the inputs that a node depends on, and those that it overwrites without a read (`Node.unread`).
+        """Add to `used` the inputs that a node depends on, and those that it overwrites without a read.
 
         seen: nodes whose inputs are in `used` already; they are skipped. Receives the visited nodes.
         """
         pending: list[SSAValue | Node] = [node]
         while pending:
             child = pending.pop()
-            if self.leaf(child) is not None:
+            if self.input_index_of(child) is not None:
                 used.add(source_of(child))  # type: ignore[arg-type]
                 continue
             inner = self.view.node(child)
             if inner in seen:
                 continue
             seen.add(inner)
-            used.update(source_of(u) for u in inner.unread)
+            used.update(source_of(v) for v in inner.overwritten)
             pending += inner.children
 
-    def leaf(self, child: SSAValue | Node) -> int | None:
-        """Return the position of the pattern's input that a child is, or is a cast of; None for other children."""
+    def input_index_of(self, child: SSAValue | Node) -> int | None:
+        """Return the index of the pattern's input that a child is, or is a cast of; None for other children."""
         if isinstance(child, Node):
             return None
         return self._input_index.get(source_of(child))
@@ -144,7 +149,7 @@ class DagPattern:
         if not has_match:
             assert search.best is not None
             return search.best
-        if any(value in root.results for value in search.bound.values()):
+        if any(value in root.results for value in search.bound.values()):  # a replacement would read itself
             return Mismatch(depth=0, reason="an input of the pattern is its own result", op=root)
         return Match(root, search.inputs(), list(root.results), search.ops, search.computed())
 
@@ -152,9 +157,9 @@ class DagPattern:
 class _Search:
     """Comparison of the operations of a pattern with an operation of a program and its producers.
 
-    Names with `mine` are of the pattern, names with `theirs` of the program. A caller creates a search, takes the first
-    item of `compare_all` for the results of both, and then reads `inputs`, `ops` and `computed`, or `best`, why it
-    failed.
+    Names with `wanted` are of the pattern, names with `actual` of the program. A caller creates a search, and takes the
+    first item of `compare_all` for the results of both. It then reads `inputs`, `ops` and `computed` or, if there is no
+    item, `best`: why the comparison failed.
 
     The methods `compare...` are generators: they yield once for each way in which the pattern matches, with the inputs
     bound accordingly. There are several ways if operands of commutative operations may be exchanged: `(a + b) - a`
@@ -193,12 +198,12 @@ class _Search:
         (`python/sizes.py`).
         """
         values: dict[SSAValue, SSAValue] = {}
-        for mine, theirs in self.pairs:
-            value = theirs.value
-            if value is None and isinstance(theirs.op, GenericOp):
-                value = theirs.op.results[0]
-            if mine.value is not None and value is not None:
-                values[mine.value] = value
+        for wanted, actual in self.pairs:
+            value = actual.value
+            if value is None and isinstance(actual.op, GenericOp):
+                value = actual.op.results[0]
+            if wanted.value is not None and value is not None:
+                values[wanted.value] = value
         return values
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
@@ -207,14 +212,15 @@ class _Search:
         Args:
             reason: Why the comparison failed, for messages.
             where: Position in the pattern, such as "operand 1 of linalg.matmul"; "" for the root.
-            op: See `Mismatch.op`.
+            op: Operation of the program at which it failed, or that reads the argument at which it failed; None if
+                there is neither.
         """
         if self.best is None or self.depth > self.best.depth:
             self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
         return False
 
     def compare(
-        self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
+        self, wanted: SSAValue | Node, actual: SSAValue | Node, where: str, user: Operation | None = None
     ) -> Iterator[None]:
         """Yield None for each way in which a node of the pattern matches one of the program, with the inputs bound.
 
@@ -222,128 +228,134 @@ class _Search:
         is the deepest so far.
 
         Args:
-            mine: The node of the pattern, or a value of it.
-            theirs: The node of the program, or a value of it.
+            wanted: The node of the pattern, or a value of it.
+            actual: The node of the program, or a value of it.
             where: Position of the node in the pattern, for messages, such as "operand 1 of linalg.matmul"; "" for the
                 root.
-            user: The operation of the program that reads `theirs`; None for the root.
+            user: The operation of the program that reads `actual`; None for the root.
         """
         # An input of the pattern, which matches any value, or an operation of which only the name is compared.
-        leaf = self.pattern.leaf(mine)
-        if leaf is not None:
-            if self.bind(leaf, theirs, where, user):
+        input_index = self.pattern.input_index_of(wanted)
+        if input_index is not None:
+            if self.bind(input_index, actual, where, user):
                 yield
             return
-        name = self.pattern.name_only(mine)
-        theirs_node = self.view.node(theirs)
-        op = theirs_node.op or user
+        name = self.pattern.name_only(wanted)
+        actual_node = self.view.node(actual)
+        op = actual_node.op or user
         if name is not None:
-            if theirs_node.op is not None and theirs_node.op.name == name:
+            if actual_node.op is not None and actual_node.op.name == name:
                 yield
             else:
-                self.fail(f"expected {name}, got {theirs_node.description}", where, op)
+                self.fail(f"expected {name}, got {actual_node.description}", where, op)
             return
-        mine_node = self.pattern.view.node(mine)
-        # The pattern has a node with a map (`Node.reads`) that reads each element of its operand once and in order, and
-        # the program has the operand itself: skip the map. An example is a broadcast along an axis of size 1.
-        if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
-            self.pairs.append((mine_node, theirs_node))
-            yield from self.compare(mine_node.children[0], theirs, where, user)
+        wanted_node = self.pattern.view.node(wanted)
+        # The pattern has a node with a map (`Node.index_map`) that reads each element of its operand once and in order,
+        # and the program has the operand itself: skip the map. An example is a broadcast along an axis of size 1.
+        if actual_node.index_map is None and self._reads_all(wanted_node, actual_node):
+            self.pairs.append((wanted_node, actual_node))
+            yield from self.compare(wanted_node.children[0], actual, where, user)
             return
-        # Two operations, with their operands. Those that several operations use may have matched before.
-        if (mine_node, theirs_node) in self.agreed:
+        # Two operations, with their operands. A node with several users is reached again after it has matched.
+        if (wanted_node, actual_node) in self.agreed:
             yield
-        elif self.are_alike(mine_node, theirs_node, where, op):
-            for _ in self.compare_children(mine_node, theirs_node):
-                self._record_match(mine_node, theirs_node)
+        elif self.are_alike(wanted_node, actual_node, where, op):
+            for _ in self.compare_children(wanted_node, actual_node):
+                self._record_match(wanted_node, actual_node)
                 yield
 
-    def _record_match(self, mine: Node, theirs: Node) -> None:
+    def _record_match(self, wanted: Node, actual: Node) -> None:
         """Record that a node of the pattern and one of the program match."""
-        # `unread` are initial contents that are overwritten: they bind the inputs that nothing else has bound.
-        for i, out in enumerate(mine.unread):
-            unread_leaf = self.pattern.leaf(out)
-            if unread_leaf is not None and unread_leaf not in self.bound:
-                self._set(unread_leaf, theirs.unread[i] if i < len(theirs.unread) else ABSENT)
-        self.agreed.add((mine, theirs))
-        self.pairs.append((mine, theirs))
-        if theirs.op is not None and not theirs.is_constant:
-            self.ops.add(theirs.op)
+        # Operands that only give the initial contents of a result bind the inputs that nothing else has bound.
+        for i, out in enumerate(wanted.overwritten):
+            input_index = self.pattern.input_index_of(out)
+            if input_index is not None and input_index not in self.bound:
+                self._set(input_index, actual.overwritten[i] if i < len(actual.overwritten) else ABSENT)
+        self.agreed.add((wanted, actual))
+        self.pairs.append((wanted, actual))
+        if actual.op is not None and not actual.is_constant:
+            self.ops.add(actual.op)
 
-    def are_alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
+    def are_alike(self, wanted: Node, actual: Node, where: str, op: Operation | None) -> bool:
         """Return whether two nodes compute the same function of their operands, and their types fit.
 
         Record the reason if not.
 
         Args:
-            mine: The node of the pattern.
-            theirs: The node of the program.
+            wanted: The node of the pattern.
+            actual: The node of the program.
             where: Position of the node in the pattern, for messages, such as "operand 1 of linalg.matmul"; "" for the
                 root.
             op: Operation of the program that a mismatch names.
         """
         # The functions: the keys, and the maps of operands that are broadcast or transposed.
-        if mine.key != theirs.key or not self._reads_alike(mine, theirs):
-            return self.fail(difference_text(mine, theirs), where, op)
+        if wanted.key != actual.key or not self._reads_alike(wanted, actual):
+            return self.fail(difference_text(wanted, actual), where, op)
         # A scalar operation has the key of the elementwise one on tensors: a pattern on tensors must not match it.
         is_root = not where
-        if is_root and not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType):
-            return self.fail(f"expected {type_text(mine.type)}, got {theirs.type}", where, op)
+        if is_root and not isinstance(actual.type, TensorType) and isinstance(wanted.type, TensorType):
+            return self.fail(f"expected {type_text(wanted.type)}, got {actual.type}", where, op)
         self.depth += 1  # restored by `_undo` if an order of operands fails
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
         # The types of results. The key of a constant is its element with the element's type, and the type of the
         # constant itself is not compared: a scalar constant matches a splat of it.
-        problem = None if mine.is_constant else cast_problem(theirs.type, mine.type)
-        return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
+        problem = None if wanted.is_constant else cast_problem(actual.type, wanted.type)
+        return problem is None or self.fail(f"result of {wanted.label}: {problem}", where, op)
 
-    def _reads_alike(self, mine: Node, theirs: Node) -> bool:
-        """Return whether two nodes with equal keys read equal elements of their operands."""
-        if mine.reads is None or theirs.reads is None:
-            return True
-        return reads_equal_elements(mine.reads, theirs.reads, _sizes(theirs.type))
+    def _reads_alike(self, wanted: Node, actual: Node) -> bool:
+        """Return whether two nodes with equal keys read equal elements of their operands.
 
-    def _reads_all(self, mine: Node, theirs: Node) -> bool:
-        """Return whether `mine`, a pattern node that reads an operand by a map, equals that operand: the map reads each
-        element once and in order, if the operand has the type of the program's node `theirs`.
+        Nodes with equal keys either both have a map, because they broadcast or transpose an operand, or none.
         """
-        if mine.reads is None:
-            return False
-        sizes, loops = _sizes(theirs.type), dims_in(mine.reads)
-        # A loop that the map does not index repeats elements unless its size is 1. A dynamic size in the pattern is not
-        # rejected here: the comparison with the identity then requires that `theirs` has the size 1.
-        if any(size not in (1, DYNAMIC_INDEX) for loop, size in enumerate(_sizes(mine.type)) if loop not in loops):
-            return False
-        return reads_equal_elements(mine.reads, AffineMap.identity(len(sizes)), sizes)
+        if wanted.index_map is None or actual.index_map is None:
+            return True
+        return reads_equal_elements(wanted.index_map, actual.index_map, _sizes(actual.type))
 
-    def compare_children(self, mine: Node, theirs: Node) -> Iterator[None]:
+    def _reads_all(self, wanted: Node, actual: Node) -> bool:
+        """Return whether a pattern node that broadcasts or transposes an operand would not change an operand of the
+        type of the program's node `actual`: its map reads each element once and in order.
+
+        An example is a broadcast along an axis of size 1. Return False for a pattern node without a map.
+        """
+        if wanted.index_map is None:
+            return False
+        sizes, indexed_loops = _sizes(actual.type), dims_in(wanted.index_map)
+        repeating = [size for loop, size in enumerate(_sizes(wanted.type)) if loop not in indexed_loops]
+        # A loop that the map does not index repeats elements unless its size is 1. A dynamic size in the pattern is not
+        # rejected here: the comparison with the identity then requires that `actual` has the size 1.
+        if any(size not in (1, DYNAMIC_INDEX) for size in repeating):
+            return False
+        return reads_equal_elements(wanted.index_map, AffineMap.identity(len(sizes)), sizes)
+
+    def compare_children(self, wanted: Node, actual: Node) -> Iterator[None]:
         """Yield None for each way in which the operands of two nodes match, in both orders for a commutative operation.
 
-        The bindings of an order that fails are undone. A further way is sought only if the caller has failed because an
-        input was bound to another value (`conflicts`): it would fail for any other reason in every way.
+        The bindings of an order that fails are undone. When the caller resumes the generator, it could not use the last
+        way. Another way is sought only if the caller met an input that was bound to another value (`conflicts`): other
+        ways bind other values, but leave any other reason to fail as it is.
         """
-        if len(mine.children) != len(theirs.children):
-            want, got = len(mine.children), len(theirs.children)
-            self.fail(f"expected {want} operand(s), got {got}", mine.label, theirs.op)
+        if len(wanted.children) != len(actual.children):
+            want, got = len(wanted.children), len(actual.children)
+            self.fail(f"expected {want} operand(s), got {got}", wanted.label, actual.op)
             return
         # The orders of the program's operands.
-        orders = [list(theirs.children)]
-        if mine.commutative and theirs.children[0] is not theirs.children[1]:
+        orders = [list(actual.children)]
+        if wanted.commutative and actual.children[0] is not actual.children[1]:
             orders.append(orders[0][::-1])
-        names = [f"operand {i} of {mine.label}" for i in range(len(mine.children))]
+        names = [f"operand {i} of {wanted.label}" for i in range(len(wanted.children))]
         trail_length, pair_count, depth = len(self.trail), len(self.pairs), self.depth
         for order in orders:
-            for _ in self.compare_all(mine.children, order, names, theirs.op):
-                conflicts = self.conflicts
+            for _ in self.compare_all(wanted.children, order, names, actual.op):
+                conflicts_before = self.conflicts
                 yield
-                # The caller could not use this way. Another one binds other inputs, which helps only after a conflict.
-                if self.conflicts == conflicts:
+                if self.conflicts == conflicts_before:
                     return
             self._undo(trail_length, pair_count, depth)
 
     def compare_all(
-        self, mine: Sequence[SSAValue | Node], theirs: Sequence[SSAValue | Node], names: Sequence[str],
+        self, wanted: Sequence[SSAValue | Node], actual: Sequence[SSAValue | Node], names: Sequence[str],
         user: Operation | None,
     ) -> Iterator[None]:  # fmt: skip
         """Yield once for each way in which all nodes of the pattern match those of the program at the same positions.
@@ -351,64 +363,66 @@ class _Search:
         The bindings of a way are in effect until the caller requests the next one.
 
         Args:
-            mine: Nodes of the pattern.
-            theirs: Nodes of the program, as many.
-            names: Position of each in the pattern, for messages.
-            user: See `compare`.
+            wanted: Nodes of the pattern.
+            actual: Nodes of the program, as many.
+            names: Position of each in the pattern, for messages, such as "operand 1 of linalg.matmul".
+            user: The operation of the program that reads the nodes; None for results of the root.
         """
-        return ways_of_all(len(names), lambda i: self.compare(mine[i], theirs[i], names[i], user))
+        return ways_of_all(len(names), lambda i: self.compare(wanted[i], actual[i], names[i], user))
 
     def _undo(self, trail_length: int, pair_count: int, depth: int) -> None:
-        """Undo the bindings and matches that were added since `trail` and `pairs` had these lengths."""
+        """Undo the bindings and matches that were added since `trail` and `pairs` had these lengths, and restore
+        `depth`.
+        """
         while len(self.trail) > trail_length:
-            leaf, before = self.trail.pop()
-            if before is None:
-                del self.bound[leaf]
+            input_index, old_value = self.trail.pop()
+            if old_value is None:
+                del self.bound[input_index]
             else:
-                self.bound[leaf] = before
+                self.bound[input_index] = old_value
         del self.pairs[pair_count:]
         self.depth = depth
         self.agreed.clear()  # some pairs may have matched only under the bindings that are undone
 
-    def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
+    def bind(self, input_index: int, actual: SSAValue | Node, where: str, user: Operation | None) -> bool:
         """Bind an input of the pattern to a value of the program; return whether that is possible.
 
         It is not possible in three cases, of which the reason is recorded:
 
-        - `theirs` is a node: the program computes it inside of a fused generic, as a scalar for each element. No tensor
+        - `actual` is a node: the program computes it inside of a fused generic, as a scalar for each element. No tensor
           of the program has these elements, so that a replacement of the match could not use it.
         - The types do not fit.
         - The input is bound to another value: the pattern x * x does not match a * b.
 
         Args:
-            leaf: Position of the input among those of the pattern.
-            theirs: The operand that the program has in place of the input.
+            input_index: Position of the input among those of the pattern.
+            actual: The operand that the program has in place of the input.
             where: Position of the input in the pattern, for messages, such as "operand 1 of linalg.matmul".
-            user: The operation of the program that reads `theirs`; None for the root.
+            user: The operation of the program that reads `actual`; None for the root.
         """
-        wanted = self.pattern.inputs[leaf]
-        name = f"%{wanted.name_hint or leaf}"
-        if isinstance(theirs, Node):
+        input = self.pattern.inputs[input_index]
+        name = f"%{input.name_hint or input_index}"
+        if isinstance(actual, Node):
             return self.fail(
-                f"input {name} of the pattern is computed by {theirs.label} inside of a fused operation, "
-                "where it is no value of its own", where, theirs.op or user,
+                f"input {name} of the pattern is computed by {actual.label} inside of a fused operation, "
+                "where it is no value of its own", where, actual.op or user,
             )  # fmt: skip
-        # A scalar input is bound to the scalar whose splat the program has.
-        if not isinstance(wanted.type, TensorType) and isinstance(theirs.type, TensorType):
-            theirs = self._element(theirs)
-        problem = cast_problem(theirs.type, wanted.type)
+        # The program may have a splat of a scalar: a scalar input is bound to this scalar.
+        if not isinstance(input.type, TensorType) and isinstance(actual.type, TensorType):
+            actual = self._element(actual)
+        problem = cast_problem(actual.type, input.type)
         # The source of a cast may have a type that fits, with static sizes.
-        if problem is not None and source_of(theirs) is not theirs:
-            theirs, problem = source_of(theirs), cast_problem(source_of(theirs).type, wanted.type)
+        if problem is not None and source_of(actual) is not actual:
+            actual, problem = source_of(actual), cast_problem(source_of(actual).type, input.type)
         if problem is not None:
             return self.fail(problem, where, user)
-        before = self.bound.get(leaf)
+        bound_value = self.bound.get(input_index)
         # ABSENT (a string) stands for initial contents that the program lacks; a value that is read replaces it.
-        if before is None or isinstance(before, str):
-            self._set(leaf, theirs)
-        elif source_of(before) is not source_of(theirs):
-            other = f"%{before.name_hint}" if before.name_hint else "another value"
-            this = f"%{theirs.name_hint}" if theirs.name_hint else "a different one"
+        if bound_value is None or isinstance(bound_value, str):
+            self._set(input_index, actual)
+        elif source_of(bound_value) is not source_of(actual):
+            other = f"%{bound_value.name_hint}" if bound_value.name_hint else "another value"
+            this = f"%{actual.name_hint}" if actual.name_hint else "a different one"
             self.conflicts += 1
             return self.fail(f"input {name} of the pattern is {other} elsewhere, here it is {this}", where, user)
         return True
@@ -423,10 +437,10 @@ class _Search:
         scalar = node.children[0] if node.label == "splat" else value
         return value if isinstance(scalar, Node) else scalar
 
-    def _set(self, leaf: int, value: SSAValue | str) -> None:
-        """Bind the input at position `leaf` to a value or ABSENT, so that backtracking can undo it."""
-        self.trail.append((leaf, self.bound.get(leaf)))
-        self.bound[leaf] = value
+    def _set(self, input_index: int, value: SSAValue | str) -> None:
+        """Bind the input at position `input_index` to a value or ABSENT, so that backtracking can undo it."""
+        self.trail.append((input_index, self.bound.get(input_index)))
+        self.bound[input_index] = value
 
 
 def _sizes(type: Attribute) -> Sequence[int]:

@@ -30,11 +30,14 @@ _IGNORED = frozenset(
     ["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact", "static_output_shape"]
 )
 """Properties that keys leave out: flags that allow optimizations, and properties that operands and types imply."""
-# Predicates of "less" comparisons, and those of "greater" that are equivalent with swapped operands.
 _MIRROR = {
+    # slt: sgt, sle: sge, ult: ugt, ule: uge
     "arith.cmpi": {2: 4, 3: 5, 6: 8, 7: 9},
+    # olt: ogt, ole: oge, ult: ugt, ule: uge
     "arith.cmpf": {4: 2, 5: 3, 11: 9, 12: 10},
 }
+"""Operation name → its predicates for "less" → the predicate for "greater" that is equivalent with swapped operands:
+`a < b` is `b > a`."""
 _SYMMETRIC = {"arith.cmpi": (0, 1), "arith.cmpf": (0, 1, 6, 7, 8, 13, 14, 15)}
 """Predicates whose result does not depend on the order of the operands, such as "eq"."""
 _MESSAGE_CHARACTERS = 160
@@ -45,6 +48,8 @@ _STORED_CHARACTERS = 400
 
 class ValueNumber:
     """Number of a computation: two computations are equal if they have the same `ValueNumber`.
+
+    `intern_key` creates one for each different computation. Numbers are compared by identity.
 
     Attributes:
         order: Position in a total order of the numbers, by which operands of commutative operations are sorted.
@@ -67,10 +72,10 @@ _lock = threading.Lock()
 def intern_key(key: Hashable) -> ValueNumber:
     """Return the number of a key, the same for equal keys. Patterns and programs share the numbers of the process."""
     with _lock:
-        known = _numbers.get(key)
-        if known is None:
-            known = _numbers[key] = ValueNumber(next(_orders))
-        return known
+        value_number = _numbers.get(key)
+        if value_number is None:
+            value_number = _numbers[key] = ValueNumber(next(_orders))
+        return value_number
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
@@ -96,9 +101,10 @@ def comparison(op: Operation) -> tuple[int, bool] | None:
 
 
 def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
-    """Return (key, is commutative, is swapped) of an operation. The key is its name and attributes, without operands.
+    """Return (key, whether the operation is commutative, whether its operands must be exchanged for the key).
 
-    If `is swapped`, the key is that of the operation with exchanged operands: `a < b` has the key of `b > a`.
+    The key is the name and the attributes of the operation, without operands. The operands are exchanged for `a < b`,
+    which has the key of `b > a`.
     """
     compared = comparison(op)
     if compared is not None:
@@ -236,7 +242,7 @@ class ScalarBody:
             numbers = [self._numbers[v] for v in operands]
             if swapped:  # the operation is `a < b`, and the key that of `b > a`
                 numbers.reverse()
-            if commutes:
+            if commutes:  # any fixed order
                 numbers.sort(key=lambda operand: operand.order)
             regions = self._regions[op][0] if op.regions else ()
             index = op.results.index(value)
@@ -262,8 +268,8 @@ def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Ha
     computations have equal value numbers: the names of values do not matter. The key of an empty region is (). A region
     of several blocks, which has branches, is equal only to itself: its key is the operation.
 
-    A value from outside counts by its position in `captured`, not by what it is. A caller that compares operations must
-    therefore also compare their captured values.
+    A value from outside of the regions counts by its position in `captured`: the regions of `x + %a` and `x + %b` have
+    equal keys. A caller that compares operations must therefore also compare their captured values.
 
     Args:
         op: The operation.

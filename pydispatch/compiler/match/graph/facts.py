@@ -63,20 +63,18 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
     if not isinstance(actual, TensorType):
         return f"expected {plain}, got {actual}"
     must_divide = _divisor_flags(wanted)
-    if (
-        actual.element_type == wanted.element_type
-        and len(actual.get_shape()) == len(wanted.get_shape())
-        and all(map(_fits_size, actual.get_shape(), wanted.get_shape(), must_divide))
-    ):
+    has_same_rank = len(actual.get_shape()) == len(wanted.get_shape())
+    fit_sizes = has_same_rank and all(map(_fits_size, actual.get_shape(), wanted.get_shape(), must_divide))
+    if fit_sizes and actual.element_type == wanted.element_type:
         return None
+    if not any(must_divide):
+        return f"expected {plain}, got {actual}"
     # The reason, with multiples as (16*n).
-    if any(must_divide):
-        shape = "x".join(
-            "?" if s == DYNAMIC else f"({s}*n)" if d else str(s)
-            for s, d in zip(wanted.get_shape(), must_divide, strict=True)
-        )
-        return f"expected tensor<{shape}x{wanted.element_type}>, got {actual}"
-    return f"expected {plain}, got {actual}"
+    shape = "x".join(
+        "?" if size == DYNAMIC else f"({size}*n)" if is_divisor else str(size)
+        for size, is_divisor in zip(wanted.get_shape(), must_divide, strict=True)
+    )
+    return f"expected tensor<{shape}x{wanted.element_type}>, got {actual}"
 
 
 def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
@@ -95,8 +93,8 @@ def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
 def size_of(value: SSAValue, dim: int) -> SizeFacts:
     """Return what is known of the size of dimension `dim` of a tensor, from its type and the operations before it."""
     value = source_of(value)
-    known = shape_of(value)[dim]  # negative if it is dynamic
-    return _facts_of(known if known >= 0 else _stated(value, dim))
+    size = shape_of(value)[dim]  # negative if it is dynamic
+    return _facts_of(size if size >= 0 else _stated(value, dim))
 
 
 def _stated(value: SSAValue, dim: int) -> Stated | None:
@@ -109,7 +107,8 @@ def _stated(value: SSAValue, dim: int) -> Stated | None:
     rule = rule_of(value.op)
     if rule is not None:
         return rule.size(value.op, value, dim)
-    outputs = getattr(value.op, "outputs", ())  # of a named operation of linalg
+    # A result of a named operation of linalg has the shape of its destination, the output operand at the same index.
+    outputs = getattr(value.op, "outputs", ())
     return Dim(outputs[value.index], dim) if value.index < len(outputs) else None
 
 
@@ -119,7 +118,7 @@ def _facts_of(stated: Stated | None) -> SizeFacts:
     Return the default, which states nothing, for other sizes and None.
     """
     if isinstance(stated, int):
-        return SizeFacts(low=stated, high=stated, multiple=stated or 1)
+        return SizeFacts(low=stated, high=stated, multiple=stated or 1)  # a divisor is at least 1
     if isinstance(stated, Dim):
         return size_of(stated.tensor, stated.axis)
     if isinstance(stated, SSAValue):
@@ -141,8 +140,8 @@ def _multiply(lhs: SizeFacts, rhs: SizeFacts) -> SizeFacts:
 def size_from(value: SSAValue) -> SizeFacts:
     """Return what is known of an index value, from the operations that compute it: its range and a divisor.
 
-    The value is followed through constants, `util.assume.int`, products and `tensor.dim`, whose tensor may have a
-    static size. `%n * 4`, with %n assumed to be 1 to 64, is a multiple of 4 from 4 to 256. Nothing is known of others.
+    These operations are constants, `util.assume.int`, products, and `tensor.dim` of a tensor whose size is known.
+    `%n * 4`, with %n assumed to be 1 to 64, is a multiple of 4 from 4 to 256. Nothing is known of other values.
     """
     if not isinstance(value, OpResult):
         return SizeFacts()
@@ -164,22 +163,24 @@ def size_from(value: SSAValue) -> SizeFacts:
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
-    """Return the size of a dimension if it is static, or a key; equal results mean sizes that are equal in every run.
+    """Return the size of a dimension if it is static, else a key of its origin.
 
-    The key is the index value that states the size, or (tensor, dimension), of the earliest operation that has it.
+    Equal results mean sizes that are equal in every run. The key is the index value that the size is computed from, or
+    (tensor, dimension) if no operation states it. For `%b = abs(%a)` with an argument %a, dimension 0 of both tensors
+    has the key (%a, 0).
     """
     while True:
-        value = source_of(value)
-        known = shape_of(value)[dim]
-        # A number, the equal dimension of another tensor, an operand, or None.
-        stated = known if known >= 0 else _stated(value, dim)
+        value = source_of(value)  # before casts
+        size = shape_of(value)[dim]
+        # A number, a dimension of another tensor, an index value, another term, or None.
+        stated = size if size >= 0 else _stated(value, dim)
         if isinstance(stated, SSAValue):
             stated = _resolved_index(stated)
-            if isinstance(stated, SSAValue):
-                return stated
+        if isinstance(stated, (SSAValue, int)):
+            return stated
         if not isinstance(stated, Dim):
-            return stated if isinstance(stated, int) else (value, dim)
-        value, dim = stated.tensor, stated.axis  # go on with the tensor that has the size
+            return value, dim
+        value, dim = stated.tensor, stated.axis  # continue with the tensor that has the same size
 
 
 def _resolved_index(index: SSAValue) -> int | Dim | SSAValue:
@@ -198,22 +199,20 @@ def _resolved_index(index: SSAValue) -> int | Dim | SSAValue:
 def _assumed(op: Operation, index: int) -> SizeFacts:
     """Return what a `util.assume.int` states of the operand at position `index`.
 
-    It has a list of alternatives for each operand (such as one for each caller of an inlined function): the result
-    holds for all of these. `%n[<umin = 1, umax = 64, udiv = 8>, <umin = 2, umax = 32, udiv = 8>]` gives the range 1 to
-    64 and the divisor 8. An entry of a row may be one alternative instead of a list. Nothing is known if the attribute
-    has no list for the operand, or an entry of it is no dictionary.
+    The attribute has alternatives for each operand, such as one for each caller of an inlined function: a dictionary,
+    or a list of them. The result holds for all of these. `%n[<umin = 1, umax = 64, udiv = 8>, <umin = 2, umax = 32,
+    udiv = 8>]` gives the range 1 to 64 and the divisor 8. Nothing is known if the attribute has another form.
     """
-    # The facts of each alternative.
-    rows = op.properties.get("assumptions")
-    if not isinstance(rows, ArrayAttr) or index >= len(rows):
+    by_operand = op.properties.get("assumptions")
+    if not isinstance(by_operand, ArrayAttr) or index >= len(by_operand):
         return SizeFacts()
-    row = rows.data[index]
-    entries = row.data if isinstance(row, ArrayAttr) else [row]
+    stated = by_operand.data[index]
+    alternatives = stated.data if isinstance(stated, ArrayAttr) else [stated]
     assumed: list[SizeFacts] = []
-    for entry in entries:
-        if not isinstance(entry, DictionaryAttr):
+    for alternative in alternatives:
+        if not isinstance(alternative, DictionaryAttr):
             return SizeFacts()
-        numbers = {k: int(v.value.data) for k, v in entry.data.items() if isinstance(v, IntegerAttr)}
+        numbers = {k: int(v.value.data) for k, v in alternative.data.items() if isinstance(v, IntegerAttr)}
         assumed.append(SizeFacts(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
     if not assumed:
         return SizeFacts()

@@ -35,12 +35,12 @@ def generic_nodes(op: GenericOp) -> list[Node]:
 
 def _is_elementwise(generic: Structured) -> bool:
     """Return whether a generic overwrites its outputs with a scalar computation for each element, without regions."""
-    return (
-        all(kind == "parallel" for kind in generic.iterators)
-        and all(is_identity(m) for m in generic.output_maps)
-        and not any(list(a.uses) for a in generic.block.args[len(generic.inputs) :])
-        and not any(inner.regions for inner in generic.block.ops)  # a region would need nodes of its own
-    )
+    output_args = generic.block.args[len(generic.inputs) :]
+    reads_outputs = any(list(arg.uses) for arg in output_args)
+    has_regions = any(inner.regions for inner in generic.block.ops)  # a region would need nodes of its own
+    is_parallel = all(kind == "parallel" for kind in generic.iterators)
+    writes_in_order = all(is_identity(m) for m in generic.output_maps)
+    return is_parallel and writes_in_order and not reads_outputs and not has_regions
 
 
 def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
@@ -53,11 +53,10 @@ def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
     block = generic.block
     body = ScalarBody(block)
     yields = body.yields()
-    # Outputs whose initial contents the body reads, such as those of a sum, and outputs that are only overwritten.
-    # The former are children of the node; the latter are its `unread`.
+    # Outputs whose initial contents the body reads, such as those of a sum, are children of the node.
     out_args = block.args[len(generic.inputs) :]
     read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
-    unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
+    overwritten = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
     assert last is not None
     parts = [  # texts for messages about a difference
@@ -70,10 +69,11 @@ def _whole_nodes(op: GenericOp, generic: Structured) -> list[Node]:
     children = [*generic.inputs, *read, *body.captured]
     return [
         Node(
-            intern_key((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts, unread=unread
+            intern_key((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts,
+            overwritten=overwritten,
         )
         for i, r in enumerate(op.results)
-    ]
+    ]  # fmt: skip
 
 
 def _scalar_root(
@@ -91,16 +91,18 @@ def _scalar_root(
         generic: The generic.
         value: The scalar that the body yields for the result.
         result: The result.
-        scalars: Nodes of scalars of the body; receives new ones. A scalar that is an input as it is has the value of
-            the program instead of a node.
+        scalars: Scalar of the body → its node, or the SSA value of the program for an element of an input that is not
+            broadcast or transposed. Receives new entries.
     """
+    overwritten = generic.outputs  # an elementwise generic reads none of them
     child = _scalar(generic, value, result.type, scalars)
-    if isinstance(child, Node) and child.reads is not None:  # an input that the body broadcasts or transposes
-        return read_through(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
-    if isinstance(child, Node) and child.value is None:  # computed in this generic
-        return replace(child, type=result.type, op=generic.op, value=result, unread=generic.outputs)
+    if isinstance(child, Node) and child.index_map is not None:  # an input that the body broadcasts or transposes
+        return read_through(child.children[0], child.index_map, result.type, generic.op, result, overwritten)
+    if isinstance(child, Node):  # computed in this generic
+        assert child.value is None
+        return replace(child, type=result.type, op=generic.op, value=result, overwritten=overwritten)
     key = intern_key(("copy",))  # the body yields an input, or a value from outside, as it is
-    return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, unread=generic.outputs)
+    return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, overwritten=overwritten)
 
 
 def _scalar(
@@ -108,8 +110,8 @@ def _scalar(
 ) -> SSAValue | Node:
     """Return the node of a scalar of an elementwise body: its computation for all elements, as a tensor.
 
-    A scalar that the body reads as it is, an element of an input at the position of the result, has no node: the value
-    of the program is returned. The nodes of operands are created first, without recursion, because bodies may be long.
+    An element of an input at the position of the result has no node: the input, an SSA value, is returned. The nodes of
+    operands are created first, without recursion, because bodies may be long.
 
     Args:
         generic: The generic.

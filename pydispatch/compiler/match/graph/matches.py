@@ -23,9 +23,11 @@ class Mismatch:
     op: Operation | None = None
 
     def is_other_root_operation(self, root: Operation) -> bool:
-        """Return whether the reason is that `root` itself is another operation than the root of the pattern."""
-        # "expected linalg.matmul, got linalg.fill". A reason that concerns a part of the root begins with that part:
-        # "attribute 'axis' of ...: expected 1, got 0".
+        """Return whether the reason is that `root` itself is another operation than the root of the pattern.
+
+        Such a reason is "expected linalg.matmul, got linalg.fill". A reason that concerns an attribute or operand of
+        the root begins with its name: "axis of linalg.softmax: expected 1, got 0".
+        """
         return self.depth == 0 and self.op is root and self.reason.startswith("expected")
 
 
@@ -35,12 +37,12 @@ class Match:
 
     Attributes:
         root: Operation that the root of the pattern matched.
-        inputs: Value of the program for each input of the pattern; None for an input that the pattern only overwrites
-            (initial contents of a result), if the matched operation has no such operand.
+        inputs: Value of the program for each input of the pattern. An input that is only the destination of a result,
+            which the pattern overwrites without reading it, has None if the matched operation has no destination.
         outputs: Value of the program for each output of the pattern.
         ops: The matched operations, without constants.
-        computed: Value of the program for each value that the pattern computes. Values that a single named operation
-            of the program computes on the way to its results have no entry.
+        computed: Value of the pattern → the same value in the program. There is no entry for a value that the program
+            does not have, because one of its operations computes it as an intermediate value.
     """
 
     root: Operation

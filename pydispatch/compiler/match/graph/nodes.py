@@ -29,11 +29,12 @@ class Node:
         label: Name of the computation in messages.
         value: The SSA value; None for a node inside a generic, whose scalar is no tensor of the program.
         commutative: Whether the two operands may be exchanged; always False for another number of operands.
-        parts: Differences of the computation from others of the same label, for messages: (name, text) of each
-            attribute, of a body, or of the value of a constant.
-        unread: Operands that are initial contents of a result and overwritten without being read; they are no children.
-        reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or
-            transposed; None for other nodes.
+        parts: (name, text) of each attribute, of a body, or of the value of a constant. Messages compare them to state
+            how two computations of the same label differ.
+        overwritten: Operands whose only role is to be the destination of a result: their contents are not read. They
+            are not in `children`.
+        index_map: For a node that broadcasts or transposes its operand, the map from the index of an element to the
+            index of the operand's element, (d0, d1) -> (d1, d0) for a transposition. None for other nodes.
     """
 
     key: ValueNumber
@@ -45,8 +46,8 @@ class Node:
     value: SSAValue | None = None
     commutative: bool = False
     parts: Sequence[tuple[str, str]] = ()
-    unread: Sequence[SSAValue] = ()
-    reads: AffineMap | None = None
+    overwritten: Sequence[SSAValue] = ()
+    index_map: AffineMap | None = None
 
     def __post_init__(self) -> None:
         """Clear `commutative` unless there are two operands."""
@@ -68,18 +69,18 @@ class Node:
         return f"the constant {self.constant_value}" if self.constant_value else self.label
 
 
-def difference_text(mine: Node, theirs: Node) -> str:
+def difference_text(wanted: Node, actual: Node) -> str:
     """Return the first difference between a node of a pattern and one of a program with different keys or maps.
 
     The text is for messages: "expected linalg.matmul, got linalg.batch_matmul".
     """
-    if mine.label != theirs.label:
-        return f"expected {mine.description}, got {theirs.description}"
-    have = dict(theirs.parts)
-    for what, text in mine.parts:
-        if have.get(what, text) != text:
-            return f"{what} of {mine.label}: expected {text}, got {have[what]}"
-    return f"the operations named {mine.label} differ"
+    if wanted.label != actual.label:
+        return f"expected {wanted.description}, got {actual.description}"
+    actual_texts = dict(actual.parts)
+    for name, text in wanted.parts:  # such as ("predicate", "2 : i64")
+        if actual_texts.get(name, text) != text:
+            return f"{name} of {wanted.label}: expected {text}, got {actual_texts[name]}"
+    return f"the operations named {wanted.label} differ"
 
 
 def type_text(type: Attribute) -> str:
@@ -88,16 +89,21 @@ def type_text(type: Attribute) -> str:
 
 
 def read_through(
-    operand: SSAValue | Node, reads: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,
-    unread: Sequence[SSAValue] = (),
+    operand: SSAValue | Node, index_map: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,
+    overwritten: Sequence[SSAValue] = (),
 ) -> Node:  # fmt: skip
     """Return the node of a tensor whose elements are elements of an operand: one that is broadcast or transposed.
 
     Args:
         operand: The operand.
-        reads: Index of an element of the tensor -> index of the operand's element.
+        index_map: Index of an element of the tensor -> index of the operand's element.
         type: Type of the tensor.
-        op, value, unread: See `Node`.
+        op: Operation of the program that reads the operand so.
+        value: SSA value of the tensor; None if the program has none, because `op` computes with its elements.
+        overwritten: Destinations of `op`, whose contents it does not read.
     """
-    label = f"an operand read by {reads}"
-    return Node(intern_key(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)
+    label = f"an operand read by {index_map}"
+    return Node(
+        intern_key(("map",)), [operand], type, op=op, label=label, value=value, overwritten=overwritten,
+        index_map=index_map,
+    )  # fmt: skip

@@ -21,22 +21,22 @@ def is_spelling_of(op: Operation, name: str) -> bool:
     if named is None:
         return False
     try:
-        mine, theirs = GraphView().nodes(named), GraphView().nodes(op)
-        return len(mine) == len(theirs) and all(map(_are_equal, mine, theirs))
+        wanted, actual = GraphView().nodes(named), GraphView().nodes(op)
+        return len(wanted) == len(actual) and all(map(_are_equal, wanted, actual))
     except Exception:  # The named operation does not accept such operands.
         return False
     finally:
         named.erase()
 
 
-def _are_equal(mine: SSAValue | Node, theirs: SSAValue | Node) -> bool:
-    """Return whether two nodes compute the same of the same values of the program."""
-    if not isinstance(mine, Node) or not isinstance(theirs, Node):
-        return mine is theirs
-    if mine.key != theirs.key or mine.reads != theirs.reads or len(mine.children) != len(theirs.children):
+def _are_equal(wanted: SSAValue | Node, actual: SSAValue | Node) -> bool:
+    """Return whether two nodes compute the same function of the same values of the program."""
+    if not isinstance(wanted, Node) or not isinstance(actual, Node):
+        return wanted is actual  # a value of the program equals itself alone
+    if wanted.key != actual.key or wanted.index_map != actual.index_map or len(wanted.children) != len(actual.children):
         return False
-    orders = [theirs.children, theirs.children[::-1]] if mine.commutative else [theirs.children]
-    return any(all(map(_are_equal, mine.children, order)) for order in orders)
+    orders = [actual.children, actual.children[::-1]] if wanted.commutative else [actual.children]
+    return any(all(map(_are_equal, wanted.children, order)) for order in orders)
 
 
 def _named(op: GenericOp, name: str) -> Operation | None:

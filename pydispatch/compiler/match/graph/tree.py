@@ -19,17 +19,17 @@ class _Branch(Generic[T]):
 
     Attributes:
         by_key: Next key -> branch.
-        any: Branch of the wildcard as the next key; None if no path has it.
-        here: Items whose paths end here.
+        wildcard: Branch of the wildcard as the next key; None if no path has it.
+        items: Items whose paths end here.
     """
 
-    __slots__ = ("any", "by_key", "here")
+    __slots__ = ("by_key", "items", "wildcard")
 
     def __init__(self) -> None:
-        """Begin without further branches (`by_key`, `any`) and without items that end here (`here`)."""
+        """Begin without further branches and without items."""
         self.by_key: dict[ValueNumber, _Branch[T]] = {}
-        self.any: _Branch[T] | None = None
-        self.here: list[T] = []
+        self.wildcard: _Branch[T] | None = None
+        self.items: list[T] = []
 
 
 class Tree(Generic[T]):
@@ -49,11 +49,11 @@ class Tree(Generic[T]):
         branch = self._root
         for key in path:
             if key is None:
-                branch.any = branch.any or _Branch()
-                branch = branch.any
+                branch.wildcard = branch.wildcard or _Branch()
+                branch = branch.wildcard
             else:
                 branch = branch.by_key.setdefault(key, _Branch())
-        branch.here.append(item)
+        branch.items.append(item)
 
     def find(self, op: Operation, view: GraphView) -> list[T]:
         """Return the items whose paths fit the first result of an operation and its producers, in no defined order.
@@ -72,9 +72,9 @@ class Tree(Generic[T]):
         """Append to `matches` the matching items below a branch.
 
         An item is a pattern, which the tree has under its path: the keys of its nodes in pre-order, with a wildcard for
-        each input. One call consumes the first node of the list in two ways. The branch `any` skips the node with all
-        its operands. The branch of the node's key replaces the node by its operands: in the list [%s, %t], where %s is
-        `arith.subf %a, %b`, the branch of "arith.subf" continues with [%a, %b, %t].
+        each input. One call consumes the first node of the list in two ways. The branch of the wildcard skips the node
+        with all its operands. The branch of the node's key replaces the node by its operands: in the list [%s, %t],
+        where %s is `arith.subf %a, %b`, the branch of "arith.subf" continues with [%a, %b, %t].
 
         Args:
             branch: The branch of the keys of the nodes that were visited.
@@ -83,15 +83,15 @@ class Tree(Generic[T]):
             view: Nodes of the program.
             matches: Receives the items.
         """
-        matches += branch.here  # items whose last key is that of this branch
+        matches += branch.items  # items whose last key is that of this branch
         if nodes_to_visit is None:
             return
         # The branch of the wildcard.
         assert isinstance(nodes_to_visit, tuple)
         child: SSAValue | Node = nodes_to_visit[0]
         later: object = nodes_to_visit[1]
-        if branch.any is not None:
-            self._walk(branch.any, later, view, matches)  # the wildcard also stands for the children
+        if branch.wildcard is not None:
+            self._walk(branch.wildcard, later, view, matches)  # the wildcard also stands for the children
         if not branch.by_key:
             return
         # The branch of the next node's key; its operands are visited before the later nodes.
@@ -102,7 +102,8 @@ class Tree(Generic[T]):
         # Both orders of the operands of a commutative operation.
         children: Sequence[SSAValue | Node] = node.children
         earlier_count = len(matches)
-        for order in (children, children[::-1]) if node.commutative else (children,):
+        orders = (children, children[::-1]) if node.commutative else (children,)
+        for order in orders:
             operands_and_later = later
             for operand in reversed(order):  # put before the list, the last one first
                 operands_and_later = (operand, operands_and_later)

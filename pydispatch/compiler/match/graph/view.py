@@ -40,27 +40,27 @@ class GraphView:
     def __init__(self) -> None:
         """Begin without nodes."""
         self._nodes: dict[Operation, list[Node]] = {}  # operation -> a node for each result
-        self._outside: dict[SSAValue, Node] = {}  # block argument -> its node
+        self._arguments: dict[SSAValue, Node] = {}  # block argument -> its node
 
     def node(self, child: SSAValue | Node) -> Node:
         """Return the node of a value; casts are skipped. A node is returned as it is."""
         if isinstance(child, Node):
             return child
-        child = source_of(child)
-        if not isinstance(child, OpResult):
-            known = self._outside.get(child)
-            if known is None:  # the key is unique: an argument equals itself alone
-                key = intern_key(("outside", child))
-                known = self._outside[child] = Node(key, (), child.type, op=None, label="an argument", value=child)
-            return known
-        return self.nodes(child.op)[child.index]
+        value = source_of(child)
+        if isinstance(value, OpResult):
+            return self.nodes(value.op)[value.index]
+        node = self._arguments.get(value)
+        if node is None:
+            key = intern_key(("outside", value))  # unique: an argument equals itself alone
+            node = self._arguments[value] = Node(key, (), value.type, op=None, label="an argument", value=value)
+        return node
 
     def nodes(self, op: Operation) -> list[Node]:
         """Return one node for each result of an operation."""
-        known = self._nodes.get(op)
-        if known is None:
-            known = self._nodes[op] = _nodes_of(op, self)
-        return known
+        nodes = self._nodes.get(op)
+        if nodes is None:
+            nodes = self._nodes[op] = _nodes_of(op, self)
+        return nodes
 
     def forget(self, op: Operation) -> None:
         """Remove the cached nodes of an operation, after its operands changed.
@@ -125,7 +125,8 @@ def _plain_nodes(op: Operation) -> list[Node]:
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
     parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
-    children = [*operands[: COMPARED_OPERANDS.get(op.name)], *captured]
+    compared_count = COMPARED_OPERANDS.get(op.name)  # None, so that the slice has all operands, for most operations
+    children = [*operands[:compared_count], *captured]
     keys = [intern_key(("op", key, regions, i)) for i in range(len(op.results))]
     return [
         Node(id_, children, r.type, op=op, label=op.name, value=r, commutative=commutes, parts=parts)
@@ -133,23 +134,23 @@ def _plain_nodes(op: Operation) -> list[Node]:
     ]
 
 
-def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
+def _reshaped(op: Operation, index_map: AffineMap, view: GraphView) -> Node:
     """Return the node of a tensor that differs from its operand in axes of size 1 alone.
 
     A chain of such reshapes is one node, which reads the tensor before them.
 
     Args:
         op: The reshape.
-        reads: Index of the result -> index of the operand.
+        index_map: Index of the result -> index of the operand.
         view: Nodes of the program.
     """
     result, operand = op.results[0], op.operands[0]
     source = source_of(operand)
     if isinstance(source.owner, Operation) and map_of_unit_axes(source.owner) is not None:
         inner = view.node(source)
-        assert inner.reads is not None
-        return read_through(inner.children[0], inner.reads.compose(reads), result.type, op, result)
-    return read_through(operand, reads, result.type, op, result)
+        assert inner.index_map is not None
+        return read_through(inner.children[0], inner.index_map.compose(index_map), result.type, op, result)
+    return read_through(operand, index_map, result.type, op, result)
 
 
 def _splat(op: Operation, scalar: SSAValue, view: GraphView) -> Node:
@@ -181,7 +182,7 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     """
     from pydispatch.compiler.normalize import normalize
 
-    scratch, back = _scratch_function(op)
+    scratch, value_of_argument = _scratch_function(op)
     try:
         normalize(ModuleOp([scratch]))
     except (CompileError, NotImplementedError):
@@ -192,19 +193,19 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     if any(inner.name == op.name for inner in body.ops):  # normalization has kept it
         return None
     # The nodes of the results in the scratch function, translated to the program.
-    inside = GraphView()
+    scratch_view = GraphView()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
-        moved = _translated(inside.node(value), inside, back, op, done={})
+        moved = _translated(scratch_view.node(value), scratch_view, value_of_argument, op, translations={})
         if not isinstance(moved, Node):  # the result is an operand itself
             return None
         # A splat whose scalar is an operand of `op`, as in a `linalg.fill` of a constant. In the scratch function the
-        # scalar is an argument, so that its node is no constant, but in the program it may be one.
+        # scalar is an argument. In the program it may be a constant: then the splat is a constant, too.
         if moved.label == "splat" and view.node(moved.children[0]).is_constant:
             _become_constant(moved, scalar=view.node(moved.children[0]))
         moved.value, moved.type = result, result.type
         # Outputs of which the computation reads no element: their initial contents are overwritten.
-        moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]
+        moved.overwritten = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]
         nodes.append(moved)
     return nodes
 
@@ -227,7 +228,7 @@ def _scratch_function(op: Operation) -> tuple[FuncOp, dict[SSAValue, SSAValue]]:
                 argument_of[v] = body.insert_arg(v.type, len(body.args))
     values = {argument: value for value, argument in argument_of.items()}
     # An operand that is passed twice has two arguments. `argument_of` has one of them; both stand for the operand.
-    for operand, argument in zip(op.operands, body.args, strict=False):  # values that regions read are further args
+    for operand, argument in zip(op.operands, body.args, strict=False):  # without the arguments for regions
         values[argument] = operand
     # The copy, whose operands are the arguments at their positions, also those that are passed twice.
     copy = op.clone(dict(argument_of))
@@ -266,25 +267,32 @@ def _become_constant(node: Node, scalar: Node) -> None:
 
 
 def _translated(
-    node: Node, inside: GraphView, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
+    node: Node,
+    scratch_view: GraphView,
+    value_of_argument: dict[SSAValue, SSAValue],
+    op: Operation,
+    translations: dict[Node, SSAValue | Node],
 ) -> SSAValue | Node:
     """Translate a node of the scratch function, in which `op` was normalized, to a node or value of the program.
 
-    An argument of that function becomes the operand that it stands for, and any other node a copy with translated
-    children, which belongs to `op` and has no value.
+    The node of an argument becomes the operand that the argument stands for. Any other node becomes a copy with
+    translated children, which belongs to `op`. It has no SSA value: the program has none for an intermediate result of
+    `op`.
 
     Args:
         node: The node.
-        inside: Nodes of the scratch function.
-        back: Argument of the scratch function → operand of the operation.
+        scratch_view: Nodes of the scratch function.
+        value_of_argument: Argument of the scratch function → operand of the operation.
         op: The operation, to which the new nodes belong.
-        done: Nodes that have been translated, and their translations.
+        translations: Nodes that have been translated, and their translations.
     """
-    if node in done:
-        return done[node]
-    if node.value in back:
-        return back[node.value]
-    children = [_translated(inside.node(c), inside, back, op, done) for c in node.children]
-    unread = [back[u] for u in node.unread if u in back]  # initial contents that the operation overwrites
-    done[node] = replace(node, children=children, op=op, value=None, unread=unread)  # no value of the program
-    return done[node]
+    if node in translations:
+        return translations[node]
+    if node.value in value_of_argument:
+        return value_of_argument[node.value]
+    children = [
+        _translated(scratch_view.node(c), scratch_view, value_of_argument, op, translations) for c in node.children
+    ]
+    overwritten = [value_of_argument[v] for v in node.overwritten if v in value_of_argument]
+    translations[node] = replace(node, children=children, op=op, value=None, overwritten=overwritten)
+    return translations[node]

@@ -49,7 +49,7 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     for pattern in patterns:
         report.declare(pattern.name)
     _apply_until_stable(patterns, program, report)
-    # The tree of patterns ruled out most operations without a reason: a further sweep finds reasons for the report.
+    # The search by names ruled out most operations without a reason: another sweep finds reasons for the report.
     for pattern in [p for p in patterns if p.name in report.unmatched][:MOST_EXPLAINED]:
         for op in walk(program):
             match = pattern.match(op)
@@ -76,7 +76,7 @@ def _apply_until_stable(patterns: Sequence[PdlPattern], program: ModuleOp, repor
     for _ in range(SWEEPS):
         changed = False
         for op in _bounded_walk(program, max_operations, patterns, report):
-            if op.parent is not None and _is_attached(op, program):  # not erased since the walk
+            if op.parent is not None and _is_attached(op, program):  # not erased by a rewrite of this sweep
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
             return
@@ -89,7 +89,8 @@ def _bounded_walk(
 ) -> list[Operation]:
     """Return the operations of a program. Raise CompileError if it has more than `max_operations`.
 
-    Such growth is taken to mean that a pattern matches forever: the error names that of the last match in `report`.
+    Such growth is taken to mean that a pattern matches forever: the error names the pattern of the last match in
+    `report`.
     """
     ops = list(walk(program))
     if len(ops) > max_operations:
@@ -97,14 +98,15 @@ def _bounded_walk(
     return ops
 
 
-def _endless_error(patterns: Sequence[PdlPattern], report: Report, when: str) -> CompileError:
-    """Return the CompileError that says that the pattern which was applied last still matches; `when` names the limit
-    that was reached, such as "32 rounds".
+def _endless_error(patterns: Sequence[PdlPattern], report: Report, limit: str) -> CompileError:
+    """Return the CompileError that says that the most recently applied pattern still matches.
+
+    limit: the limit that was reached, such as "32 rounds".
     """
     last = report.found[-1].pattern
     culprit = next(p.op for p in patterns if p.name == last)
     note = "its replacement contains what it matches"
-    return CompileError(f"{last} still matches after {when}", location_of(culprit), note)
+    return CompileError(f"{last} still matches after {limit}", location_of(culprit), note)
 
 
 def _is_attached(op: Operation, program: ModuleOp) -> bool:
@@ -131,18 +133,18 @@ def _apply_at(
     candidates = tree.find(op, view=NAMES)  # type: ignore[arg-type]  # its nodes are the names of operations
     if not candidates:
         return False
-    known = refused.setdefault((kind_of(op), *op.properties.items(), *op.attributes.items()), set())
-    untried = [p for p in candidates if p.order not in known]
+    known_mismatches = refused.setdefault((kind_of(op), *op.properties.items(), *op.attributes.items()), set())
+    untried = [p for p in candidates if p.order not in known_mismatches]
     for pattern in sorted(untried, key=lambda p: (-p.benefit, p.order)):
         match = pattern.match(op)
         if isinstance(match, Mismatch):
             if match.depth == 0:  # already the root's name, attributes or types differ
-                known.add(pattern.order)
+                known_mismatches.add(pattern.order)
             report.miss(pattern.name, op, match)
             continue
-        into = Rewriting(pattern, match, op, program)
-        report.match(pattern.name, op, into.description())
-        into.run()
+        rewriting = Rewriting(pattern, match, op, program)
+        report.match(pattern.name, op, rewriting.description())
+        rewriting.run()
         return True
     return False
 
@@ -167,7 +169,7 @@ class _NameNode:
         # A block argument has no key: it matches only the wildcard, which stands for an input of a pattern.
         self.key = intern_key(("name", canonical_name(op.name))) if isinstance(op, Operation) else None
         self.children = list(op.operands) if isinstance(op, Operation) else []
-        # Also for subtractions, which are not commutative: the tree may return too many patterns, since
+        # True also for subtractions, which are not commutative: the tree then returns too many patterns, of which
         # `PdlPattern.match` rejects those that do not match.
         self.commutative = isinstance(op, Operation) and len(self.children) == 2 and op.name.startswith("arith.")
 

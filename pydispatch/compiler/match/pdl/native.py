@@ -119,8 +119,8 @@ def _check_replaced(replaced: Sequence[SSAValue], name: str, spec: Operation) ->
     """Raise CompileError unless each replaced value is a tensor that an operation defines."""
     for value in replaced:
         if not isinstance(value, OpResult) or not isinstance(value.type, TensorType):
-            what = f"a result of type {value.type}" if isinstance(value, OpResult) else "an argument"
-            raise CompileError(f"a dispatch of '{name}' cannot replace {what}", location_of(spec),
+            refused = f"a result of type {value.type}" if isinstance(value, OpResult) else "an argument"
+            raise CompileError(f"a dispatch of '{name}' cannot replace {refused}", location_of(spec),
                                "the replaced values are tensors that operations of the match give")  # fmt: skip
 
 
@@ -138,14 +138,14 @@ def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: 
     sizes: in the same order, either the sizes of all dimensions, or only the dynamic ones. Raise CompileError for
         another number of them, located at `spec`.
     """
-    shapes: list[int] = [s for v in replaced for s in v.type.get_shape()]  # type: ignore[attr-defined]
-    dynamic = sum(1 for s in shapes if s == DYNAMIC)
-    if len(sizes) == len(shapes):
-        return [v for v, s in zip(sizes, shapes, strict=True) if s == DYNAMIC]
-    if len(sizes) == dynamic:
+    all_sizes: list[int] = [s for v in replaced for s in v.type.get_shape()]  # type: ignore[attr-defined]
+    dynamic_count = all_sizes.count(DYNAMIC)
+    if len(sizes) == len(all_sizes):
+        return [v for v, s in zip(sizes, all_sizes, strict=True) if s == DYNAMIC]
+    if len(sizes) == dynamic_count:
         return list(sizes)
     raise CompileError(
-        f"the replaced values have {len(shapes)} sizes, {dynamic} of them dynamic, but {len(sizes)} are given",
+        f"the replaced values have {len(all_sizes)} sizes, {dynamic_count} of them dynamic, but {len(sizes)} are given",
         location_of(spec), "give the size of every dimension of every replaced value",
     )  # fmt: skip
 
@@ -163,9 +163,9 @@ def _executable(
 
     Args:
         function: Name of the external function.
-        inputs: Types of the inputs.
-        results: Types of the replaced values.
-        others: Types of the other operands.
+        inputs: Types of the operands that the function takes before its results.
+        results: Types of the replaced values, which the function writes.
+        others: Types of the operands that the function takes after its results.
         program: Program, which gets the executable.
         anchor: Operation of the program whose source location the operations of the executable get, for messages.
     """
@@ -173,14 +173,14 @@ def _executable(
 
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
     base = f"{function}_{'_'.join(map(str, types))}_executable"
-    known = table_of(program)
+    symbols = table_of(program)
     name, suffix = base, 1
     # The first name that is free, or that an equal executable has.
     while True:
         text = _executable_text(name, function, inputs, results, others)
         executable = ir.parse(text, f"<{function}>").body.block.first_op
         assert executable is not None
-        if name not in known:
+        if name not in symbols:
             copy = clone(executable)  # the parsed operation belongs to a module of its own
             for inner in walk(copy):
                 set_location(inner, anchor)
@@ -188,7 +188,7 @@ def _executable(
             assert first is not None
             program.body.block.insert_op_before(copy, first)
             return name
-        if are_equal(known[name], executable):
+        if are_equal(symbols[name], executable):
             return name
         name, suffix = f"{base}_{suffix}", suffix + 1
 
@@ -213,14 +213,15 @@ def _executable_text(
     """Return the text of an executable `name` that calls an external function.
 
     The grid has one workgroup, since the function is called once. The bindings and constants of the executable have the
-    order of the dispatch: tensor operands, results, scalars.
+    order of the dispatch: tensor operands, results, scalars. The operands are `inputs` and `others`, which the PDL
+    rewrite `rewriteAsFlowDispatch(inputs, results, others)` passes as two lists.
 
     Args:
         name: Name of the executable.
         function: Name of the external function.
-        inputs: Types of the inputs.
-        results: Types of the replaced values.
-        others: Types of the other operands.
+        inputs: Types of the operands that the function takes before its results.
+        results: Types of the replaced values, which the function writes.
+        others: Types of the operands that the function takes after its results.
     """
     operands = (*inputs, *others)
     binding_count = sum(isinstance(type, TensorType) for type in operands) + len(results)
@@ -259,9 +260,9 @@ def _call_of(inputs: Sequence[Attribute], results: Sequence[Attribute], others: 
     `%m0, %c0, %s0, %m2, %c0, %m1, %c0`: a memref %m of each binding, followed by the offset 0.
 
     Args:
-        inputs: Types of the inputs.
-        results: Types of the replaced values.
-        others: Types of the other operands.
+        inputs: Types of the operands that the function takes before its results.
+        results: Types of the results, which the function writes.
+        others: Types of the operands that the function takes after its results.
     """
     # Counters of the bindings of operands, of results, and of the scalars.
     operand_count = sum(isinstance(type, TensorType) for type in (*inputs, *others))

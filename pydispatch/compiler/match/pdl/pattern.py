@@ -66,13 +66,9 @@ class PdlPattern:
             CompileError: There are several such operations, or none.
         """
         ops = [o for o in self.op.body.block.ops if isinstance(o, pdl.OperationOp)]
-        read = {
-            v.owner.parent_.owner
-            for o in ops
-            for v in o.operand_values
-            if isinstance(v.owner, pdl.ResultOp | pdl.ResultsOp)
-        }
-        roots = [o for o in ops if o not in read]
+        operands = [v.owner for o in ops for v in o.operand_values]
+        producers = {o.parent_.owner for o in operands if isinstance(o, pdl.ResultOp | pdl.ResultsOp)}
+        roots = [o for o in ops if o not in producers]
         if len(roots) != 1:
             raise CompileError(f"{self.name} has {len(roots)} operations that no other reads, expected one root",
                                location_of(self.op))  # fmt: skip
@@ -81,11 +77,10 @@ class PdlPattern:
     def path(self, limit: int = 48) -> list[ValueNumber | None]:
         """Return numbers of the names of the operations in pre-order, for a discrimination tree (`graph/tree.py`).
 
-        The pattern of `arith.addf(%x, arith.mulf(%y, %z))`, with inputs %x, %y and %z, has the path
-        [that of "arith.addf", None, that of "arith.mulf", None, None]. None stands for any value. A variable number of
-        operands ends the path, which may be a prefix.
-
-        A candidate of the tree is then matched in full.
+        The tree finds the patterns that an operation may match, which are then matched in full. The pattern of
+        `arith.addf(%x, arith.mulf(%y, %z))`, with inputs %x, %y and %z, has the path [number of "arith.addf", None,
+        number of "arith.mulf", None, None]. None stands for any value. The path ends before the operands of an
+        operation that takes any number of them.
 
         limit: maximum length; a longer path tells patterns apart that begin alike, but takes memory.
         """
@@ -107,8 +102,11 @@ class PdlPattern:
         search = PdlSearch()
         if not any(True for _ in search.match_operation(self.root, op, where="")):  # the first way is taken
             assert search.best is not None
-            return search.best
-        problem = self._bind_results(search.bound) or self._missing_cast(search.bound)
+            return search.best  # the mismatch before which the most operations had matched
+        problem = self._bind_results(search.bound)
+        if problem is None:
+            # Matching skips casts of the pattern that the program lacks, but a constraint or the rewrite may read one.
+            problem = self._missing_cast(search.bound)
         if problem is not None:
             return Mismatch(search.depth, problem, op)
         for constraint in self.constraints:
@@ -139,9 +137,12 @@ class PdlPattern:
         """
         block = self.op.body.block
         for op in block.ops:
-            if isinstance(op, pdl.OperationOp) and op.op not in bound:
+            if isinstance(op, pdl.OperationOp) and op.op not in bound:  # a cast: all other operations are matched
                 users = [use.operation for use in op.op.uses]
-                if any(not isinstance(u, pdl.ResultOp | pdl.ResultsOp) or u.parent is not block for u in users):
+                # `pdl.result` in the pattern only needs the value. Constraints need the operation, and so may any
+                # operation in the rewrite.
+                reads_value = [isinstance(u, pdl.ResultOp | pdl.ResultsOp) and u.parent is block for u in users]
+                if not all(reads_value):
                     return f"the pattern needs its {name_of(op)} as an operation, the program has none"
         return None
 

@@ -48,9 +48,11 @@ class Rewriting:
     def description(self) -> str:
         """Return the names of the native rewrites, or else of the last created operation, for the report."""
         ops = [self.pattern.rewrite, *walk(self.pattern.rewrite.body)]
-        names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
-        named = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
-        return ", ".join(names) or (named[-1] if named else "")
+        native_names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
+        if native_names:
+            return ", ".join(native_names)
+        created_names = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
+        return created_names[-1] if created_names else ""
 
     def run(self) -> None:
         """Apply the rewrite. Raises CompileError, located in the spec, if the replacement cannot be created or an
@@ -59,9 +61,9 @@ class Rewriting:
         rewrite = self.pattern.rewrite
         if rewrite.name_ is not None:  # a native function does the whole rewrite, which has no body
             arguments = [self.get(v) for v in rewrite.external_args]
-            self._native(
-                rewrite.name_.data, [self.root, *arguments] if rewrite.root is not None else arguments, rewrite
-            )
+            if rewrite.root is not None:
+                arguments.insert(0, self.root)
+            self._native(rewrite.name_.data, arguments, rewrite)
         else:
             for op in rewrite.body.block.ops if rewrite.body.blocks else ():
                 handler = _HANDLERS.get(op.name)
@@ -74,20 +76,21 @@ class Rewriting:
         """Return the binding of a pattern value, or the constant that the pattern states for it. Raise CompileError if
         there is neither.
         """
-        if value not in self.bindings:
-            constant = constant_of(value)
-            if constant is None:
-                raise CompileError(f"%{value.name_hint or 'value'} is not bound by the pattern",
-                                   location_of(value))  # fmt: skip
-            return constant
-        return self.bindings[value]
+        if value in self.bindings:
+            return self.bindings[value]
+        constant = constant_of(value)
+        if constant is None:
+            raise CompileError(f"%{value.name_hint or 'value'} is not bound by the pattern", location_of(value))
+        return constant
 
     def values(self, operands: Any) -> list[Any]:
-        """Return the bound values of several operands, with ranges flattened."""
+        """Return the bindings of several pattern values; that of a range, such as `!pdl.range<value>`, is a list and
+        adds all of its items.
+        """
         flat: list[Any] = []
         for operand in operands:
-            got = self.get(operand)
-            flat += got if isinstance(got, list) else [got]
+            binding = self.get(operand)
+            flat += binding if isinstance(binding, list) else [binding]
         return flat
 
     def _native(self, name: str, arguments: list[Any], op: Operation) -> list[Any]:
@@ -103,7 +106,7 @@ class Rewriting:
             erase_op(self.root)
 
 
-def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
+def _operation(rewriting: Rewriting, op: pdl.OperationOp) -> None:
     """Execute `pdl.operation` of a rewrite: create an operation at the insertion point, verify and bind it.
 
     Raises:
@@ -117,23 +120,23 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
     if kind is None:
         raise CompileError(f"operation '{name}' is not known", location_of(op))
     # Its operands, result types, attributes and properties.
-    operands = self.values(op.operand_values)
-    types = self.values(op.type_values) if op.type_values else _inferred(self, op, kind, operands)
+    operands = rewriting.values(op.operand_values)
+    types = rewriting.values(op.type_values) if op.type_values else _inferred(rewriting, op, kind, operands)
     attributes: dict[str, Attribute] = {
-        n.data: self.get(v) for n, v in zip(op.attributeValueNames, op.attribute_values, strict=True)
+        n.data: rewriting.get(v) for n, v in zip(op.attributeValueNames, op.attribute_values, strict=True)
     }
     properties: dict[str, Attribute] = {}
     if issubclass(kind, IRDLOperation):
         properties = _take_properties(kind.get_irdl_definition(), attributes, len(operands), output_count=len(types))
     created = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
-    set_location(created, self.root)
-    self.insertion_point.parent.insert_op_before(created, self.insertion_point)  # type: ignore[union-attr]
+    set_location(created, rewriting.root)
+    rewriting.insertion_point.parent.insert_op_before(created, rewriting.insertion_point)  # type: ignore[union-attr]
     try:
         verify_operation(created)
     except Exception as error:
         text = (str(error).strip().splitlines() or ["it does not verify"])[0]
         raise CompileError(f"the pattern makes a bad '{name}': {text}", location_of(op)) from None
-    self.bindings[op.op] = created
+    rewriting.bindings[op.op] = created
 
 
 def _take_properties(
@@ -158,14 +161,16 @@ def _take_properties(
     return properties
 
 
-def _inferred(self: Rewriting, op: pdl.OperationOp, kind: type[Operation], operands: list[SSAValue]) -> list[Attribute]:
+def _inferred(
+    rewriting: Rewriting, op: pdl.OperationOp, kind: type[Operation], operands: list[SSAValue]
+) -> list[Attribute]:
     """Infer the result types of an operation to create whose types the pattern does not state.
 
     In this order: the types of a matched operation that it replaces; for a constant the type of its value; for a
     comparison i1, or a tensor of i1; those that the definition derives from the operands; none if nothing uses it.
 
     Args:
-        self: The rewriting, with the bindings of the match.
+        rewriting: The rewriting, with the bindings of the match.
         op: The operation to create, in the pattern.
         kind: Class of the operation.
         operands: Operands of the operation.
@@ -177,10 +182,10 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, kind: type[Operation], opera
     uses = [u.operation for u in op.op.uses]
     replace = next((u for u in uses if isinstance(u, pdl.ReplaceOp)), None)
     if replace is not None:  # its results are to replace those of a matched operation
-        return [r.type for r in self.get(replace.op_value).results]
+        return [r.type for r in rewriting.get(replace.op_value).results]
     if name == "arith.constant":
         names = [n.data for n in op.attributeValueNames]
-        value = self.get(op.attribute_values[names.index("value")]) if "value" in names else None
+        value = rewriting.get(op.attribute_values[names.index("value")]) if "value" in names else None
         type = getattr(value, "type", None)
         if isinstance(type, Attribute):
             return [type]
@@ -209,9 +214,9 @@ def _types_of_results(kind: type[Operation], operands: list[SSAValue]) -> list[A
     if len(definition.operands) != len(operands):
         return None
     for (_, operand), value in zip(definition.operands, operands, strict=True):
-        with suppress(
-            VerifyException
-        ):  # it may be a tensor where only scalars are stated, as the condition of a select
+        # An operand that does not fit binds no variables. It may be a tensor where the definition states only a scalar,
+        # such as the condition of a select.
+        with suppress(VerifyException):
             operand.constr.verify((value.type,), variables)
     # The types that the variables of the definition, bound by the operands, determine.
     constraints = [result.constr for _, result in definition.results]
@@ -220,9 +225,9 @@ def _types_of_results(kind: type[Operation], operands: list[SSAValue]) -> list[A
     return [type for c in constraints for type in c.infer(variables, length=None)]
 
 
-def _result(self: Rewriting, op: pdl.ResultOp | pdl.ResultsOp) -> None:
+def _result(rewriting: Rewriting, op: pdl.ResultOp | pdl.ResultsOp) -> None:
     """Execute `pdl.result` or `pdl.results`: bind one result of an operation, by its index, or all as a list."""
-    parent = self.get(op.parent_)
+    parent = rewriting.get(op.parent_)
     results = results_of(op, parent)
     if results is None:
         assert op.index is not None
@@ -230,65 +235,72 @@ def _result(self: Rewriting, op: pdl.ResultOp | pdl.ResultsOp) -> None:
             f"'{parent.name}' has {len(parent.results)} result(s), asked for number {op.index.value.data}",
             location_of(op),
         )
-    self.bindings[op.val] = results
+    rewriting.bindings[op.val] = results
 
 
-def _range(self: Rewriting, op: pdl.RangeOp) -> None:
+def _range(rewriting: Rewriting, op: pdl.RangeOp) -> None:
     """Execute `pdl.range`: bind the concatenation of values and ranges as a list."""
-    self.bindings[op.result] = self.values(op.arguments)
+    rewriting.bindings[op.result] = rewriting.values(op.arguments)
 
 
-def _replace(self: Rewriting, op: pdl.ReplaceOp) -> None:
-    """Execute `pdl.replace`: replace the results of an operation and erase it. Raises CompileError if the types
-    differ.
+def _replace(rewriting: Rewriting, op: pdl.ReplaceOp) -> None:
+    """Execute `pdl.replace`: replace the results of an operation of the program, and erase the operation.
+
+    Raises CompileError if the types of the results differ from those of the replacement.
     """
-    target = self.get(op.op_value)
-    new = list(self.get(op.repl_operation).results) if op.repl_operation is not None else self.values(op.repl_values)
+    target = rewriting.get(op.op_value)
+    if op.repl_operation is not None:
+        new = list(rewriting.get(op.repl_operation).results)
+    else:
+        new = rewriting.values(op.repl_values)
     if [v.type for v in new] != [r.type for r in target.results]:
         want, got = (", ".join(str(v.type) for v in vs) for vs in (target.results, new))
         raise CompileError(f"'{target.name}' gives ({want}), its replacement ({got})", location_of(op))
     for old, value in zip(target.results, new, strict=True):
         value.name_hint = value.name_hint or old.name_hint
         old.replace_all_uses_with(value)
-    _erase_op(self, target, op)
+    _erase_op(rewriting, target, op)
 
 
 def _require_attached(target: Operation, op: Operation) -> None:
-    """Raise CompileError if an operation was replaced or erased before."""
+    """Raise CompileError, located at the operation `op` of the spec, if `target` was replaced or erased before."""
     if target.parent is None:
         raise CompileError(f"'{target.name}' was replaced or erased before", location_of(op),
                            "replace each operation once")  # fmt: skip
 
 
-def _erase(self: Rewriting, op: pdl.EraseOp) -> None:
-    """Execute `pdl.erase`."""
-    _erase_op(self, self.get(op.op_value), op)
+def _erase(rewriting: Rewriting, op: pdl.EraseOp) -> None:
+    """Execute `pdl.erase`: erase an operation of the program, which must not be used."""
+    _erase_op(rewriting, rewriting.get(op.op_value), op)
 
 
-def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
-    """Erase an operation, and move the insertion point if it was there. Raises CompileError if it is still used."""
+def _erase_op(rewriting: Rewriting, target: Operation, op: Operation) -> None:
+    """Erase `target`, an operation of the program, and move the insertion point if it was there.
+
+    Raises CompileError, located at the operation `op` of the spec, if `target` is still used.
+    """
     _require_attached(target, op)
     if any(list(r.uses) for r in target.results):
         raise CompileError(f"'{target.name}' is erased, but its result is still used", location_of(op),
                            "replace it, or erase its users first")  # fmt: skip
-    if target is self.insertion_point:
+    if target is rewriting.insertion_point:
         following = target.next_op
         assert following is not None
-        self.insertion_point = following
+        rewriting.insertion_point = following
     erase_op(target)
 
 
-def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
+def _apply(rewriting: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
     """Execute `pdl.apply_native_rewrite`: call a native rewrite by name, and bind its results."""
-    results = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
+    results = rewriting._native(op.constraint_name.data, [rewriting.get(v) for v in op.args], op)
     # Surplus results of the native function are dropped.
     for result, value in zip(op.res, results, strict=False):
-        self.bindings[result] = value
+        rewriting.bindings[result] = value
 
 
-def _require_bound(self: Rewriting, op: Any) -> None:
+def _require_bound(rewriting: Rewriting, op: Any) -> None:
     """Execute `pdl.type`, `pdl.types` or `pdl.attribute`: raise CompileError if it is neither constant nor bound."""
-    self.get(op.results[0])
+    rewriting.get(op.results[0])
 
 
 _HANDLERS: dict[str, Callable[[Rewriting, Any], None]] = {

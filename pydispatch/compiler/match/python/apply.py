@@ -31,11 +31,11 @@ MOST_EXPLAINED = 8
 
 @dataclass(frozen=True)
 class Candidate:
-    """Match that a kernel may replace; `kernel` is the description of the kernel in reports."""
+    """Match that a kernel may replace. `Decide` functions choose among candidates."""
 
     pattern: Pattern
     match: Match
-    kernel: str
+    kernel: str  # description of the kernel, as reports show it
 
 
 Decide = Callable[[Sequence[Candidate]], Sequence[bool]]
@@ -64,9 +64,8 @@ def apply_patterns(
     view = GraphView()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in walk(function)]
     accepted = _select_disjoint(_find(compiled, ops, view, targets, report))
-    # With `decide`, a match that it rejects has no replacement, and is only reported.
     replacer = Replacer(module, targets)
-    if decide is not None and replace:
+    if decide is not None and replace:  # matches that it rejects are only reported
         accepted = _decided(accepted, replacer, decide)
     for compiled_pattern, match, chosen in accepted:
         report.match(compiled_pattern.name, match.root, replacer.describe(chosen))
@@ -110,11 +109,12 @@ def _decided(accepted: list[_Selection], replacer: Replacer, decide: Decide) -> 
         for compiled, match, chosen in accepted
         if chosen is not None
     ]
-    wanted = iter(decide(candidates) if candidates else ())
-    return [
-        _Selection(compiled, match, chosen if chosen is not None and next(wanted) else None)
-        for compiled, match, chosen in accepted
-    ]
+    verdicts = iter(decide(candidates) if candidates else ())  # True or False for each candidate
+    decided: list[_Selection] = []
+    for compiled, match, chosen in accepted:
+        is_replaced = chosen is not None and next(verdicts)
+        decided.append(_Selection(compiled, match, chosen if is_replaced else None))
+    return decided
 
 
 def _find(
@@ -132,7 +132,8 @@ def _find(
         targets: Formats that the program is compiled for, which predicates may query.
         report: Report of the misses.
     """
-    # An index of the patterns by their operations; matcher functions are tried at every operation.
+    # A discrimination tree finds the patterns that an operation may match. Matcher functions of the user are tried at
+    # every operation.
     tree: Tree[Compiled] = Tree()
     for candidate in compiled:
         report.declare(candidate.name, candidate.dag.nodes[0].label if candidate.dag is not None else "")
@@ -156,10 +157,9 @@ def _find(
 
 
 def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Selection]]) -> list[_Selection]:
-    """Return the matches in the order of their sort keys (`_find`), without those that share an operation with an
-    earlier one.
+    """Return the matches in the order of their sort keys, without those that share an operation with an earlier one.
 
-    keyed: (sort key, match) of each.
+    keyed: (sort key, match) of each. The key is (-benefit, order of the pattern, -position in the program).
     """
     taken: set[Operation] = set()
     accepted = []
@@ -190,9 +190,9 @@ def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: 
             verdict = str(why)
         except Exception as error:
             raise user_function_error("predicate", compiled.name, error, match.root) from error
-        if verdict is True or (verdict and not isinstance(verdict, str)):
+        if verdict and not isinstance(verdict, str):
             return replacement
         why_not = verdict if isinstance(verdict, str) else f"its predicate does not hold for {info}"
-        all_operations = len(match.ops) or 1  # the deepest of all misses: every operation matched
-        report.miss(compiled.name, match.root, Mismatch(depth=all_operations, reason=why_not, op=match.root))
+        operation_count = len(match.ops) or 1  # every operation of the pattern matched, at least the root
+        report.miss(compiled.name, match.root, Mismatch(depth=operation_count, reason=why_not, op=match.root))
     return None

@@ -16,8 +16,10 @@ _TENSOR = re.compile(r"tensor<((?:(?:\?|\d+)x)*)(\w+)>")
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> GeneratedText:
-    """Generate the text of a function that runs a kernel in place of a match; its symbols are NAME and NAME_kernel,
-    which the caller replaces by unique ones.
+    """Generate the text of a function that runs a kernel in place of a match.
+
+    The function has the symbol NAME, and the executable of the kernel NAME_kernel. The caller replaces both by unique
+    symbols.
 
     The kernel's parameters have the names of the pattern's inputs and outputs. For a parameter x, the text has the
     value %in_x (an input) or %empty_x (an output before the kernel runs), %a_x of the kernel's type, and for an output
@@ -37,7 +39,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
 
     Raises CompileError, with the pattern's name `name`, if parameters or types of the kernel do not fit.
     """
-    lowered = kernel.lowered()  # its body reads %a_... of each parameter and defines %r_... of each output
+    lowered = kernel.lowered()  # MLIR text whose lines read %a_... of each parameter, and define %r_... of each output
     outputs = _outputs_in_kernel(signature, [parameter for parameter, _ in lowered.arguments])
     lines = signature.size_lines()
     for parameter, type in lowered.arguments:
@@ -61,7 +63,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     body = "\n  ".join([*lines, f"util.return {', '.join(values)} : {result_types}"])
     function = f"util.func private @NAME({arguments}) -> ({result_types}) {{\n  {body}\n}}\n"
     text = "\n".join([*lowered.executable, function])
-    return GeneratedText(text.replace(EXECUTABLE, "@NAME_kernel"))
+    return GeneratedText(text.replace(EXECUTABLE, "@NAME_kernel"))  # EXECUTABLE: its symbol in `lowered`
 
 
 def _outputs_in_kernel(signature: MatchSignature, parameters: list[str]) -> dict[str, TensorType]:
@@ -69,10 +71,10 @@ def _outputs_in_kernel(signature: MatchSignature, parameters: list[str]) -> dict
 
     The pattern calls its only output `out`; a kernel may call it `out0`, or by an alias of the signature.
     """
-    names = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.aliases}
+    kernel_names = {signature.name_of(p): p for p in parameters if p in signature.aliases}  # pattern's name → kernel's
     if "out0" in parameters:
-        names["out"] = "out0"
-    return {names.get(name, name): type for name, type in signature.outputs}
+        kernel_names["out"] = "out0"
+    return {kernel_names.get(name, name): type for name, type in signature.outputs}
 
 
 def _argument_lines(
@@ -102,10 +104,10 @@ def _argument_lines(
     Raises:
         CompileError: The pattern has no value of this name, or its element type or rank differs.
     """
-    # A size, an unknown name, an input, or an output.
     inputs = dict(signature.inputs)
     pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
-    if parameter not in outputs and pattern_name in signature.sizes:
+    is_size = parameter not in outputs and pattern_name in signature.sizes
+    if is_size:
         return _converted(name, kernel, parameter, f"%size_{pattern_name}", TensorType("index", None), type)
     declared = outputs.get(pattern_name, inputs.get(pattern_name))
     if declared is None:

@@ -28,10 +28,10 @@ class Lowering:
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
         """Begin a text without operations."""
         self.inputs = inputs
-        self.lines: list[str] = []
-        self.names: dict[Value, str] = {}
-        self.sizes: dict[Size, str] = {}
-        self.count = 0
+        self.lines: list[str] = []  # the operations printed so far
+        self.names: dict[Value, str] = {}  # value → its name in the text
+        self.sizes: dict[Size, str] = {}  # dynamic size → name of its value in the text
+        self.count = 0  # number of values called %v1, %v2, ...
 
     def value(self, value: Value) -> str:
         """Return the SSA name of a value; print the operations that compute it on first use."""
@@ -46,9 +46,10 @@ class Lowering:
             assert isinstance(value.detail, int | float)
             name = self.line(f"arith.constant {_literal(value.detail, value.type.dtype)} : {value.type.dtype}")
         else:
-            name = {"scalar": self._scalar, "matmul": self._matmul, "reduce": self._reduce, "argmax": self._argmax}[
-                value.op
-            ](value)
+            printers = {
+                "scalar": self._scalar, "matmul": self._matmul, "reduce": self._reduce, "argmax": self._argmax,
+            }  # fmt: skip
+            name = printers[value.op](value)
         self.names[value] = name
         return name
 
@@ -65,15 +66,16 @@ class Lowering:
         Unnamed sizes (None) occur only in patterns, whose matching ignores the sizes of a `tensor.empty`: 1 is printed
         for them.
         """
-        if size not in self.sizes:
-            for name, type in self.inputs:
-                for axis, other in enumerate(type.shape or ()):
-                    if other == size and isinstance(size, str):
-                        index = self.line(f"arith.constant {axis} : index")
-                        self.sizes[size] = self.line(f"tensor.dim %in_{name}, {index} : {type.mlir}")
-                        return self.sizes[size]
-            assert size is None, f"no input has the size {size}"
-            self.sizes[size] = self.line("arith.constant 1 : index")
+        if size in self.sizes:
+            return self.sizes[size]
+        for name, type in self.inputs:
+            for axis, input_size in enumerate(type.shape or ()):
+                if input_size == size and isinstance(size, str):
+                    index = self.line(f"arith.constant {axis} : index")
+                    self.sizes[size] = self.line(f"tensor.dim %in_{name}, {index} : {type.mlir}")
+                    return self.sizes[size]
+        assert size is None, f"no input has the size {size}"
+        self.sizes[size] = self.line("arith.constant 1 : index")
         return self.sizes[size]
 
     def empty(self, type: TensorType) -> str:
@@ -105,22 +107,22 @@ class Lowering:
         """
         names = [self.value(v) for v in ins]
         types = [v.type for v in ins]
-        taken = f"ins({', '.join(names)} : {', '.join(t.mlir for t in types)}) " if names else ""
+        ins_text = f"ins({', '.join(names)} : {', '.join(t.mlir for t in types)}) " if names else ""
         out_names, out_types = [n for n, _ in outs], [t for _, t in outs]
         arguments = [f"%x{i}: {t.dtype}" for i, t in enumerate(types)]
         arguments += [f"%o{i}: {t.dtype}" for i, t in enumerate(out_types)]
-        gives = ", ".join(t.mlir for t in out_types)  # the types of the results
+        result_types = ", ".join(t.mlir for t in out_types)
         lines = "\n".join(body)
         text = (
             f"linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{', '.join(iterators)}]}} "
-            f"{taken}outs({', '.join(out_names)} : {gives}) {{\n^bb0({', '.join(arguments)}):\n{lines}\n"
+            f"{ins_text}outs({', '.join(out_names)} : {result_types}) {{\n^bb0({', '.join(arguments)}):\n{lines}\n"
             f"linalg.yield {', '.join(results)} : {', '.join(t.dtype for t in out_types)}\n}} -> "
         )
         # One result, or a pack of several, "%v3:2 = ... -> (types)".
         if len(outs) == 1:
-            return self.line(text + gives)
+            return self.line(text + result_types)
         self.count += 1
-        self.lines.append(f"%v{self.count}:{len(outs)} = {text}({gives})")
+        self.lines.append(f"%v{self.count}:{len(outs)} = {text}({result_types})")
         return f"%v{self.count}"
 
     def _scalar(self, value: Value) -> str:
@@ -160,12 +162,14 @@ class Lowering:
         """
         (x,) = value.operands
         assert isinstance(value.detail, tuple)
-        op, axis = value.detail  # "add" or "maximum", and the axis that the result does not have
+        combiner, axis = value.detail  # "add" or "maximum", and the axis that the result does not have
         dtype, rank = value.type.dtype, len(x.shape)
-        start = _literal(0, dtype) if op == "add" else _lowest_literal(dtype)
+        start = _literal(0, dtype) if combiner == "add" else _lowest_literal(dtype)
         out = self.filled(start, value.type)
-        name = {("add", True): "addf", ("add", False): "addi", ("maximum", True): "maximumf",
-                ("maximum", False): "maxsi"}[op, _float(dtype)]  # fmt: skip
+        if combiner == "add":
+            name = "addf" if _is_float(dtype) else "addi"
+        else:
+            name = "maximumf" if _is_float(dtype) else "maxsi"
         maps = [_map(rank, range(rank)), _map(rank, [d for d in range(rank) if d != axis])]
         iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
         body = [f"%r = arith.{name} %x0, %o0 : {dtype}"]
@@ -196,8 +200,8 @@ class Lowering:
         # The outputs have all axes but the reduced one. Their elements %o0 and %o1 are the maximum and index so far.
         rest = _map(rank, [d for d in range(rank) if d != axis])
         iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
-        larger = "maximumf" if _float(dtype) else "maxsi"
-        compare = "cmpf ogt" if _float(dtype) else "cmpi sgt"
+        larger = "maximumf" if _is_float(dtype) else "maxsi"
+        compare = "cmpf ogt" if _is_float(dtype) else "cmpi sgt"
         body = [
             f"%i = linalg.index {axis} : index", f"%n = arith.index_cast %i : index to {index_dtype}",
             f"%m = arith.{larger} %x0, %o0 : {dtype}", f"%c = arith.{compare}, %x0, %o0 : {dtype}",
@@ -212,18 +216,20 @@ def _map(rank: int, dims: Sequence[int] | range) -> str:
     return f"affine_map<({', '.join(f'd{i}' for i in range(rank))}) -> ({', '.join(f'd{d}' for d in dims)})>"
 
 
-def _float(dtype: str) -> bool:
+def _is_float(dtype: str) -> bool:
     """Return whether an element type, such as "f32" or "i8", is a floating-point type."""
     return dtype.startswith(("f", "bf"))
 
 
 def _lowest_literal(dtype: str) -> str:
     """Return the neutral element of a maximum as a literal: minus infinity, or the least number of the type."""
-    if not _float(dtype):
-        return str(-(1 << (63 if dtype == "index" else int(dtype[1:]) - 1)))
-    return _literal(limits(dtype)[0], dtype)
+    if _is_float(dtype):
+        lowest, _ = limits(dtype)
+        return _literal(lowest, dtype)
+    bits = 64 if dtype == "index" else int(dtype.removeprefix("i"))
+    return str(-(1 << (bits - 1)))
 
 
 def _literal(value: float, dtype: str) -> str:
     """Return a number as an MLIR literal of an element type; infinity and NaN as their bits."""
-    return spelled(value, dtype) if _float(dtype) else str(value)
+    return spelled(value, dtype) if _is_float(dtype) else str(value)

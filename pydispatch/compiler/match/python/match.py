@@ -60,9 +60,9 @@ class Compiled:
         match = self.dag.match(op, view)
         if isinstance(match, Match):
             match.outputs = [match.outputs[i] for i in self.outputs]  # in the order in which the pattern returns them
-            problem = disagreement(self.pattern, self.compare, match)  # sizes of one name that differ
+            problem = disagreement(self.pattern, self.compare, match)  # None unless sizes of one name differ
             if problem is not None:
-                return Mismatch(len(match.ops), problem, op)
+                return Mismatch(depth=len(match.ops), reason=problem, op=op)
         return match
 
     def _call_matcher(self, op: Operation) -> Match | Mismatch:
@@ -77,17 +77,17 @@ class Compiled:
         """
         assert self.pattern.match_op is not None
         try:
-            got = self.pattern.match_op(MatchedOpInfo(op))
+            result = self.pattern.match_op(MatchedOpInfo(op))
         except Exception as error:
             raise user_function_error("function", self.name, error, op) from error
-        if got is None or isinstance(got, str):
+        if result is None or isinstance(result, str):
             # A reason means that the operation is nearly right: with a depth of 1 it is reported as a near miss.
-            reason = got or f"expected what {self.name} looks for, got {op.name}"
-            return Mismatch(depth=1 if got else 0, reason=reason, op=op)
+            reason = result or f"expected what {self.name} looks for, got {op.name}"
+            return Mismatch(depth=1 if result else 0, reason=reason, op=op)
         try:
-            inputs, outputs = map(list, got)
+            inputs, outputs = map(list, result)
         except (TypeError, ValueError):
-            inputs, outputs = [None], []  # no pair of sequences: refused below
+            inputs, outputs = [None], []  # no pair of sequences: refused below, since None is no SSA value
         if not all(isinstance(v, SSAValue) for v in (*inputs, *outputs)) or not all(v.owner is op for v in outputs):
             raise InvalidArgumentError(
                 f"matcher '{self.name}' must return None, a text, or (inputs, outputs) with outputs among op.results"
@@ -179,38 +179,49 @@ def _compile_traced(pattern: Pattern, order: int) -> Compiled:
     block = function.regions[0].block
     for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
         argument.name_hint = ascii_names(f"%{name}")[1:]  # messages then say %x, not %in_x
-    # The root is the operation whose line defines the result. The function does not return it.
-    terminator = block.last_op  # the only operation that is not in `lowering.lines`
+    # The root is the operation whose line defines the results of the pattern.
     (root_name,) = roots
-    root = next(
-        op for op, line in zip([o for o in block.ops if o is not terminator], lowering.lines, strict=True)
-        if line.partition(" ")[0].partition(":")[0] == root_name  # a line is "%v3 = ...", or "%v3:2 = ..."
+    root = _operation_of_line(block, lowering.lines, root_name)
+    result_indices = [int(n.partition("#")[2] or 0) for n in names]
+    return Compiled(pattern, order, _dag(pattern, block, root), result_indices)
+
+
+def _operation_of_line(block: Block, lines: list[str], name: str) -> Operation:
+    """Return the operation of `block` whose line defines the value `name`, such as %v3.
+
+    lines: the text that the operations before the terminator were parsed from, one line for each: "%v3 = ...", or
+        "%v3:2 = ..." for two results.
+    """
+    ops = [op for op in block.ops if op is not block.last_op]
+    return next(
+        op for op, line in zip(ops, lines, strict=True) if line.partition(" ")[0].partition(":")[0] == name
     )  # fmt: skip
-    return Compiled(pattern, order, _dag(pattern, block, root), [int(n.partition("#")[2] or 0) for n in names])
 
 
 def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
     """Create the graph of a pattern's operations. Raises CompileError if the pattern does not use an input."""
     dag = Dag(block, root)
-    if dag.unused:
-        name = pattern.inputs[list(block.args).index(dag.unused[0])][0]
+    if dag.unused:  # arguments of the block, which are in the order of the pattern's inputs
+        position = list(block.args).index(dag.unused[0])
+        name, _ = pattern.inputs[position]
         raise CompileError(f"pattern '{pattern.name}' does not use its input '{name}'",
                            note="leave the parameter out")  # fmt: skip
     return dag
 
 
-def user_function_error(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
+def user_function_error(kind: str, pattern: str, error: Exception, op: Operation) -> CompileError:
     """Build a CompileError for an exception of a user's pattern function, located at the operation.
 
     Args:
-        what: Kind of function: "function" (a matcher), "predicate" or "generator".
+        kind: Kind of function: "function" (a matcher), "predicate" or "generator".
         pattern: Name of the pattern.
         error: The exception.
         op: The operation for which the function was called.
     """
-    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(_PACKAGE)]
-    note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
-    text = f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    user_frames = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]  # without those of pydispatch
+    note = f"raised in {user_frames[-1].filename}:{user_frames[-1].lineno}" if user_frames else None
+    text = f"the {kind} of pattern '{pattern}' raised {type(error).__name__}: {error}"
     return CompileError(text, location_of(op), note)
 
 
@@ -222,8 +233,8 @@ class MatchInfo:
         op: The operation that its root matched.
         symbol: Required name of the function in C text that a generator returns.
         targets: Formats that the program is compiled for.
-        inputs: Name of an input ("in0", "in1", ... for a matcher function) → its value; None for one that the pattern
-            only overwrites, if the program has none.
+        inputs: Name of an input ("in0", "in1", ... for a matcher function) → its value. An input that is only the
+            destination of a result, which the pattern overwrites without reading it, may be None.
         outputs: Values that the kernel computes.
         sizes: Name of a size → the size; the same as the attributes.
     """
@@ -238,7 +249,7 @@ class MatchInfo:
         self.inputs: dict[str, SSAValue | None] = dict(zip(names, match.inputs, strict=True))
         self.outputs = list(match.outputs)
         self.sizes: dict[str, int | Dynamic] = {}
-        for (_, type), value in zip(compiled.pattern.inputs, match.inputs, strict=False):
+        for (_, type), value in zip(compiled.pattern.inputs, match.inputs, strict=False):  # none for a matcher function
             if value is None or not isinstance(value.type, TensorType):
                 continue
             for axis, size in enumerate(type.shape or ()):
@@ -248,7 +259,7 @@ class MatchInfo:
 
     def __getattr__(self, name: str) -> int | Dynamic:
         """Return a size of the pattern, such as `match.m`; AttributeError lists the sizes."""
-        sizes = self.__dict__.get("sizes", {})
+        sizes = self.__dict__.get("sizes", {})  # `self.sizes` would recurse before it is assigned, as in a copy
         if name in sizes:
             return sizes[name]
         raise AttributeError(f"the match has no size '{name}'; sizes: {', '.join(sizes) or 'none'}")
@@ -256,9 +267,10 @@ class MatchInfo:
     def value(self, name: str) -> SSAValue:
         """Return the matched value of an input, or of 'out', 'out1', ...; AttributeError for another name."""
         value = self.inputs.get(name)
-        position = name.removeprefix("out") or "0"
-        if value is None and name.startswith("out") and position.isdecimal() and int(position) < len(self.outputs):
-            value = self.outputs[int(position)]
+        if value is None and name.startswith("out"):  # an input of this name takes precedence
+            position = name.removeprefix("out") or "0"  # "out" is "out0"
+            if position.isdecimal() and int(position) < len(self.outputs):
+                value = self.outputs[int(position)]
         if value is None:
             raise AttributeError(f"the match has no value '{name}'; inputs: {', '.join(self.inputs)}")
         return value
@@ -281,7 +293,7 @@ class MatchInfo:
         value = owner.properties.get("value") if isinstance(owner, Operation) else None
         if not isinstance(value, (IntegerAttr, FloatAttr)):
             return None
-        return abs(value.value.data) if value.type == i1 else value.value.data
+        return abs(value.value.data) if value.type == i1 else value.value.data  # xDSL has -1 for the i1 true
 
     def __str__(self) -> str:
         """Return the sizes of the match for messages, such as `n = 4, m dynamic`; "this match" without any."""

@@ -40,7 +40,7 @@ class ProgramSizes:
         # The numbers are in the order: arguments, other results, results of loop nests.
         computed = dict.fromkeys(result for op, _ in self._loop_nests for result in op.results)
         other = [result for op in block.ops for result in op.results if result not in computed]
-        self._compared_count = len(block.args) + len(other)  # tensors whose sizes the matcher compares
+        self._compared_count = len(block.args) + len(other)  # tensors below this number are compared by the matcher
         self._numbers = {value: index for index, value in enumerate([*block.args, *other, *computed])}
         for _, maps in self._loop_nests:
             axis_of_loop: dict[int, Axis] = {}  # position of a loop -> the first axis along which it runs
@@ -52,26 +52,28 @@ class ProgramSizes:
 
     def repeated(self) -> Iterator[tuple[OpResult, int, Axis | None]]:
         """Yield the dynamic axes along which a broadcast repeats elements and whose size equals that of no axis that
-        the matcher compares.
+        the matcher compares. Of axes of equal size, yield one.
 
-        An example is axis 0 of `np.broadcast_to(x, (y.shape[0], x.shape[0])).sum(axis=0)`. Each item is the tensor,
-        the dimension, and the axis of an argument that has this size, or None for a size that the pattern computes.
+        An example is axis 0 of the broadcast in `np.broadcast_to(x, (y.shape[0], x.shape[0])).sum(axis=0)`: only the
+        loop over the repetitions runs along it. Each item is the tensor, the dimension, and the axis of an argument
+        that states the size, here axis 0 of y, or None for a size that the pattern computes.
         """
         seen: set[Axis] = set()
         for op, _ in self._loop_nests:
             for result in op.results:
                 for dimension, size in enumerate(_sizes(result)):
                     axis = self.same.find((self._numbers[result], dimension))
-                    is_compared = axis[0] < self._compared_count  # its class has the size of a compared tensor
+                    is_compared = axis[0] < self._compared_count  # the least tensor of its class is a compared one
                     if size == DYNAMIC_INDEX and not is_compared and axis not in seen:
                         seen.add(axis)
                         yield result, dimension, self._argument_axis(result, dimension)
 
     def _argument_axis(self, value: SSAValue, dimension: int) -> Axis | None:
         """Return the axis of an argument from which a size of a tensor is read; None for a computed size."""
-        identity = size_identity(value, dimension)
-        if isinstance(identity, tuple) and identity[0] in self._arguments:
-            return self._arguments[identity[0]], identity[1]
+        origin = size_identity(value, dimension)  # (tensor, dimension) if the size is read from a tensor
+        if isinstance(origin, tuple) and origin[0] in self._arguments:
+            tensor, axis = origin
+            return self._arguments[tensor], axis
         return None
 
 

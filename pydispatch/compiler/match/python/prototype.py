@@ -84,6 +84,7 @@ class CParameter:
         if self.type in _FLOATS:
             has_unknown_size = dtype not in _DTYPE_BITS  # a dtype without a C type to compare with
             return has_unknown_size or dtype == _FLOATS[self.type]
+        # An integer of C, or a type that is not known.
         bits, dtype_bits = _BITS.get(self.type), _DTYPE_BITS.get(dtype)
         if bits is None or dtype_bits is None:
             return True
@@ -234,7 +235,8 @@ def check_arguments(
         if parameter.is_constant and name in outputs:
             raise CompileError(f"{passed}, which is a result, but the function only reads it", note=remedy)
         # A parameter with the name of another value: the arguments are probably in the wrong order.
-        if values.get(parameter.name, (value,))[0] != value:
+        value_of_name = values[parameter.name][0] if parameter.name in values else None
+        if value_of_name is not None and value_of_name != value:
             raise CompileError(
                 f"{passed}, and '{parameter.name}' is another value of the pattern",
                 note=f"{remedy}; or rename the parameter",

@@ -39,13 +39,13 @@ class Replacer:
     Attributes:
         program: The program.
         targets: Formats that it is compiled for, which generators may query.
-        known: (name of a pattern, text of its functions before they are renamed) → name of the function to call.
+        inserted: (name of a pattern, text of its functions before they are renamed) → name of the function to call.
     """
 
     def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
         """Begin with no kernel inserted. For the arguments see the attributes of the class."""
         self.program, self.targets = program, targets
-        self.known: dict[tuple[str, str], str] = {}
+        self.inserted: dict[tuple[str, str], str] = {}
 
     def describe(self, chosen: Replacement | None) -> str:
         """Return a description of the replacement of a match, for the report; "" for None."""
@@ -71,19 +71,22 @@ class Replacer:
         kernel: Any = chosen.kernel
         if isinstance(kernel, Generated):  # a function of the user generates the kernel for this match
             kernel = self._generated(compiled, match, kernel)
-        at = Inserter(match.root, after=True)
+        inserter = Inserter(match.root, after=True)
         outputs = match.outputs
-        like = outputs[0] if outputs else None
-        inputs = [  # None is an input that is only overwritten: the kernel gets a tensor without contents
-            v if v is not None else at.empty(t, like)
-            for v, t in zip(match.inputs, self._types(compiled, match), strict=True)
+        # An input is None if the pattern only overwrites it, and the program lacks it. The kernel gets a tensor without
+        # contents, with the dynamic sizes of the first output.
+        tensor_with_sizes = outputs[0] if outputs else None
+        inputs = [
+            value if value is not None else inserter.empty(type, tensor_with_sizes)
+            for value, type in zip(match.inputs, self._types(compiled, match), strict=True)
         ]
         try:
-            text, name = self._text(compiled.pattern, kernel, inputs, outputs, match)
+            text = self._text(compiled.pattern, kernel, inputs, outputs, match)
         except CompileError as error:
             raise CompileError(error.message, error.location or location_of(match.root), error.note) from None
-        function = self._function(name, text, match.root)
-        call_in_place(function, function.properties["sym_name"].data, inputs, outputs, at, match.root)  # type: ignore[attr-defined]
+        function = self._function(compiled.pattern.name, text, match.root)
+        symbol = function.properties["sym_name"].data  # type: ignore[attr-defined]
+        call_in_place(function, symbol, inputs, outputs, inserter, match.root)
 
     def _generated(self, compiled: Compiled, match: Match, kernel: Generated) -> Any:
         """Call the user's generator for this match, and return its kernel. Returned C text, or the bytes of an object,
@@ -103,33 +106,34 @@ class Replacer:
         return generated
 
     def _types(self, compiled: Compiled, match: Match) -> list[Any]:
-        """Return the types that the inputs of a match are cast to: those of the pattern's inputs, or for a matcher
-        function their own.
+        """Return the types that the inputs of a match are cast to: those of the pattern's inputs.
+
+        The match of a matcher function has no pattern of operations: its inputs retain their types.
         """
-        if compiled.dag is not None:
-            return [a.type for a in compiled.dag.inputs]
-        return [v.type for v in match.inputs if v is not None]
+        if compiled.dag is None:  # a matcher function
+            return [v.type for v in match.inputs if v is not None]
+        return [a.type for a in compiled.dag.inputs]
 
     def _text(
         self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
-    ) -> tuple[str, str]:
-        """Generate the text of the functions that implement a kernel. Return the text, and the name of the pattern.
+    ) -> str:
+        """Generate the text of the functions that implement a kernel.
 
-        The text names the function to call @NAME; the caller derives a unique name from that of the pattern.
+        The text names the function to call @NAME; the caller replaces it by a unique name.
 
         Raises:
             CompileError: The kernel is no kernel, or does not fit the match.
         """
-        # Other kernels query sizes by name; a traced function takes no sizes.
+        # A kernel may query any size by its name, so that static sizes have names, too. A traced function may not.
         signature = signature_of(pattern, inputs, outputs, match, names_static_sizes=not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
-            return self._traced(pattern, kernel, signature), pattern.name
+            return self._traced(pattern, kernel, signature)
         if isinstance(kernel, CFunction):
-            return dispatch_of_c(pattern.name, kernel, signature), pattern.name
+            return dispatch_of_c(pattern.name, kernel, signature)
         if isinstance(kernel, WholeKernel):
-            return dispatch_of_whole(pattern.name, kernel, signature), pattern.name
+            return dispatch_of_whole(pattern.name, kernel, signature)
         if isinstance(kernel, KernelSource):
-            return dispatch_of_kernel(pattern.name, kernel, signature), pattern.name
+            return dispatch_of_kernel(pattern.name, kernel, signature)
         raise CompileError(f"pattern '{pattern.name}' was given {kernel!r} for a kernel",
                            note="a generator returns C text, the bytes of an object, a CFunction, pydispatch.ptx(...), "
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
@@ -186,17 +190,17 @@ class Replacer:
             anchor: The operation of the program that matched.
         """
         key = (name, text)
-        known = table_of(self.program)
-        if key in self.known and self.known[key] in known:
-            return known[self.known[key]]
+        symbols = table_of(self.program)
+        if key in self.inserted and self.inserted[key] in symbols:
+            return symbols[self.inserted[key]]
         from pydispatch import ir
 
         # A name that is not in the program: the pattern's, or that with a number, such as `relu_1`.
         plain = ascii_names(f"@{name}").removeprefix("@")
         unique, n = plain, 1
-        while unique in known or f"{unique}_kernel" in known:
+        while unique in symbols or f"{unique}_kernel" in symbols:
             unique, n = f"{plain}_{n}", n + 1
-        self.known[key] = unique
+        self.inserted[key] = unique
         # str.replace returns a plain str; a GeneratedText must remain one, for the locations that it states.
         source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))
         parsed = ir.parse(source, f"<pattern {name}>")
@@ -205,10 +209,11 @@ class Replacer:
         assert first is not None
         for op in list(parsed.body.block.ops):
             copy = clone(op)
-            is_kernel = symbol_name(copy) != unique  # only the kernel has lines, not the function that dispatches it
-            has_lines = isinstance(text, GeneratedText) and is_kernel
-            for inner in () if has_lines else walk(copy):
-                set_location(inner, anchor)
+            is_kernel = symbol_name(copy) != unique  # else it is the function that dispatches the kernel
+            states_locations = isinstance(text, GeneratedText) and is_kernel
+            if not states_locations:
+                for inner in walk(copy):
+                    set_location(inner, anchor)
             self.program.body.block.insert_op_before(copy, first)
         return table_of(self.program)[unique]
 
@@ -223,8 +228,8 @@ def _unfit(code: str | bytes) -> tuple[str, str] | None:
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
     if data[:4] in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big")):
         return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
-    ident = identity(data)
-    is_object = ident is not None and ident.type == REL
+    elf_identity = identity(data)  # None unless the bytes are an ELF file
+    is_object = elf_identity is not None and elf_identity.type == REL
     if isinstance(code, bytes) and not is_object and not is_bitcode(data):
         return "bytes that are no object and no bitcode", "return C text, or say what they are with a WholeKernel"
     return None

@@ -10,7 +10,7 @@ class SameSizes:
     """A union-find structure over axes; the least axis of a class is its representative."""
 
     def __init__(self) -> None:
-        self._parent: dict[Axis, Axis] = {}
+        self._parent: dict[Axis, Axis] = {}  # axis → a lesser one of its class; none for a representative
 
     def find(self, axis: Axis) -> Axis:
         """Return the representative of the class of an axis."""

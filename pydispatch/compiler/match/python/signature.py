@@ -50,27 +50,27 @@ class MatchSignature:
         return [(n, t) for n, t in self.inputs if t.shape is None and not self.is_size(n)]
 
     def is_size(self, input: str) -> bool:
-        """Return whether an input is itself a size, rather than a size being read from a tensor."""
+        """Return whether an input is itself a size: a number that is passed to the kernel, not read from a tensor."""
         return self.sizes.get(input) == (input, OWN_ARGUMENT)
 
-    def name_of(self, asked: str) -> str:
-        """Return the signature's name for a name that a kernel uses."""
-        own = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
-        return asked if asked in own else self.aliases.get(asked, asked)
+    def name_of(self, kernel_name: str) -> str:
+        """Return the name in this signature of a value that a kernel calls `kernel_name`; an unknown name as it is."""
+        own_names = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
+        return kernel_name if kernel_name in own_names else self.aliases.get(kernel_name, kernel_name)
 
     def size_lines(self) -> list[str]:
         """Return the operations that define %size_... for each size that is read from a tensor %in_..., as text."""
         inputs, lines = dict(self.inputs), []
         for size, (tensor, axis) in self.sizes.items():
-            if axis != OWN_ARGUMENT:  # else the size is an input, %size_... already
+            if axis != OWN_ARGUMENT:  # else the size is itself an argument of the function, which is called %size_...
                 lines.append(f"%axis_{size} = arith.constant {axis} : index")
                 lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
         return lines
 
     def dims(self, type: TensorType) -> str:
         """Return the dynamic sizes of a type in the notation of `flow.dispatch`, `{%size_n, %size_m}`; "" for none."""
-        named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
-        return f"{{{', '.join(named)}}}" if named else ""
+        operands = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
+        return f"{{{', '.join(operands)}}}" if operands else ""
 
 
 def signature_of(
@@ -133,13 +133,15 @@ def _custom_signature(op: CustomOp, names_static_sizes: bool) -> MatchSignature:
         if not isinstance(value.type, IrTensor):
             signature.inputs.append((name, TensorType(str(value.type), None)))
             continue
-        sizes: list[Size] = [  # `sizes_of` returns texts: numbers, or names of sizes
-            n if not n.isdecimal() else f"{name}_size{axis}" if names_static_sizes else int(n)
-            for axis, n in enumerate(op.sizes_of(index))
-        ]
-        for axis, size in enumerate(sizes):
-            if isinstance(size, str):
-                signature.sizes.setdefault(size, (name, axis))
+        sizes: list[Size] = []
+        for axis, size_text in enumerate(op.sizes_of(index)):  # a number, or the name of a size
+            is_static = size_text.isdecimal()
+            if is_static and not names_static_sizes:
+                sizes.append(int(size_text))
+                continue
+            size_name = f"{name}_size{axis}" if is_static else size_text
+            sizes.append(size_name)
+            signature.sizes.setdefault(size_name, (name, axis))
         signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
     # The outputs, whose sizes follow those of the inputs in `sizes_of`.
     for index, value in enumerate(op.results_):
@@ -186,10 +188,11 @@ def _type_of_value(name: str, value: SSAValue) -> TensorType:
 
 
 def _result_type(value: SSAValue, match: Match) -> TensorType:
-    """Return the type of a matched result; its dynamic sizes are those of the inputs with the same loop.
+    """Return the type of a matched result; its dynamic sizes are named after the inputs that have them.
 
-    The sizes are named as `_type_of_value` names those of inputs: a transposition of input 0, a tensor<?x?xf32>, has a
-    result of type f32[in0_size1, in0_size0].
+    The size of axis 1 of input 0 has the name in0_size1. A transposition of input 0, a tensor<?x?xf32>, has a result of
+    type f32[in0_size1, in0_size0]. Axes of a result and an input have the same size if the same loop of the `linalg`
+    operation runs along both.
     """
     assert isinstance(value.type, IrTensor)
     shape: list[Size] = list(value.type.get_shape())

@@ -43,9 +43,9 @@ def axes_to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, li
         assert block is not None
         repeated = _repeated_axes(pattern, ProgramSizes(block, same))
     else:
-        known: dict[Value, Sequence[Axis]] = {}
+        axes_of: dict[Value, Sequence[Axis]] = {}
         for traced in pattern.outputs:
-            _record_equal_sizes(traced, same, known)
+            _record_equal_sizes(traced, same, axes_of)
     classes: dict[str, dict[Axis, CompareAxis]] = {}  # size name -> representative of a class -> an axis of the class
     for i, (_, type) in enumerate(pattern.inputs):
         for axis, size in enumerate(type.shape or ()):
@@ -62,8 +62,8 @@ def _repeated_axes(pattern: Pattern, sizes: ProgramSizes) -> dict[str, list[Comp
     The matcher must compare their sizes with n. Raises CompileError if n is not the size of a parameter.
     """
     repeated: dict[str, list[CompareAxis]] = {}
-    for value, axis, argument in sizes.repeated():
-        name = _name_of_size(pattern, argument)
+    for value, axis, axis_of_count in sizes.repeated():  # the last: the axis of an input whose size is n, or None
+        name = _name_of_size(pattern, axis_of_count)
         if name is None:
             raise CompileError(
                 f"pattern '{pattern.name}' repeats elements as often as a size that it computes",
@@ -94,33 +94,38 @@ def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis
         input 0.
     """
     for name, axes in compare:
-        first: tuple[object, str] | None = None  # (size, its description) of the first axis that the program has
+        expected: tuple[object, str] | None = None  # (size, its description) of the first axis that the program has
         for source, axis in axes:
             # The tensor of the program: `source` is the index of an input of the pattern, or a result of an operation
             # of the pattern along which a broadcast repeats elements.
             value = match.inputs[source] if isinstance(source, int) else match.computed.get(source)
             if value is None or not isinstance(value.type, TensorType):
                 continue  # the program does not have this tensor
-            got = size_identity(value, axis)
+            size = size_identity(value, axis)  # an int if it is static, else a key of its origin
             owner = pattern.inputs[source][0] if isinstance(source, int) else f"what {source.op.name} repeats"
-            here = f"size {axis} of {owner}"
-            if first is None:
-                first = (got, here)
-            elif got != first[0]:
-                if isinstance(got, int) and isinstance(first[0], int):
-                    return f"size {name} is {first[0]} as {first[1]} and {got} as {here}"
-                return f"size {name}: {first[1]} and {here} are not known to be equal"
+            description = f"size {axis} of {owner}"
+            if expected is None:
+                expected = (size, description)
+                continue
+            expected_size, expected_description = expected
+            if size == expected_size:
+                continue
+            if isinstance(size, int) and isinstance(expected_size, int):
+                return f"size {name} is {expected_size} as {expected_description} and {size} as {description}"
+            return f"size {name}: {expected_description} and {description} are not known to be equal"
     return None
 
 
-def _record_equal_sizes(value: Value, same: SameSizes, known: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
+def _record_equal_sizes(value: Value, same: SameSizes, axes_of: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
     """Record in `same` the axes that the computation of a value makes equal. Return, for each axis of the value, an
-    input's axis of equal size. known: the results for values that were visited before.
+    input's axis of equal size.
+
+    axes_of: the results for values that were visited before; receives those of the value and its operands.
     """
-    if value not in known:
-        axes_of_operands = [_record_equal_sizes(v, same, known) for v in value.operands]
-        known[value] = _axes_of_result(value, axes_of_operands, same)
-    return known[value]
+    if value not in axes_of:
+        axes_of_operands = [_record_equal_sizes(v, same, axes_of) for v in value.operands]
+        axes_of[value] = _axes_of_result(value, axes_of_operands, same)
+    return axes_of[value]
 
 
 def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequence[Axis]:
@@ -151,6 +156,6 @@ def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSize
     # An elementwise operation: operands of lower rank are broadcast along leading axes.
     longest: Sequence[Axis] = max(operands, key=len, default=())
     for axes in operands:
-        for mine, theirs in zip(reversed(longest), reversed(axes), strict=False):
-            same.join(mine, theirs)
+        for axis_of_longest, axis in zip(reversed(longest), reversed(axes), strict=False):
+            same.join(axis_of_longest, axis)
     return longest

@@ -18,7 +18,10 @@ FIRST_ELEMENT = "first"
 
 
 class KernelValue(NamedTuple):
-    """Value that an argument of a C function may name.
+    """Value that an argument of a C function may name: an input, an output, a size, or an index of the workgroup.
+
+    For `CFunction(..., arguments=["x", "n"])` the tensor x is KernelValue("%m_x", "memref<f32>") and its size n is
+    KernelValue("%size_n", "index"); the C function is called with both operands.
 
     Attributes:
         operand: The SSA value in the kernel.
@@ -30,39 +33,42 @@ class KernelValue(NamedTuple):
 
 
 def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str:
-    """Generate the function around a dispatch; NAME stands for its name.
+    """Generate the text of a function @NAME that runs a dispatch and returns its results.
 
-    It has the values %in_... of inputs and %size_... of sizes, then `lines`, and `dispatch`, an operation without the
-    names of its results.
+    The arguments are %in_x for an input x, or %size_n for an input n that is itself a size. The body defines %size_...
+    of the other sizes, and continues with `lines` and with `dispatch`, an operation without the names of its results.
     """
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
-    results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
-    count = f"%r:{len(types)}" if len(types) > 1 else "%r"
-    body = "\n    ".join([*signature.size_lines(), *lines])
+    has_several_results = len(types) > 1
+    definition = f"%r:{len(types)}" if has_several_results else "%r"
+    results = ", ".join(f"%r#{i}" for i in range(len(types))) if has_several_results else "%r"
+    body = "\n    ".join([*signature.size_lines(), *lines, f"{definition} = {dispatch}"])
     return (
-        f"  util.func private @NAME({arguments}) -> ({', '.join(types)}) {{\n    {body}\n    {count} = {dispatch}\n"
+        f"  util.func private @NAME({arguments}) -> ({', '.join(types)}) {{\n    {body}\n"
         f"    util.return {results} : {', '.join(types)}\n  }}\n"
     )
 
 
-def _signature_types(signature: MatchSignature, operands: list[str]) -> str:
-    """Return the type of a dispatch: `(tensor<?xf32>{%size_n}, i32) -> (...)`. operands: types that are no tensors."""
+def _signature_types(signature: MatchSignature, scalars: list[str]) -> str:
+    """Return the type of a dispatch as text: `(tensor<?xf32>{%size_n}, i32) -> (tensor<?xf32>{%size_n})`.
+
+    scalars: types of the operands after the tensors.
+    """
     tensors = [f"{t.mlir}{signature.dims(t)}" for _, t in signature.tensors]
     results = ", ".join(f"{t.mlir}{signature.dims(t)}" for _, t in signature.outputs)
-    return f"({', '.join([*tensors, *operands])}) -> ({results})"
+    return f"({', '.join([*tensors, *scalars])}) -> ({results})"
 
 
 def _object(file: SourceFile) -> str:
     """Return a source or object file, with its options, as a `#hal.executable.object` attribute."""
     entries = [
-        f"path = {quoted(file.name)}", f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
-        *(
-            f"{key} = [{', '.join(map(quoted, strings))}]"
-            for key, strings in (("defines", file.defines), ("include_dirs", file.include_dirs))
-            if strings
-        ),
-    ]  # fmt: skip
+        f"path = {quoted(file.name)}",
+        f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
+    ]
+    for key, strings in (("defines", file.defines), ("include_dirs", file.include_dirs)):
+        if strings:
+            entries.append(f"{key} = [{', '.join(map(quoted, strings))}]")
     return f"#hal.executable.object<{{{', '.join(entries)}}}>"
 
 
@@ -78,7 +84,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
 
     Raises CompileError if an argument or the tile names an unknown value, or the values do not fit the C parameters.
     """
-    # The C function may have the name of the pattern, which the export must not have, too.
+    # The C function and the export that calls it are symbols of one module: their names must differ.
     export = name if name != kernel.symbol else f"{name}_entry"
     sizes = list(signature.sizes)
     operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)] + [f"%size_{s}" for s in sizes]
@@ -145,11 +151,13 @@ def _executable_of_c(name: str, export: str, kernel: CFunction, signature: Match
 
 
 def _c_arguments(name: str, kernel: CFunction, signature: MatchSignature, values: dict[str, KernelValue]) -> list[str]:
-    """Return the keys in `values` of the arguments of a C function.
+    """Return the names of the arguments of a C function, which are keys of `values`.
 
-    The arguments are those that the user names, else those that the parameters of the function name, if all of these
-    name values, else the default ones. `void f(const float *x, float *out, size_t n)` gives ["x", "out", "n"] without
-    names by the user, if the match has values of these names.
+    The first of these applies:
+    - the arguments that the user names,
+    - the names of the parameters, if the match has a value for each: ["x", "out", "n"] for
+      `void f(const float *x, float *out, size_t n)`,
+    - the inputs, outputs and sizes of the match, in this order.
 
     Raises CompileError, with the pattern's name `name`, if one is unknown or does not fit its parameter.
     """
@@ -251,27 +259,28 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
     Raises CompileError if the kernel names a size that the signature does not have.
     """
     kernel = _with_known_sizes(name, kernel, signature)
-    # Operands of the dispatch: tensors and scalars, then sizes as i32 constants.
+    # Operands of the dispatch: tensors and scalars, then the sizes that are constants of the kernel, as i32.
     lines = [f"%i_{s} = arith.index_cast %size_{s} : index to i32" for s in kernel.constants]
     operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
     operands += [f"%i_{s}" for s in kernel.constants]
     type = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
     # Layout of the pipeline: constants are words of 32 bits.
-    words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars) + len(kernel.constants)
+    scalar_words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars)
+    words = scalar_words + len(kernel.constants)
     bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
     bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
     # Workgroup count, computed from all sizes.
     sizes = list(signature.sizes)
-    workload = ", ".join(f"%w_{s}: index" for s in sizes)
-    bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
+    count_parameters = ", ".join(["%device: !hal.device", *(f"%w_{s}: index" for s in sizes)])
+    workload = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""
     count = "\n      ".join(_workgroup_counts(kernel))
     objects = ", ".join(
         f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = [{_object(file)}]'
         for format, file in kernel.objects()
     )
     dispatch = (
-        f'hal.dispatch.extern "{kernel.entry}"{bracket}({", ".join(operands)}) : {type}\n'
-        f"      count(%device: !hal.device{', ' if workload else ''}{workload}) -> (index, index, index) {{\n"
+        f'hal.dispatch.extern "{kernel.entry}"{workload}({", ".join(operands)}) : {type}\n'
+        f"      count({count_parameters}) -> (index, index, index) {{\n"
         f"      {count}\n      hal.return %g0, %g1, %g2 : index, index, index\n      }}\n"
         f"      layout(#hal.pipeline.layout<constants = {words}, bindings = [{', '.join(bindings)}]>)\n"
         f"      objects({{{objects}}}){_attributes_of_whole(kernel)}"
@@ -284,11 +293,12 @@ def _with_known_sizes(name: str, kernel: WholeKernel, signature: MatchSignature)
 
     Raises CompileError, with the pattern's name `name`, if the kernel names a size that the signature does not have.
     """
-    kernel = replace(
-        kernel, constants=tuple(map(signature.name_of, kernel.constants)),
-        workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),
-    )  # fmt: skip
-    for size in (*kernel.constants, *(w[0] for w in kernel.workgroups if isinstance(w, tuple))):
+    workgroups = tuple(  # a number, or (name of a size, divisor)
+        (signature.name_of(extent[0]), extent[1]) if isinstance(extent, tuple) else extent
+        for extent in kernel.workgroups
+    )
+    kernel = replace(kernel, constants=tuple(map(signature.name_of, kernel.constants)), workgroups=workgroups)
+    for size in (*kernel.constants, *(extent[0] for extent in workgroups if isinstance(extent, tuple))):
         if size not in signature.sizes:
             raise CompileError(f"pattern '{name}': the kernel {kernel.entry} asks for the size '{size}'",
                                note=f"sizes: {', '.join(signature.sizes) or 'none'}")  # fmt: skip

@@ -45,8 +45,11 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _insertion_point(run: Interpreter, op: Any, env: Env) -> Operation:
-    """Return the operation at which a call is inserted; raise an error unless its handle holds one in a function."""
-    anchors = run.check(op, env[op.insertion_point[0]])
+    """Return the operation before or after which `op` inserts a call: the only one of its handle `insertion_point`.
+
+    Raises CompileError for another number, or an operation that is not inside of a function.
+    """
+    anchors = run.operations_of(op, env[op.insertion_point[0]])
     if len(anchors) != 1:
         run.fail(op, f"a call is put at one operation, this handle holds {len(anchors)}")
     if anchors[0].name in FUNCTIONS or function_of(anchors[0]) == OUTSIDE:
@@ -63,12 +66,12 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     """
     anchor = _insertion_point(run, op, env)
     function = _function(run, op, env)
-    at = Inserter(anchor, after=op.insert_after is not None)
+    inserter = Inserter(anchor, after=op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
     # An output tensor of the pattern that the program lacks (`Absent`) is passed as an empty tensor. It has the dynamic
     # sizes of the first output.
     inputs = [
-        at.empty(v.type, outputs[0] if outputs else None) if isinstance(v, Absent) else v
+        inserter.empty(v.type, outputs[0] if outputs else None) if isinstance(v, Absent) else v
         for handle in op.inputs
         for v in env[handle]
     ]
@@ -80,53 +83,63 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     for value in outputs:
         run.forget_users(value)  # the view caches nodes of the users, whose operands the call replaces
     # The spec permits casts between static and dynamic sizes by stating a conversion.
-    casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
-    has_func_call = op.name == "transform.func.cast_and_call"
-    call = call_in_place(function, symbol_of(function), inputs, outputs, at, op, with_func=has_func_call, casts=casts)
+    conversions = [o for block in op.conversions.blocks for o in block.ops]
+    converts_sizes = any(o.name.startswith("transform.type_conversion.") for o in conversions)
+    with_func = op.name == "transform.func.cast_and_call"
+    call = call_in_place(
+        function, symbol_of(function), inputs, outputs, inserter, op, with_func=with_func, converts_sizes=converts_sizes
+    )
     env[op.results[0]] = [call]
 
 
 def _function(run: Interpreter, op: Any, env: Env) -> Operation:
-    """Return the function to call: the one named, imported from the spec if needed, or the one that the handle
-    holds.
+    """Return the function of the program that `op` calls: by name, or the only operation of a handle.
+
+    A function of this name that only the spec has is copied into the program.
     """
     if op.function_name is not None:
         name = op.function_name.root_reference.data
-        known = table_of(run.program)
-        if name in known:
-            return known[name]
-        return import_symbol(name, run.top_level, run.program, run.imported, op)
-    held = run.check(op, env[op.function[0]])
+        symbols = table_of(run.program)
+        if name in symbols:
+            return symbols[name]
+        return import_symbol(name, source=run.top_level, program=run.program, imported=run.imported, at=op)
+    held = run.operations_of(op, env[op.function[0]])
     if len(held) != 1 or held[0].name not in FUNCTIONS:
         run.fail(op, f"a function is called, this handle holds {', '.join(h.name for h in held) or 'nothing'}")
     return held[0]
 
 
 def _dce(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_dce`: erase unused operations. `run.view` stays valid: nothing reads the erased ones."""
+    """Execute `apply_dce`: erase unused operations.
+
+    `run.view`, the cached data-flow graph of the program, stays valid: no remaining operation reads an erased one.
+    """
     for target in run.ops(op, env):
         cleanup.eliminate_dead(target)
 
 
 def _cse(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_cse`. `run.view` is recreated, because it caches nodes of operations whose operands change."""
+    """Execute `apply_cse`: eliminate common subexpressions in each operation of the handle."""
     for target in run.ops(op, env):
         cleanup.eliminate_common(target)
-    run.view = GraphView()
+    run.view = GraphView()  # the old view caches nodes of operations whose operands have changed
 
 
 def _patterns(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_patterns`, of which only canonicalization is supported."""
-    sets = [inner for block in op.body.blocks for inner in block.ops]
+    """Execute `apply_patterns`: apply the sets of patterns that its body names to each operation of the handle.
+
+    Only canonicalization is supported. With the attribute `apply_cse`, eliminate common subexpressions afterwards.
+    """
+    pattern_sets = [inner for block in op.body.blocks for inner in block.ops]
     for target in run.ops(op, env):
-        for inner in sets:
-            if inner.name != "transform.apply_patterns.canonicalization":
-                run.fail(inner, f"'{inner.name}' is not a set of patterns that is known",
+        for pattern_set in pattern_sets:
+            if pattern_set.name != "transform.apply_patterns.canonicalization":
+                run.fail(pattern_set, f"'{pattern_set.name}' is not a set of patterns that is known",
                          "known: transform.apply_patterns.canonicalization")  # fmt: skip
             cleanup.canonicalize(target)
         if "apply_cse" in op.attributes:
             cleanup.eliminate_common(target)
-    run.view = GraphView()
+    run.view = GraphView()  # the old view caches nodes of the program, which has changed
 
 
 def _pass(run: Interpreter, op: Any, env: Env) -> None:
@@ -172,7 +185,7 @@ def _print(run: Interpreter, op: Any, env: Env) -> None:
         print(ir.print_module(run.program), end="", file=sys.stderr)
     for value in op.operands:
         for item in env[value]:
-            print(ir.print_module(item) if isinstance(item, Operation) else str(item), end="\n", file=sys.stderr)
+            print(ir.print_module(item) if isinstance(item, Operation) else str(item), file=sys.stderr)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -40,7 +40,10 @@ def _is_local(matcher: Any) -> bool:
 
 
 def _steps(matcher: Any) -> Iterator[Operation]:
-    """Yield the operations that a matcher executes. Those inside `iree.match.regions` are a body to compare with."""
+    """Yield the operations that a matcher executes, with those in regions.
+
+    The region of an `iree.match.regions` is left out: it is not executed, but compared with that of an operation.
+    """
     pending = list(matcher.body.block.ops)
     while pending:
         op = pending.pop()
@@ -62,7 +65,7 @@ class MatcherIndex:
 
     They require a computation (an operation with its operands), a body, a name, or nothing that is known. Matchers are
     identified by their ordinal in the list `matchers`. For each operation, a caller gets its `candidates`, tries them
-    in this order, and calls `refuse` for each that rejects the operation.
+    in this order, and calls `record_rejection` for each that rejects the operation.
 
     Args:
         run: The interpreter.
@@ -70,13 +73,13 @@ class MatcherIndex:
     """
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
-        """Enter each matcher into the table for what it requires of its root."""
+        """Enter each matcher into one of four tables, by what it requires of its root."""
         self.run = run
-        # Each matcher, by its ordinal, is in one of the four:
-        self.tree: Tree[int] = Tree()  # keys of the operations of a pattern, in pre-order → matchers
-        self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
-        self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
-        self.of_any_root: list[int] = []  # matchers of any root
+        # The tables, with the ordinals of matchers:
+        self.tree: Tree[int] = Tree()  # keys of the operations of a pattern, in pre-order → ordinals
+        self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → ordinals
+        self.by_name: dict[str, list[int]] = {}  # name of the root → ordinals
+        self.of_any_root: list[int] = []  # ordinals of matchers that require nothing of the root
         # Matcher in `tree` → key of its root without the operands, which `may_match_at` compares for near misses.
         self.roots: dict[int, ValueNumber] = {}
         self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
@@ -130,27 +133,25 @@ class MatcherIndex:
             self.of_any_root.append(ordinal)
 
     def candidates(self, op: Operation) -> list[int]:
-        """Return the indices of the matchers to try, in order, without those that rejected an operation of the same
+        """Return the ordinals of the matchers to try, in order, without those that rejected an operation of the same
         kind.
 
         Only rejections by local matchers, which inspect the root alone, hold for all operations of a kind.
         """
         if not self.local:
             return self._candidates(op)
-        kind = kind_of(op)
-        rejected = self.rejections.setdefault(kind, set())
-        all_rejected = len(rejected) == len(self.local) == self.matcher_count  # all are local, and rejected this kind
-        if all_rejected:
+        rejected = self.rejections.setdefault(kind_of(op), set())  # ordinals of local matchers
+        if len(rejected) == self.matcher_count:
             return []
         return [ordinal for ordinal in self._candidates(op) if ordinal not in rejected]
 
-    def refuse(self, ordinal: int, op: Operation) -> None:
+    def record_rejection(self, ordinal: int, op: Operation) -> None:
         """Record that a matcher rejected an operation, so that a local one is not run on others of the same kind."""
         if ordinal in self.local:
             self.rejections.setdefault(kind_of(op), set()).add(ordinal)
 
     def _candidates(self, op: Operation) -> list[int]:
-        """Return the indices of the matchers whose requirement `op` meets, in order."""
+        """Return the ordinals of the matchers whose requirement `op` meets as their root, in order."""
         candidates = set(self.of_any_root)
         candidates.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
@@ -160,15 +161,17 @@ class MatcherIndex:
         return sorted(candidates)
 
     def _may_be_root(self, op: Operation) -> bool:
-        """Return whether a pattern may have a root with results like those of `op`."""
+        """Return whether a pattern may have a root with results like those of `op`: tensors, or scalars if a pattern
+        has such a root.
+        """
         return bool(op.results) and (self.has_scalar_roots or isinstance(op.results[0].type, TensorType))
 
     def may_match_at(self, op: Operation, ordinal: int) -> bool:
         """Return whether `op` meets the requirement of matcher number `ordinal` for its root, whatever the operands
         are.
         """
-        if ordinal not in self.roots:  # such a matcher requires one of a few names, or nothing
-            names = {name for name, numbers in self.by_name.items() if ordinal in numbers}
+        if ordinal not in self.roots:  # no computation is required: only names or a body, which is not checked here
+            names = {name for name, ordinals in self.by_name.items() if ordinal in ordinals}
             return not names or op.name in names
         if not self._may_be_root(op):
             return False

@@ -27,7 +27,7 @@ Handler = Callable[["Interpreter", Any, Env], None]
 
 
 class NoMatch(Exception):
-    """Signal that a matcher rejects an operation."""
+    """Signal that a matcher, a named sequence that inspects the program, rejects an operation."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         """Create the signal; `mismatch` states the reason and how far the matcher got."""
@@ -69,6 +69,7 @@ class Interpreter:
 
     def run(self) -> None:
         """Run the entry point of the spec. Raises CompileError if the spec or its effect is wrong."""
+        # The first of the names that an entry point may have.
         entry = next((self.top_level[e] for e in ENTRIES if isinstance(self.top_level.get(e), NamedSequenceOp)), None)
         if entry is None:
             names = [f"@{n}" for n, op in self.top_level.items() if isinstance(op, NamedSequenceOp)]
@@ -79,8 +80,8 @@ class Interpreter:
         assert isinstance(entry, NamedSequenceOp)
         try:
             self.call(entry, [[self.program]] if entry.body.block.args else [])
-        except NoMatch as no:
-            self.fail(entry, f"a matcher outside of transform.foreach_match said no: {no.mismatch.reason}")
+        except NoMatch as rejection:
+            self.fail(entry, f"a matcher outside of transform.foreach_match said no: {rejection.mismatch.reason}")
 
     def call(self, sequence: NamedSequenceOp, arguments: Sequence[list[Any]]) -> list[list[Any]]:
         """Run a named sequence and return the contents of the handles that it yields. Raises CompileError for deep
@@ -116,7 +117,7 @@ class Interpreter:
         return []
 
     def sequence(self, op: Operation, reference: SymbolRefAttr) -> NamedSequenceOp:
-        """Return the sequence that a symbol names."""
+        """Return the named sequence that `reference`, an attribute of `op`, names. Raises CompileError for others."""
         name = reference.root_reference.data
         # The top of the spec is searched first: symbols of nested modules may have the same names.
         sequence = self.top_level.get(name) or self.symbols.get(name)
@@ -135,9 +136,9 @@ class Interpreter:
         `op` is an operation of the spec. Its operand is a handle: an SSA value of the spec that denotes a list of
         items of the program, which `env` maps it to. Raises CompileError if an item is no operation or has been erased.
         """
-        return self.check(op, env[op.operands[index]])
+        return self.operations_of(op, env[op.operands[index]])
 
-    def check(self, op: Operation, held: list[Any]) -> list[Operation]:
+    def operations_of(self, op: Operation, held: list[Any]) -> list[Operation]:
         """Return `held`, the contents of a handle, as operations.
 
         Raises CompileError at `op`, which uses the handle, if an item is no operation or has been erased.
@@ -171,7 +172,7 @@ class Interpreter:
     def forget_users(self, value: SSAValue) -> None:
         """Remove the nodes of a value's users, and of the operations around them, from the view for matching.
 
-        Callers use it before they change these uses. The node of an operation with regions depends on those inside.
+        Callers change these uses afterwards. The node of an operation with regions depends on the operations inside.
         """
         for use in value.uses:
             user: Operation | None = use.operation
@@ -189,9 +190,10 @@ def reject(reason: str, op: Operation | None, depth: int = OPERATION_AGREES) -> 
     """Raise NoMatch: a matcher rejects an operation.
 
     Args:
-        reason: Why.
+        reason: Why, for reports.
         op: The operation; None if the matcher rejects a value or number.
-        depth: Number of steps that matched; reports show the reasons of the greatest depth.
+        depth: How much matched before, one of the constants `..._AGREES`. Reports show the reasons of the greatest
+            depth.
     """
     raise NoMatch(Mismatch(depth, reason, op))
 

@@ -6,7 +6,7 @@ script → list of operations, values or parameters that it denotes. It adds the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -26,7 +26,8 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `structured.match`: find operations by name, interface, attributes, and types of operands and result.
 
     The result, in `env`, is a handle of the matching operations inside of those of the operand, each once, in order.
-    Conditions that `op` does not state hold. With a `filter_result_type`, an operation must have this single result.
+    A condition that `op` does not state is not checked. With a `filter_result_type`, an operation must have one result,
+    of this type.
     """
     names = with_function_aliases(strings_of(op.ops))
     matches: dict[Operation, None] = {}
@@ -65,8 +66,9 @@ def _foreach(run: Interpreter, op: Any, env: Env) -> None:
         run.fail(op, f"the handles hold different numbers of things: {', '.join(str(len(values)) for values in lists)}")
     block = op.body.block
     gathered: list[list[Any]] = [[] for _ in op.results]
-    for row in zip(*lists, strict=True):
-        yielded = run.block(block, {**env, **{a: [x] for a, x in zip(block.args, row, strict=True)}})
+    for items in zip(*lists, strict=True):  # one item of each handle
+        arguments = {argument: [item] for argument, item in zip(block.args, items, strict=True)}
+        yielded = run.block(block, {**env, **arguments})
         for handle, values in zip(gathered, yielded, strict=False):
             handle += values
     env.update(zip(op.results, gathered, strict=True))
@@ -91,13 +93,14 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     # The operations, inner ones before those around them.
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
     for root in roots:
-        for candidate in [root] if is_restricted else [inner for inner in _post_order(root) if inner is not root]:
+        candidates = [root] if is_restricted else [inner for inner in _post_order(root) if inner is not root]
+        for candidate in candidates:
             if run.is_erased(candidate):  # by an action for an earlier operation
                 continue
             for ordinal in index.candidates(candidate):
                 yielded = _run_matcher(run, matchers[ordinal], candidate, extras)
                 if yielded is None:
-                    index.refuse(ordinal, candidate)
+                    index.record_rejection(ordinal, candidate)
                     continue
                 run.report.match(f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}")
                 results = _run_action(run, actions[ordinal], yielded)
@@ -150,15 +153,23 @@ def _run_action(run: Interpreter, action: Any, handles: list[list[Any]]) -> list
 def _report_near_misses(
     run: Interpreter, matchers: list[Any], visited: Iterable[Operation], index: MatcherIndex
 ) -> None:
-    """Report near misses of matchers without matches: try them on all operations that meet the index's
-    requirement for their root.
+    """Report near misses of matchers without matches: run the first `MOST_EXPLAINED` of them again.
 
-    A matcher that fails records its reason in `run.report`. visited: the operations on which matchers run.
+    The index had ruled out most operations without running the matchers. A matcher that fails records its reason in
+    `run.report`.
+
+    Args:
+        run: The interpreter.
+        matchers: All matchers.
+        visited: Operations on which the matchers are tried.
+        index: Index of the matchers, which knows what they require of the operation itself.
     """
     unmatched = set(run.report.unmatched)
-    chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:MOST_EXPLAINED]
-    for candidate in visited if chosen else ():
-        for ordinal, matcher in chosen:
+    explained = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:MOST_EXPLAINED]
+    if not explained:
+        return
+    for candidate in visited:
+        for ordinal, matcher in explained:
             if index.may_match_at(candidate, ordinal):
                 # The further parameters of a matcher get handles without operations, at which it may fail.
                 no_handles: list[list[Any]] = [[] for _ in matcher.body.block.args[1:]]
@@ -172,10 +183,10 @@ MOST_EXPLAINED = 8
 def _post_order(root: Operation) -> list[Operation]:
     """Return `root` and the operations in it, nested operations before the enclosing one."""
     order: list[Operation] = []
-    pending: list[tuple[Operation, bool]] = [(root, False)]
+    pending: list[tuple[Operation, bool]] = [(root, False)]  # (operation, whether those in it were pushed)
     while pending:
-        op, done = pending.pop()
-        if done or not op.regions:
+        op, is_expanded = pending.pop()
+        if is_expanded or not op.regions:
             order.append(op)
             continue
         pending.append((op, True))
@@ -199,26 +210,29 @@ def _include(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _constant(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `param.constant`."""
+    """Execute `param.constant`: bind the result to the attribute that `op` states."""
     env[op.results[0]] = [op.value]
 
 
 def _operands(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_operand`."""
+    """Execute `get_operand`: bind the result to the selected operands of each operation of the handle."""
     env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.operands), "operand", target)]
 
 
 def _results(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_result`."""
+    """Execute `get_result`: bind the result to the selected results of each operation of the handle."""
     env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.results), "result", target)]
 
 
-def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list[SSAValue]:
-    """Return the values at the positions that `op` states; reject `target` if it does not have them."""
-    picked = op.positions(len(values))
+def _pick(op: Any, values: list[SSAValue], kind: str, target: Operation) -> list[SSAValue]:
+    """Return the values at the positions that `op` states; reject `target` if it does not have them.
+
+    values, kind: the operands or results of `target`; "operand" or "result", for the message.
+    """
+    picked = op.positions(len(values))  # None if a position is out of range
     if picked is None:
-        asked = ", ".join(str(v) for v in op.properties["positions"].get_values())
-        reject(f"{target.name} has {len(values)} {what}(s), asked for number {asked}", target)
+        stated = ", ".join(str(v) for v in op.properties["positions"].get_values())
+        reject(f"{target.name} has {len(values)} {kind}(s), asked for number {stated}", target)
     return [values[i] for i in picked]
 
 
@@ -262,22 +276,31 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
     """
     name = op.attributes.get("op_name")
     names = with_function_aliases([name.data]) if name is not None else set()
+    is_isolated = "isolated_from_above" in op.attributes
     nth = op.attributes.get("nth_parent")
+    count = nth.value.data if isinstance(nth, IntegerAttr) else 1
     parents: dict[Operation, None] = {}
     for target in run.ops(op, env):
-        # n times the next ancestor that is as stated; None beyond the outermost operation.
-        parent: Operation | None = target
-        for _ in range(nth.value.data if isinstance(nth, IntegerAttr) else 1):
-            parent = parent.parent_op() if parent is not None else None
-            while parent is not None and (
-                (names and parent.name not in names)
-                or ("isolated_from_above" in op.attributes and not parent.has_trait(IsolatedFromAbove))
-            ):
-                parent = parent.parent_op()
-        if parent is None:
+        ancestors = [a for a in _ancestors(target) if _is_as_stated(a, names, is_isolated)]
+        if len(ancestors) < count:
             reject(f"{target.name} has no such operation around it", target)
-        parents[parent] = None
+        parents[ancestors[count - 1] if count > 0 else target] = None
     env[op.results[0]] = list(parents)
+
+
+def _ancestors(op: Operation) -> Iterator[Operation]:
+    """Yield the operations around `op`, inner ones first."""
+    parent = op.parent_op()
+    while parent is not None:
+        yield parent
+        parent = parent.parent_op()
+
+
+def _is_as_stated(op: Operation, names: set[str], is_isolated: bool) -> bool:
+    """Return whether `op` has one of the names, unless there are none, and is isolated from above if `is_isolated`."""
+    if names and op.name not in names:
+        return False
+    return not is_isolated or op.has_trait(IsolatedFromAbove)
 
 
 def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
@@ -294,9 +317,9 @@ def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _merge(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `merge_handles`."""
-    held = [x for v in op.operands for x in env[v]]
-    env[op.results[0]] = list(dict.fromkeys(held)) if op.deduplicate is not None else held
+    """Execute `merge_handles`: bind the result to the items of all handles, with `deduplicate` each once."""
+    items = [item for handle in op.operands for item in env[handle]]
+    env[op.results[0]] = list(dict.fromkeys(items)) if op.deduplicate is not None else items
 
 
 def _split(run: Interpreter, op: Any, env: Env) -> None:
@@ -319,7 +342,8 @@ def _cast(run: Interpreter, op: Any, env: Env) -> None:
     one. `with_function_aliases` adds the other names of the same operation: `func.func` is `util.func`, too.
     """
     type = op.results[0].type
-    wanted = getattr(getattr(type, "operation", None), "data", None)
+    name_attribute = getattr(type, "operation", None)  # of `!transform.op`
+    wanted = getattr(name_attribute, "data", None)
     for target in env[op.operands[0]]:
         if wanted is not None and target.name not in with_function_aliases([wanted]):
             reject(f"expected {wanted}, got {target.name}", target)

@@ -32,10 +32,12 @@ from pydispatch.ir.functions import FUNCTIONS
 
 
 def with_function_aliases(names: list[str]) -> set[str]:
-    """Return names of operations as a set. If one is a function operation ("func.func"), those of all dialects are in
-    it, since the operations of a function may be of another dialect in the program than in the script.
+    """Return names of operations as a set. If one is the name of a function operation, add those of all dialects.
+
+    The function that a script calls "func.func" may be a "util.func" in the program.
     """
-    return {*names, *(FUNCTIONS if any(n in FUNCTIONS for n in names) else ())}
+    has_function = any(name in FUNCTIONS for name in names)
+    return {*names, *FUNCTIONS} if has_function else set(names)
 
 
 def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
@@ -47,7 +49,7 @@ def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.operation_empty`."""
+    """Execute `match.operation_empty`: reject a handle that has an operation."""
     if env[op.operands[0]]:
         reject("expected no operation", op=None)
 
@@ -100,8 +102,9 @@ def pattern_of(run: Interpreter, op: Any) -> DagPattern:
 
 
 def _dag(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.cast_compatible_dag_from_root`: match the producers of the root with a pattern; yield inputs and
-    outputs."""
+    """Execute `match.cast_compatible_dag_from_root`: match an operation and its producers with the pattern in the body
+    of `op`. Bind the first result to the matched inputs, the second to the outputs.
+    """
     pattern = pattern_of(run, op)
     root = run.one(op, env)
     match = pattern.match(root, run.view)
@@ -117,7 +120,7 @@ def _dag(run: Interpreter, op: Any, env: Env) -> None:
 
 
 class Absent:
-    """Output tensor of a pattern that does not exist in the program; a call gets an empty tensor for it.
+    """Item of a handle for a destination in a pattern that the program lacks; a call gets an empty tensor for it.
 
     Attributes:
         type: Type of the tensor.
@@ -137,14 +140,15 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
         problem = cast_problem(value.type, op.target_type)
         if problem is not None:
             name = f"%{value.name_hint}" if value.name_hint else "value"
-            reject(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)
-               else None, depth=STRUCTURE_AGREES)  # fmt: skip
+            producer = value.owner if isinstance(value.owner, Operation) else None
+            reject(f"{op.operands[0].name_hint or name}: {problem}", producer, depth=STRUCTURE_AGREES)
 
 
 def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
-    """Return the only value of the first operand, and the dimension that `op` names, from 0; reject values without it.
+    """Return the only value of the first operand, and the dimension that `op` states; reject a value that is no tensor
+    or lacks the dimension.
 
-    The operation may count dimensions from the end: -1 is the last.
+    The returned dimension is counted from 0. The stated one may be counted from the end: -1 is the last.
     """
     value = run.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
@@ -159,15 +163,18 @@ def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]
 def _multiple(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.dim_is_multiple_of`: reject a tensor unless a size of it is known to be a multiple of a number.
 
-    Of a dynamic size, `size_of` may know a divisor.
+    A dynamic size may have a known divisor, as in `%n * 16`.
     """
     value, dim = _tensor_and_dim(run, op, env)
     size, wanted = size_of(value, dim), op.size.value.data
-    known = size.static
-    if wanted <= 0 or (known % wanted if known is not None else size.multiple % wanted):
-        got = str(known) if known is not None else "a dynamic size"
-        more = "" if known is not None or size.multiple == 1 else f" that is a multiple of {size.multiple}"
-        reason = f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}"
+    if size.static is not None:
+        divisor, got = size.static, str(size.static)
+    else:
+        divisor, got = size.multiple, "a dynamic size"
+        if size.multiple != 1:
+            got += f" that is a multiple of {size.multiple}"
+    if wanted <= 0 or divisor % wanted != 0:
+        reason = f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}"
         reject(reason, op=None, depth=STRUCTURE_AGREES)
 
 
@@ -188,7 +195,9 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _regions(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.regions`: reject operations whose regions differ from those of the one operation in the body."""
+    """Execute `match.regions`: reject operations whose regions differ from those of the operation in the body of
+    `op`.
+    """
     wanted = op.body.block.first_op
     if wanted is None:
         run.fail(op, "the body holds no operation to compare with")

@@ -17,11 +17,11 @@ from pydispatch.ir.structured import Structured, as_structured
 
 
 def _structured(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured`: run its body with the operation of the program as argument; the results are what the
-    body yields.
+    """Execute `match.structured`: run its body with the operation of the program as argument, and bind its results to
+    the handles that the body yields.
 
-    If that is no structured operation, the matcher rejects it, and another one may match. A body that yields too few
-    or too many handles is an error of the spec: CompileError.
+    The matcher rejects an operation of the program that is not structured: no loops and indexing maps are known for it.
+    A body that yields too few or too many handles is an error of the spec: CompileError.
     """
     root = run.one(op, env)
     if as_structured(root) is None:
@@ -46,23 +46,25 @@ def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, St
     return root, view
 
 
-def _count_handler(of: Callable[[Structured], int]) -> Handler:
-    """Return a handler whose result is a number of a structured operation, such as that of its loops.
+def _count_handler(count_of: Callable[[Structured], int]) -> Handler:
+    """Return a handler whose result is a count, such as the number of loops of a structured operation.
 
     Args:
-        of: Function that returns the number for a structured operation.
+        count_of: Function that returns the count for a structured operation.
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Set the handle of the result to the number."""
+        """Bind the result of `op` to the number that `count_of` returns for the matched operation."""
         _, structure = _structured_root(run, op, env)
-        env[op.results[0]] = [IntegerAttr(of(structure), 64)]
+        env[op.results[0]] = [IntegerAttr(count_of(structure), 64)]
 
     return handler
 
 
 def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.elemental_bitwidth`: yield the bits of a value's elements, 64 for an index."""
+    """Execute `match.structured.elemental_bitwidth`: bind the result to the width of a value's elements in bits, 64 for
+    an index.
+    """
     value = run.value(op, env[op.operands[0]])
     type = expressions.element_type(value.type)
     if isinstance(type, IndexType):
@@ -95,7 +97,7 @@ def _dim(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _operand_handler(
-    values_of: Callable[[Structured], list[SSAValue]], first_map: Callable[[Structured], int], what: str
+    values_of: Callable[[Structured], list[SSAValue]], first_map: Callable[[Structured], int], kind: str
 ) -> Handler:
     """Return the handler of `match.structured.input` or `match.structured.init` (outputs).
 
@@ -110,43 +112,46 @@ def _operand_handler(
         values_of: Function that returns the inputs or outputs of an operation.
         first_map: Function that returns the position in `Structured.maps` of the map of the first input or output. The
             maps of inputs precede those of outputs.
-        what: "input" or "output", for messages.
+        kind: "input" or "output", for messages.
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Bind the results, by their types, to the operands at the stated positions, their maps or their producers.
+        """Bind each result, by its type, to the selected inputs or outputs, to their maps or to their producers.
 
-        Reject the operation if it has no such operand, or a map is not a permutation or projected permutation where
-        `op` requires one.
+        The arguments of `_operand_handler` state whether `op` selects inputs or outputs. Reject the operation of the
+        program if it has none at a selected position, or if `op` requires a map to be a permutation or projected
+        permutation, and it is none.
         """
         root, structure = _structured_root(run, op, env)
         values = values_of(structure)
-        picked = op.positions(len(values))
+        picked = op.positions(len(values))  # None if `op` selects a position that is out of range
         if picked is None:
-            reject(f"expected more {what}s than {len(values)}", root)
+            reject(f"expected more {kind}s than {len(values)}", root)
         # The checks of maps that the attributes select.
         for i in picked:
             map = structure.maps[first_map(structure) + i]
             for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
                 if flag in op.attributes and not holds(map):
-                    reject(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
+                    reject(f"{kind} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
         # The results, each by its type.
         for result in op.results:
-            kind = result.type.name
-            if kind == "transform.any_value":
+            if result.type.name == "transform.any_value":
                 env[result] = [values[i] for i in picked]
-            elif kind == "transform.affine_map":
+            elif result.type.name == "transform.affine_map":
                 env[result] = [structure.maps[first_map(structure) + i] for i in picked]
             else:
-                env[result] = [_producer(values[i], what, i, root) for i in picked]
+                env[result] = [_producer(values[i], kind, i, root) for i in picked]
 
     return handler
 
 
-def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operation:
-    """Return the operation that defines an operand; reject one that is an argument."""
+def _producer(value: SSAValue, kind: str, index: int, root: Operation) -> Operation:
+    """Return the operation that defines `value`; reject the operation `root` if no operation does.
+
+    kind, index: "input" or "output" and its position at `root`, for the message.
+    """
     if not isinstance(value.owner, Operation):
-        reject(f"{what} {index} is not the result of an operation", root)
+        reject(f"{kind} {index} is not the result of an operation", root)
     return value.owner
 
 
@@ -228,11 +233,11 @@ def _require_contraction(root: Operation, structure: Structured, names: list[str
     """
     assert structure.body is not None and structure.body.last_op is not None
     multiply, add = names[0], names[-1]
-    last = structure.body.last_op.operands[0].owner
-    if not isinstance(last, Operation) or last.name != add:
-        got = last.name if isinstance(last, Operation) else "an argument"
+    yielded = structure.body.last_op.operands[0].owner
+    if not isinstance(yielded, Operation) or yielded.name != add:
+        got = yielded.name if isinstance(yielded, Operation) else "an argument"
         reject(f"body: expected {add} to be yielded, got {got}", root)
-    if not any(isinstance(v.owner, Operation) and v.owner.name == multiply for v in last.operands):
+    if not any(isinstance(v.owner, Operation) and v.owner.name == multiply for v in yielded.operands):
         reject(f"body: expected {add} of a {multiply}", root)
 
 
@@ -243,8 +248,12 @@ HANDLERS: dict[str, Handler] = {
     "transform.match.structured.num_inits": _count_handler(lambda s: len(s.outputs)),
     "transform.match.structured.elemental_bitwidth": _bitwidth,
     "transform.match.structured.dim": _dim,
-    "transform.match.structured.input": _operand_handler(lambda s: list(s.inputs), lambda s: 0, "input"),
-    "transform.match.structured.init": _operand_handler(lambda s: list(s.outputs), lambda s: len(s.inputs), "output"),
+    "transform.match.structured.input": _operand_handler(
+        values_of=lambda s: list(s.inputs), first_map=lambda s: 0, kind="input"
+    ),
+    "transform.match.structured.init": _operand_handler(
+        values_of=lambda s: list(s.outputs), first_map=lambda s: len(s.inputs), kind="output"
+    ),
     "transform.match.structured.result": _result,
     "transform.match.structured.body": _body,
 }

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IntegerType, TensorType, f32, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.normalize.bodies import BodyBuilder, cast_operation, product_sum
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed, generic
+from pydispatch.compiler.normalize.moves import projection
 from pydispatch.compiler.normalize.softmax import LOWEST, MAXIMUM_FLAGS, softmax
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
@@ -82,10 +83,8 @@ class Decomposition:
 
     def sizes(self, dims: Dims) -> list[SSAValue]:
         """Return the dynamic sizes among these dimensions, as values."""
-        type = self.type(dims, f32)
-        return [
-            self.build.dim(*self.axis_of_loop[d]) for d, n in zip(dims, type.get_shape(), strict=True) if n == DYNAMIC
-        ]  # fmt: skip
+        axes = [self.axis_of_loop[d] for d in dims]
+        return [self.build.dim(tensor, axis) for tensor, axis in axes if shape_of(tensor.type)[axis] == DYNAMIC]
 
     def empty(self, dims: Dims, element: Attribute | None = None) -> SSAValue:
         """Emit a tensor with these dimensions and undefined elements.
@@ -102,7 +101,7 @@ class Decomposition:
             operands: The loops that index the dimensions of each operand, the output last.
             reduced: The loops that are reductions.
         """
-        maps = [AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(d)) for d in o)) for o in operands]
+        maps = [projection(len(loops), [loops.index(d) for d in dims]) for dims in operands]
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 
     def cast(self, value: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
@@ -121,57 +120,59 @@ class Decomposition:
         )  # fmt: skip
         return converted
 
-    def product(self, lhs: SSAValue, a_dims: Dims, rhs: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
+    def product(
+        self, lhs: SSAValue, lhs_dims: Dims, rhs: SSAValue, rhs_dims: Dims, acc: SSAValue, acc_dims: Dims
+    ) -> SSAValue:
         """Return acc + the sum of lhs * rhs over the loops of `lhs` that `acc` does not have.
 
-        a_dims, b_dims, dims: the loops that index the dimensions of `lhs`, `rhs` and `acc`.
+        lhs_dims, rhs_dims, acc_dims: the loops that index the dimensions of `lhs`, `rhs` and `acc`.
         """
-        reduced = [d for d in a_dims if d not in dims]
-        structure = self.structure([*dims, *reduced], operands=[a_dims, b_dims, dims], reduced=reduced)
+        reduced = [d for d in lhs_dims if d not in acc_dims]
+        structure = self.structure([*acc_dims, *reduced], operands=[lhs_dims, rhs_dims, acc_dims], reduced=reduced)
         types = [element_type(v.type) for v in (lhs, rhs, acc)]
         (product,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, unsigned=False))
         return product
 
-    # ---- parts of an attention
+    # ---- steps of an attention
 
     def scores(self, factor: float = 1.0) -> SSAValue:
         """Emit the scores factor * (body(scale * query * key) + mask), and return them.
 
-        The body, a region of the operation, modifies a score; the mask is an optional input. `query * key` is summed
-        over the features. The scores have the rows, then the columns as dimensions: [8, 16] for 8 queries [8, 64] and
-        16 keys [16, 64].
+        The body, an optional region of the attention, modifies a score; the mask is an optional input. `query * key` is
+        summed over the features. The scores have the rows, then the columns as dimensions: [8, 16] for 8 queries
+        [8, 64] and 16 keys [16, 64].
 
         Args:
             factor: log2(e) where the exponentials have base 2, since exp(x) = 2 ** (log2(e) * x); otherwise 1.
         """
-        op, build, dims, wide = self.op, self.build, self.loops.scores, self.accumulator_type
+        op, build, score_type = self.op, self.build, self.accumulator_type
+        score_dims = self.loops.scores  # the loops that index the scores
         # The products, summed over the features.
-        zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
+        zero = build.splat(0.0, self.type(score_dims, score_type), self.sizes(score_dims))
         (query, key, *_), (query_dims, key_dims, *_) = op.inputs, self.dims
-        products = self.product(query, query_dims, key, key_dims, zero, dims)
+        products = self.product(query, query_dims, key, key_dims, zero, score_dims)
         # All other steps, in one generic over the elements of the scores.
         scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
-            """Emit factor * (body(scale * score) + mask) for one score, with the `factor` of `scores()`.
+            """Emit factor * (body(scale * score) + mask) for one score; `body` here is that of the attention `op`.
 
-            others: the element of the mask, if there is a mask.
+            others: the element of the mask, if there is a mask, and that of the output, which is not read.
             """
             score = self._modified(body, body.add(arith.MulfOp(score, scale)))
             if op.mask is not None:
                 score = self._masked(body, score, others[0])
             if factor != 1.0:
-                score = body.add(arith.MulfOp(score, build.scalar(factor, wide)))
+                score = body.add(arith.MulfOp(score, build.scalar(factor, score_type)))
             return [score]
 
         inputs: list[SSAValue] = [products]
-        maps: list[Dims] = [dims]
+        input_dims: list[Dims] = [score_dims]
         if op.mask is not None:
             inputs.append(op.mask)
-            dims_of_mask = self.dims[len(op.inputs) - 1]  # the mask is the last input
-            maps.append(dims_of_mask)
-        structure = self.structure(dims, operands=[*maps, dims])
-        (scores,) = computed(build, structure, inputs, [self.empty(dims)], element)
+            input_dims.append(self.dims[len(op.inputs) - 1])  # the mask is the last input
+        structure = self.structure(score_dims, operands=[*input_dims, score_dims])
+        (scores,) = computed(build, structure, inputs, [self.empty(score_dims)], element)
         return scores
 
     def scale(self) -> SSAValue:
@@ -219,31 +220,33 @@ class Decomposition:
         return body.add(arith.AddfOp(score, body.cast(mask, self.accumulator_type, unsigned=False)))
 
     def weighted_values(self, weights: SSAValue, acc: SSAValue, dims: Dims) -> SSAValue:
-        """Return acc + weights * value. 16-bit values are multiplied with weights that are rounded to their type; 8-bit
-        floats are too coarse for weights.
+        """Return acc + the sum over the keys of weights * values.
 
-        dims: loops of `acc`.
+        Values of 16 bits are multiplied with weights that are rounded to their type. Floats of 8 bits are too coarse
+        for weights: such values are converted to the type of the weights instead.
+
+        dims: the loops that index the dimensions of `acc`.
         """
         _query, _key, values, *_ = self.op.inputs
-        _, _, dims_of_values, *_ = self.dims
+        _, _, value_dims, *_ = self.dims
         score_dims = self.loops.scores  # the loops that index the scores, and so the weights
-        narrow = element_type(values.type)
-        if isinstance(narrow, AnyFloat) and 8 < narrow.bitwidth < self.accumulator_type.bitwidth:
-            weights = self.cast(weights, score_dims, narrow)
-        return self.product(weights, score_dims, values, dims_of_values, acc, dims)
+        value_type = element_type(values.type)
+        if isinstance(value_type, AnyFloat) and 8 < value_type.bitwidth < self.accumulator_type.bitwidth:
+            weights = self.cast(weights, score_dims, value_type)
+        return self.product(weights, score_dims, values, value_dims, acc, dims)
 
 
 def _attention(op: Operation, build: Build) -> None:
     """Replace attention by its scores, their softmax (the weights), and the sums of the values times the weights."""
     assert isinstance(op, AttentionOp)
-    parts = Decomposition(op, build)
-    loops, dims = parts.loops, parts.output_dims[0]
-    scores = parts.scores()
+    rewriter = Decomposition(op, build)
+    loops, output_dims = rewriter.loops, rewriter.output_dims[0]
+    scores = rewriter.scores()
     columns = range(len(loops.rows), len(loops.scores))  # axes of the scores after those of the rows
-    weights = softmax(build, scores, parts.empty(loops.scores), along=columns, is_masked=op.mask is not None)
-    zero = build.splat(0.0, parts.type(dims, parts.accumulator_type), parts.sizes(dims))
-    values = parts.weighted_values(weights, zero, dims)
-    build.replace(parts.cast(values, dims, element_type(op.outputs[0].type)))
+    weights = softmax(build, scores, rewriter.empty(loops.scores), along=columns, is_masked=op.mask is not None)
+    zero = build.splat(0.0, rewriter.type(output_dims, rewriter.accumulator_type), rewriter.sizes(output_dims))
+    values = rewriter.weighted_values(weights, zero, output_dims)
+    build.replace(rewriter.cast(values, output_dims, element_type(op.outputs[0].type)))
 
 
 def _online_attention(op: Operation, build: Build) -> None:
@@ -260,54 +263,62 @@ def _online_attention(op: Operation, build: Build) -> None:
     exponentials of base 2, `s` and `m` are multiplied by log2(e), and exp(x) is 2 ** x.
     """
     assert isinstance(op, OnlineAttentionOp)
-    parts = Decomposition(op, build)
-    scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.accumulator_type
-    scores = parts.scores(log2(e) if op.is_base_two else 1.0)
+    rewriter = Decomposition(op, build)
+    score_dims, column_dims = rewriter.loops.scores, rewriter.loops.columns
+    scores = rewriter.scores(log2(e) if op.is_base_two else 1.0)
     power = math.Exp2Op if op.is_base_two else math.ExpOp
     # The old results, with elements of the type that sums are computed in.
-    (acc, maximum, total), (acc_dims, maximum_dims, total_dims) = op.outputs, parts.output_dims
+    sum_type = rewriter.accumulator_type
+    acc_dims, maximum_dims, total_dims = rewriter.output_dims
     acc, maximum, total = (
-        parts.cast(value, dims, wide)
-        for value, dims in ((acc, acc_dims), (maximum, maximum_dims), (total, total_dims))
-    )  # fmt: skip
+        rewriter.cast(value, dims, sum_type) for value, dims in zip(op.outputs, rewriter.output_dims, strict=True)
+    )
 
-    lowest = build.scalar(LOWEST[wide], wide)
+    lowest = build.scalar(LOWEST[sum_type], sum_type)
 
     def exp_of_difference(body: BodyBuilder, x: SSAValue, maximum: SSAValue) -> SSAValue:
-        """Return the exponential of x - maximum; 0 where no score was read yet and both are -inf.
+        """Emit exp(x - maximum), or 2 ** (x - maximum) if `power` has base 2.
 
-        The least finite number replaces a maximum of -inf, since -inf - -inf is NaN.
+        If no score was read yet, both are -inf, and -inf - -inf would be NaN. The lowest finite number replaces such a
+        maximum: the exponential is 0.
         """
-        return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(maximum, lowest))))))
+        finite_maximum = body.add(arith.MaximumfOp(maximum, lowest))
+        return body.add(power(body.add(arith.SubfOp(x, finite_maximum))))
 
-    # m_new and the weights.
+    # m_new: a reduction over the columns of the scores, which begins with m.
     (new_maximum,) = computed(
-        build, parts.structure(scored, operands=[scored, maximum_dims], reduced=columns), [scores], [maximum],
-        lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, MAXIMUM_FLAGS))],
+        build, rewriter.structure(score_dims, operands=[score_dims, maximum_dims], reduced=column_dims),
+        [scores], [maximum], lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, MAXIMUM_FLAGS))],
     )  # fmt: skip
+    # The weights, elementwise.
     (weights,) = computed(
-        build, parts.structure(scored, operands=[scored, maximum_dims, scored]), [scores, new_maximum],
-        [parts.empty(scored)], lambda body, x, largest, _: [exp_of_difference(body, x, largest)],
+        build, rewriter.structure(score_dims, operands=[score_dims, maximum_dims, score_dims]),
+        [scores, new_maximum], [rewriter.empty(score_dims)],
+        lambda body, x, largest, _: [exp_of_difference(body, x, largest)],
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
-        """Return `value`, an old output or sum, multiplied by exp(maximum - new_maximum). dims: its loops."""
+        """Return `value`, an old output or sum, multiplied by exp(maximum - new_maximum) of its row.
+
+        dims: the loops that index the dimensions of `value`.
+        """
         (result,) = computed(
-            build, parts.structure(dims, operands=[dims, maximum_dims, maximum_dims, dims]),
-            [value, maximum, new_maximum], [parts.empty(dims)],
+            build, rewriter.structure(dims, operands=[dims, maximum_dims, maximum_dims, dims]),
+            [value, maximum, new_maximum], [rewriter.empty(dims)],
             lambda body, x, old, new, _: [body.add(arith.MulfOp(x, exp_of_difference(body, old, new)))],
         )  # fmt: skip
         return result
 
-    # The new sum and output, in the types of the operation's outputs.
+    # l_new and acc_new.
     (new_total,) = computed(
-        build, parts.structure(scored, operands=[scored, total_dims], reduced=columns), [weights],
+        build, rewriter.structure(score_dims, operands=[score_dims, total_dims], reduced=column_dims), [weights],
         [rescaled(total, total_dims)], lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
     )  # fmt: skip
-    new_acc = parts.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
+    new_acc = rewriter.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
+    # All results in the types of the operation's outputs.
     updated = ((new_acc, acc_dims), (new_maximum, maximum_dims), (new_total, total_dims))
     types = [element_type(o.type) for o in op.outputs]
-    build.replace(*(parts.cast(value, dims, type) for (value, dims), type in zip(updated, types, strict=True)))
+    build.replace(*(rewriter.cast(value, dims, type) for (value, dims), type in zip(updated, types, strict=True)))
 
 
 def _of_matrices(op: Operation, build: Build) -> None:
@@ -322,12 +333,10 @@ def _of_matrices(op: Operation, build: Build) -> None:
     rank = len(shape_of(query.type))
     m, d, k, n = range(rank - 2, rank + 2)
 
-    def map_of(*last: int) -> AffineMapAttr:
-        """Return the map of an operand, whose dimensions are the batch loops and then two of the loops m, d, k and n.
-
-        last: these two loops.
-        """
-        return AffineMapAttr(AffineMap(rank + 2, 0, tuple(map(AffineExpr.dimension, (*range(rank - 2), *last)))))
+    def map_of(row_loop: int, column_loop: int) -> AffineMapAttr:
+        """Return the map of a batch of matrices: from all loops to the batch loops, `row_loop` and `column_loop`."""
+        results = (*range(rank - 2), row_loop, column_loop)  # the first rank - 2 loops are those of the batch
+        return AffineMapAttr(projection(rank + 2, results))
 
     maps = [map_of(m, d), map_of(k, d), map_of(k, n)]
     maps += [map_of(m, k)] if len(op.inputs) == 4 else []

@@ -73,20 +73,23 @@ class LoopBody(BodyBuilder):
         return self.add(tensor.ExtractOp(source, list(indices), source.type.element_type))
 
     def as_index(self, value: SSAValue) -> SSAValue:
-        """Return an integer as an index."""
+        """Append a cast of an integer to an index, and return it."""
         return self.cast(value, IndexType(), unsigned=False)
 
     def inline(self, body: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """Append a copy of a body with values for its arguments, and return the values that it yields."""
-        mapping: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
-        end = body.block.last_op
-        assert end is not None
+        """Append copies of the operations of a body, with `arguments` in place of its arguments. Return the values that
+        it yields.
+        """
+        # Value of the body → its copy.
+        copies: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
+        terminator = body.block.last_op
+        assert terminator is not None
         for op in body.block.ops:
-            if op is not end:
-                copy = op.clone(mapping)
+            if op is not terminator:
+                copy = op.clone(copies)
                 self.block.add_op(copy)
-                mapping.update(zip(op.results, copy.results, strict=True))
-        return [mapping.get(v, v) for v in end.operands]
+                copies.update(zip(op.results, copy.results, strict=True))
+        return [copies.get(v, v) for v in terminator.operands]  # a value from outside of the body has no copy
 
     def loop(
         self, count: SSAValue, carried: Sequence[SSAValue],
@@ -109,7 +112,7 @@ class LoopBody(BodyBuilder):
 
 def recurrence(
     build: Build, types: Sequence[TensorType[Attribute]], sizes: Sequence[SSAValue], along: int,
-    first: Callable[[LoopBody, list[SSAValue]], Sequence[SSAValue]],
+    begin_row: Callable[[LoopBody, list[SSAValue]], Sequence[SSAValue]],
     step: Callable[[LoopBody, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
 ) -> list[SSAValue]:  # fmt: skip
     """Emit a `pyd.recurrence`, and return its results: tensors whose rows are computed element by element.
@@ -118,21 +121,21 @@ def recurrence(
 
     Example: The running sums of each row of a matrix `x` carry the sum, and yield it as the element.
 
-        def first(code, row):  # row = [i]
+        def begin_row(code, row):  # row = [i]
             return [zero]
 
-        def step(code, at, carried):  # at = [i, j]
-            total = code.add(arith.AddfOp(carried[0], code.extract(x, at)))
+        def step(code, index, carried):  # index = [i, j]
+            total = code.add(arith.AddfOp(carried[0], code.extract(x, index)))
             return [total], [total]
 
-        recurrence(build, [x.type], build.dynamic_dims(x), along=1, first=first, step=step)
+        recurrence(build, [x.type], build.dynamic_dims(x), along=1, begin_row=begin_row, step=step)
 
     Args:
         build: Builder of the surrounding tensor code.
         types: Types of the results, which have one shape.
         sizes: The dynamic sizes of that shape, by dimension.
         along: The dimension along which elements are computed in order.
-        first: Function of (builder, index of a row) that returns the carried values before the first element of the
+        begin_row: Function of (builder, index of a row) that returns the carried values before the first element of the
             row. The index is a list with one number for each dimension except `along`.
         step: Function of (builder, index of an element, carried values) that returns the values to carry on, and an
             element for each result.
@@ -140,9 +143,9 @@ def recurrence(
     # The two regions: the start of a row, and the computation of an element.
     rank = types[0].get_num_dims()
     start = LoopBody([IndexType()] * (rank - 1))
-    state = first(start, list(start.block.args))
-    start.finish(*state)
-    body = LoopBody([*[IndexType()] * rank, *(v.type for v in state)])
+    initial = begin_row(start, list(start.block.args))
+    start.finish(*initial)
+    body = LoopBody([*[IndexType()] * rank, *(v.type for v in initial)])
     arguments: list[SSAValue] = list(body.block.args)
     carried, elements = step(body, arguments[:rank], arguments[rank:])
     body.finish(*carried, *elements)

@@ -37,7 +37,7 @@ def _fft(op: Operation, build: Build) -> None:
     assert isinstance(type, TensorType)
     if type.get_shape()[-1] == DYNAMIC:
         raise VerifyException(f"a transform works on tensors with a static last size, got {type}")
-    shape, half = list(type.get_shape()), 1 << stage - 1
+    shape, half = list(type.get_shape()), 1 << (stage - 1)
     if shape[-1] == 0:  # no blocks
         build.replace(*op.outputs)
         return
@@ -48,12 +48,13 @@ def _fft(op: Operation, build: Build) -> None:
     real, imaginary = (build.expand(value, blocks, groups) for value in op.outputs)
     # Inputs are the stage and, perhaps, the real and imaginary parts of the factors.
     factors = list(op.inputs[1:]) or _factors(build, half, type.element_type)
-    along = AffineExpr.dimension(rank - 1)  # the index in a half
+    # The maps of the generic: the element at the same index in the first half and in the second, the factor at this
+    # index, and the element that is computed.
     low, high = _element_of_half(rank, 0), _element_of_half(rank, 1)
-    factor, whole = AffineMap(rank, 0, (along,)), AffineMap.identity(rank)
+    factor, result = AffineMap(rank, 0, (AffineExpr.dimension(rank - 1),)), AffineMap.identity(rank)
     outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]
     butterflies = computed(
-        build, Structure((low, low, high, high, factor, factor, whole, whole), parallel=(True,) * rank),
+        build, Structure((low, low, high, high, factor, factor, result, result), parallel=(True,) * rank),
         [real, imaginary, real, imaginary, *factors], outputs, partial(_butterfly, build, rank - 2),
     )  # fmt: skip
     build.replace(*(build.collapse(value, type, groups) for value in butterflies))
@@ -78,6 +79,7 @@ def _butterfly(build: Build, half_loop: int, body: BodyBuilder, *values: SSAValu
         The real and the imaginary part.
     """
     low_real, low_imaginary, high_real, high_imaginary, cosine, sine = values[:6]
+    # The product factor * high.
     real = body.binary("sub", body.binary("mul", high_real, cosine), body.binary("mul", high_imaginary, sine))
     imaginary = body.binary("add", body.binary("mul", high_real, sine), body.binary("mul", high_imaginary, cosine))
     is_first_half = body.add(arith.CmpiOp(body.add(IndexOp(half_loop)), build.index(0), "eq"))

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import LoopBody
+from pydispatch.compiler.normalize.moves import projection
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.grouped import GroupMatmulOp
 from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
-
-
-def _map(loops: int, *dims: int) -> AffineMap:
-    """Return the map of an operand whose dimensions are indexed by `dims`, some of `loops` loops."""
-    return AffineMap(loops, 0, tuple(map(AffineExpr.dimension, dims)))
 
 
 def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SSAValue:
@@ -40,8 +35,8 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
     row = body.plus(body.add(IndexOp(0)), body.as_index(first))
     is_before = body.less(row, body.as_index(end))
     body.finish(body.select(is_before, passed_ends, body.plus(passed_ends, body.index(1))))
-    # Loop 0 runs over the rows, loop 1 is a reduction over the ends.
-    structure = Structure((_map(2, 1), _map(2, 0)), parallel=(True, False))
+    # Loop 0 runs over the rows, loop 1 is a reduction over the ends: (d0, d1) -> (d1) reads the ends.
+    structure = Structure((projection(2, [1]), projection(2, [0])), parallel=(True, False))
     (groups,) = generic(build, structure, [ends], [zeros], body.block)
     return groups
 
@@ -61,14 +56,17 @@ def _group_matmul(op: Operation, build: Build) -> None:
     element, summed = element_type(rows.type), element_type(op.outputs[0].type)
     body = LoopBody([IndexType(), element, summed])
     group, factor, total = body.block.args
-    # A row after the last group reads the matrix of the last one; its product is dropped below. If there are no groups,
-    # index 0 is out of bounds, which gives an unspecified element.
+    # A row after the last group reads the matrix of the last one, and its product is not added. Without any groups, the
+    # read of matrix 0 is out of bounds: it returns an unspecified element, which is not added either.
     existing_group = body.maximum(body.minimum(group, body.minus(group_count, body.index(1))), body.index(0))
-    other = body.extract(matrices, [existing_group, body.add(IndexOp(2)), body.add(IndexOp(1))])
-    product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, other)))
-    body.finish(body.select(body.less(group, group_count), body.binary("add", total, product), total))
+    matrix_element = body.extract(matrices, [existing_group, body.add(IndexOp(2)), body.add(IndexOp(1))])
+    product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, matrix_element)))
+    has_group = body.less(group, group_count)
+    body.finish(body.select(has_group, body.binary("add", total, product), total))
     # Loop 0 runs over m, loop 1 over n, loop 2 is the reduction over k. The maps are those of g, rows and output.
-    structure = Structure((_map(3, 0), _map(3, 0, 2), _map(3, 0, 1)), parallel=(True, True, False))
+    structure = Structure(
+        (projection(3, [0]), projection(3, [0, 2]), projection(3, [0, 1])), parallel=(True, True, False)
+    )
     groups = _groups(build, rows, ends, first)
     build.replace(*generic(build, structure, [groups, rows], [op.outputs[0]], body.block))
 

@@ -61,10 +61,12 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
     rank = len(shape_of(indices.type))
     element = element_of(indices)
     body = LoopBody([element, IntegerType(1), element])
-    index, wanted, _ = body.block.args
-    body.finish(body.select(wanted, index, body.cast(body.index(-1), element, unsigned=False)))
-    whole = AffineMap.identity(rank)
-    structure = Structure((whole, projection(rank, range(len(shape_of(mask.type)))), whole), parallel=(True,) * rank)
+    index, is_set, _ = body.block.args  # the last is the old element of the result
+    body.finish(body.select(is_set, index, body.cast(body.index(-1), element, unsigned=False)))
+    every_index = AffineMap.identity(rank)
+    # The mask has the leading dimensions of the indices: one bit for all coordinates of a slice.
+    bit_of_slice = projection(rank, range(len(shape_of(mask.type))))
+    structure = Structure((every_index, bit_of_slice, every_index), parallel=(True,) * rank)
     assert isinstance(indices.type, TensorType)
     out = build.empty(indices.type, build.dynamic_dims(indices))
     return generic(build, structure, [indices, mask], [out], body.block)[0]
@@ -107,8 +109,8 @@ def _gather(op: Operation, build: Build) -> None:
         (value,) = body.inline(op.body, [value, old_element])
     if is_wanted:
         value = body.select(is_wanted[0], value, old_element)
-    whole = AffineMap.identity(rank)
-    maps = (*(projection(rank, range(windows.batch)) for _ in mask), whole)
+    # The mask, if any, has one bit for each slice, the output an element for all loops.
+    maps = (*(projection(rank, range(windows.batch)) for _ in mask), AffineMap.identity(rank))
     out = op.outputs[0]
     build.replace(*generic(build, Structure(maps, parallel=(True,) * rank), mask, [out], body.finish(value)))
 
@@ -131,13 +133,17 @@ def _map_store(op: Operation, build: Build) -> None:
 
 
 def _map_load(op: Operation, build: Build) -> None:
-    """Replace a `map_load` by a generic over the output whose body computes the index and extracts the element."""
+    """Replace a `map_load` by a generic over the output whose body computes the index and extracts the element.
+
+    The body of a `map_load` maps an index of the output to (index of the input, padding). The output has the element
+    of the input at this index, or the padding if the index is out of bounds.
+    """
     assert isinstance(op, MapLoad)
     require_tensors(op)
     rank = len(shape_of(op.output.type))
     body = LoopBody([element_of(op.output)])
     *source_index, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
-    # Outside of the bounds, too: kernels clamp the index into them, and the padding replaces the element below.
+    # An index out of bounds is read, too, without a fault: kernels clamp it. The padding then replaces the element.
     value = body.extract(op.input, source_index)
     for d, index in enumerate(source_index):
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))

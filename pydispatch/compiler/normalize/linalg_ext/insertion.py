@@ -46,7 +46,7 @@ def selected_rows(build: Build, tensors: Sequence[SSAValue], size: int, before: 
     types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
     # `select` computes the slots of a segment, its first elements; `take_first` stores them one by one.
-    results = recurrence(build, types, dynamic, along=2, first=selection.select, step=selection.take_first)
+    results = recurrence(build, types, dynamic, along=2, begin_row=selection.select, step=selection.take_first)
     selected = [joined_blocks(build, t) for t in results]
     if segments == 1:
         return selected
@@ -75,25 +75,28 @@ class _Selection:
     before: Before
     count: int
 
-    def select(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
+    def select(self, code: LoopBody, index: list[SSAValue]) -> list[SSAValue]:
         """Emit the loop that selects the first elements of the segment at (row, segment), and return the slots.
 
         A row has several segments of equal length, and the last one also the remaining elements. The slots hold these
         elements in the order of `before`. All slots begin with the element at position 0 of the segment; the first
         `count` steps overwrite them.
         """
-        row, segment = at
+        row, segment = index
         length = self.size // self.segments
         start = code.times(segment, code.index(length))
         is_last = code.equal(segment, code.index(self.segments - 1))
         steps = code.select(is_last, code.index(self.size - (self.segments - 1) * length), code.index(length))
 
         def step(inner: LoopBody, position: SSAValue, slots: list[SSAValue]) -> Sequence[SSAValue]:
-            """Insert the element at `position` of the segment into the slots if it is among the first elements."""
+            """Emit the insertion of the element at `position` of the segment into the slots, if it is among the first
+            elements so far. The segment begins at column `start` of `row`.
+            """
             element = [inner.extract(t, [row, inner.plus(start, position)]) for t in self.tensors]
             return self._insert_if_selected(inner, position, element, slots)
 
-        return code.loop(steps, [code.extract(t, [row, start]) for t in self.tensors] * self.count, step)
+        initial_slots = [code.extract(t, [row, start]) for t in self.tensors] * self.count
+        return code.loop(steps, initial_slots, step)
 
     def _insert_if_selected(
         self, code: LoopBody, position: SSAValue, element: list[SSAValue], slots: list[SSAValue]
@@ -120,9 +123,9 @@ class _Selection:
         return list(branch.results)
 
     def take_first(
-        self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
+        self, code: LoopBody, index: list[SSAValue], carried: list[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the slots to carry on, and the selected element to store in this step: that in the first slot.
+        """Return (the slots to carry on, the element to store in this step): the element is that in the first slot.
 
         The slots are rotated by one, so that the next step finds its element in the first slot, too.
         """
@@ -136,24 +139,33 @@ def _inserted(
     """Emit the insertion of an element into the selected elements, after equal ones, and return as many as before.
 
     A 3 changes the slots 1 4 6 to 1 3 4: it takes the first slot that is free or whose element it precedes. The
-    elements from there on move to the next slots, and the last one is dropped.
-    The new element is inserted once, also where `before` is no order because of NaN: no element appears twice.
+    elements from there on move to the next slots, and the last one is dropped. Slot by slot:
+
+        slot    is_placed    slot becomes    arriving at the next slot
+        1       false        1               3
+        4       true         3               4
+        6       true         4               6, which is dropped
+
+    `before` is no order if elements are NaN: the new element may precede slot 0 and not slot 1. `is_placed` stays true
+    from slot 0 on, so that the new element is inserted only once.
 
     Args:
         code: Receives the code.
         before: Function that emits whether one element precedes another.
-        seen: Number of elements of the segment before the new one: slots from this index on are free.
+        seen: Number of elements inserted before this one: slots from this index on are free.
         new: The new element, one value of each tensor.
         carried: The slots of selected elements in order, each with one value of each tensor.
     """
     width, result = len(new), list[SSAValue]()
-    arriving = new  # the new element before its insertion, after it the old element of the slot before
+    arriving = new  # element that this slot gets if `is_placed`
     is_placed: SSAValue | None = None  # whether the new element is in this slot or in one before
     for i in range(0, len(carried), width):
         slot = carried[i : i + width]
         is_free = code.opposite(code.less(code.index(i // width), seen))
         precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
         is_placed = precedes if is_placed is None else code.add(arith.OrIOp(is_placed, precedes))
+        # The slot gets the arriving element, or keeps its own before the new element is placed.
         result += [code.select(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
+        # The next slot gets the old element of this one, or the new element if it is not placed yet.
         arriving = [code.select(is_placed, *pair) for pair in zip(slot, new, strict=True)]
     return result

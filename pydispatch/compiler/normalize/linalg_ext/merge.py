@@ -20,7 +20,7 @@ from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.normalize.build import Build
 from pydispatch.compiler.normalize.linalg_ext.code import Before, LoopBody, element_of, host_loop, recurrence
 from pydispatch.compiler.normalize.linalg_ext.insertion import MOST_SELECTED, selected_rows
-from pydispatch.compiler.normalize.linalg_ext.rows import Mixed, as_value, blocks_of, joined_blocks, size_of
+from pydispatch.compiler.normalize.linalg_ext.rows import MixedSize, as_value, blocks_of, joined_blocks, size_of
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
 
@@ -45,27 +45,31 @@ def sorted_rows(
     size = size_of(build, tensors[0], axis=1)
     if most_passes == 0 or (isinstance(size, int) and size < 2):
         return list(tensors)
-    # Pass 0, and a loop over the others. A block is the elements that are merged in sequence.
-    block, passes = _block(build, size), _passes(build, size, most_passes)
+    # Pass 0, whose results are the first operands of a loop over the other passes.
+    block = _block(build, size)  # number of elements that are merged in sequence
+    passes = _passes(build, size, most_passes)
     merged = _merged(build, tensors, size, block, build.index(0), before)
     if passes == 1:
         return merged
 
-    def again(inner: Build, pass_index: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
-        """Emit the pass with index `pass_index` + 1; pass 0 is emitted before the loop, to form its first operands."""
-        following = inner.add(arith.AddiOp(pass_index, inner.index(1))).result
-        return _merged(inner, runs, size, block, following, before)
+    def next_pass(inner: Build, iteration: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
+        """Emit the pass of an iteration of the loop: iteration 0 is pass 1."""
+        pass_index = inner.add(arith.AddiOp(iteration, inner.index(1))).result
+        return _merged(inner, runs, size, block, pass_index, before)
 
-    rest = build.add(arith.SubiOp(as_value(build, passes), build.index(1))).result
-    return host_loop(build, rest, merged, again)
+    iterations = build.add(arith.SubiOp(as_value(build, passes), build.index(1))).result
+    return host_loop(build, iterations, merged, next_pass)
 
 
-def _block(build: Build, size: Mixed) -> Mixed:
-    """Return the number of elements of a block: the row size, at most BLOCK, and at least one if it is dynamic."""
+def _block(build: Build, size: MixedSize) -> MixedSize:
+    """Return the number of elements of a block: the row size, at most BLOCK.
+
+    A dynamic size may be 0. The block then has one element, because its length is a divisor.
+    """
     if isinstance(size, int):
         return min(size, BLOCK)
-    low = build.add(arith.MaxSIOp(size, build.index(1))).result
-    return build.add(arith.MinSIOp(low, build.index(BLOCK))).result
+    positive_size = build.add(arith.MaxSIOp(size, build.index(1))).result
+    return build.add(arith.MinSIOp(positive_size, build.index(BLOCK))).result
 
 
 def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, count: int) -> list[SSAValue]:
@@ -88,17 +92,21 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         return selected_rows(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
         return sorted_rows(build, tensors, before)
-    runs = sorted_rows(build, tensors, before, most_passes=length.bit_length() - 1)  # runs of 1 become runs of `length`
+    doublings = length.bit_length() - 1  # log2(length): runs of 1 become runs of `length`
+    runs = sorted_rows(build, tensors, before, most_passes=doublings)
     rows = shape_of(tensors[0].type)[0]
     carried_types = [TensorType(element_of(t), [rows, DYNAMIC]) for t in runs]  # each pass changes the length of rows
     runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, carried_types, strict=True)]
 
-    def again(inner: Build, _: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit a pass; `carried` is the number of elements of a row, then the tensors."""
-        return _halved(inner, carried[1:], carried[0], length, before)
+    def next_pass(inner: Build, _: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit a pass that halves the rows; `carried` is the number of elements of a row, then the tensors."""
+        row_size, *tensors = carried
+        return _halved(inner, tensors, row_size, length, before)
 
-    passes = as_value(build, _passes(build, blocks_of(build, size, length), most=None))  # until one run is left
-    return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
+    run_count = blocks_of(build, size, length)
+    passes = as_value(build, _passes(build, run_count, most=None))  # until one run is left
+    _, *selected = host_loop(build, passes, [as_value(build, size), *runs], next_pass)
+    return selected
 
 
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:
@@ -126,35 +134,45 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
     dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
 
     def read(code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
-        """Emit the read of the elements of all tensors at one position."""
+        """Emit the read of the elements of all `tensors` at one position."""
         return [code.extract(t, [row, column]) for t in tensors]
 
-    def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Return the starts of the two runs of the pair at (row, pair)."""
-        _row, pair_index = at
+    def begin_row(code: LoopBody, index: list[SSAValue]) -> list[SSAValue]:
+        """Emit the columns at which the two runs of a pair start; `index` is (row, pair).
+
+        The first run starts at pair * `pair_length`, the second `run_length` later, but not after the `size` elements
+        of the row: the last pair may have only one run.
+        """
+        _row, pair_index = index
         start = code.times(pair_index, pair_length)
         return [start, code.minimum(code.plus(start, run_length), size)]
 
-    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit one merge step for the element at (row, pair, element). Return the next positions, and the element.
+    def step(code: LoopBody, index: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit one step that merges the two runs of a pair; return (next columns in both runs, merged element).
 
-        `carried` are the positions in the two runs of the pair.
+        `index` is (row, pair, element), and `carried` the columns of the next elements of both runs. The runs are
+        [start, middle) and [middle, end), of `run_length` elements each unless the `size` elements of the row end
+        before.
         """
         left, right = carried
-        row, pair_index, _ = at
+        row, pair_index, _ = index
         start = code.times(pair_index, pair_length)
         middle = code.minimum(code.plus(start, run_length), size)
         end = code.minimum(code.plus(start, pair_length), size)
         return _taken(code, lambda column: read(code, row, column), before, (left, middle), (right, end))
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
-    halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
+    halved = [
+        joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, begin_row=begin_row, step=step)
+    ]
     # The new length of a row. All pairs but the last leave `length` elements. The last pair has 1 to 2 * length
-    # elements, and leaves at most `length` of them.
+    # elements, and leaves at most `length` of them:
+    # new size = (pairs - 1) * length + min(size - (pairs - 1) * 2 * length, length)
     whole_pairs = build.add(arith.SubiOp(pairs, build.index(1))).result
     last_pair = build.add(arith.SubiOp(size, build.add(arith.MuliOp(whole_pairs, pair_length)).result)).result
     last_run = build.add(arith.MinSIOp(last_pair, run_length)).result
-    return [build.add(arith.AddiOp(build.add(arith.MuliOp(whole_pairs, run_length)).result, last_run)).result, *halved]
+    new_size = build.add(arith.AddiOp(build.add(arith.MuliOp(whole_pairs, run_length)).result, last_run)).result
+    return [new_size, *halved]
 
 
 def _taken(
@@ -174,20 +192,21 @@ def _taken(
     """
     (left, left_end), (right, right_end) = left_run, right_run
     left_element, right_element = read(left), read(right)
+    # The next element is that of the right run if this run has one, and it is less or the left run has none.
     left_is_over = code.opposite(code.less(left, left_end))
     right_is_next = code.add(arith.OrIOp(left_is_over, before(code, right_element, left_element)))
     takes_right = code.both(code.less(right, right_end), right_is_next)
-    one = code.index(1)
-    chosen = arith.SelectOp(takes_right, right, left)
     # The position is selected, and the element read again: LLVM emits a conditional move for integers. For the
     # elements, which may be floats, it would emit a branch, which CPUs cannot predict.
-    chosen.attributes[UNPREDICTABLE] = UnitAttr()
+    position = arith.SelectOp(takes_right, right, left)
+    position.attributes[UNPREDICTABLE] = UnitAttr()
+    one = code.index(1)
     next_left = code.select(takes_right, left, code.plus(left, one))
     next_right = code.select(takes_right, code.plus(right, one), right)
-    return [next_left, next_right], read(code.add(chosen))
+    return [next_left, next_right], read(code.add(position))
 
 
-def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
+def _passes(build: Build, size: MixedSize, most: int | None) -> MixedSize:
     """Return how many times runs of one element must double in length until one run has `size` elements.
 
     It is ceil(log2(size)), at most `most` unless that is None, and at least 1 if the size is dynamic.
@@ -195,16 +214,17 @@ def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
     if isinstance(size, int):
         needed = (size - 1).bit_length()
         return needed if most is None else min(needed, most)
-    # The result is the bit length of size - 1: 64 - leading zeros. With a size of at least 2 it is at least 1.
-    some = build.add(arith.MaxSIOp(size, build.index(2))).result
-    last = build.add(arith.IndexCastOp(build.add(arith.SubiOp(some, build.index(1))).result, i64)).result
-    zeros = build.add(arith.IndexCastOp(build.add(math.CountLeadingZerosOp(last)).result, IndexType())).result
+    # ceil(log2(size)) is the bit length of size - 1: 64 - its leading zeros. A size of at least 2 gives at least 1.
+    size = build.add(arith.MaxSIOp(size, build.index(2))).result
+    size_minus_1 = build.add(arith.IndexCastOp(build.add(arith.SubiOp(size, build.index(1))).result, i64)).result
+    leading_zeros = build.add(math.CountLeadingZerosOp(size_minus_1)).result
+    zeros = build.add(arith.IndexCastOp(leading_zeros, IndexType())).result
     passes = build.add(arith.SubiOp(build.index(64), zeros)).result
     return passes if most is None else build.add(arith.MinSIOp(passes, build.index(most))).result
 
 
 def _merged(
-    build: Build, tensors: Sequence[SSAValue], size: Mixed, block: Mixed, pass_index: SSAValue, before: Before
+    build: Build, tensors: Sequence[SSAValue], size: MixedSize, block: MixedSize, pass_index: SSAValue, before: Before
 ) -> list[SSAValue]:
     """Merge pairs of runs of 2 ** pass_index elements into one run each, and return the tensors.
 
@@ -234,7 +254,8 @@ def _merged(
     )  # fmt: skip
     types = [TensorType(element_of(t), shape) for t in tensors]
     return [
-        joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=merge.begin, step=merge.step)
+        joined_blocks(build, t)
+        for t in recurrence(build, types, dynamic, along=2, begin_row=merge.begin, step=merge.step)
     ]
 
 
@@ -260,19 +281,24 @@ class _MergePass:
     row_length: SSAValue
     block_length: SSAValue
 
-    def begin(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Return the carried values with which the block at (row, block) begins: the columns of the next element of
-        the left and of the right run, and the ends of both.
+    def begin(self, code: LoopBody, index: list[SSAValue]) -> list[SSAValue]:
+        """Emit the carried values with which the block at (row, block) begins: the columns of the next element of the
+        left and of the right run, and the ends of both.
+
+        Runs [start, middle) and [middle, end) form a pair. A block that begins inside of a merged pair continues after
+        the elements of both runs that precede it there.
         """
-        row, block = at
-        column = code.times(block, self.block_length)
-        pair = code.times(self.run_length, code.index(2))
-        start = code.times(code.add(arith.DivUIOp(column, pair)), pair)
+        row, block = index
+        column = code.times(block, self.block_length)  # at which the block begins
+        pair_length = code.times(self.run_length, code.index(2))
+        start = code.times(code.add(arith.DivUIOp(column, pair_length)), pair_length)  # of the pair with this column
         middle = code.minimum(code.plus(start, self.run_length), self.row_length)
-        end = code.minimum(code.plus(start, pair), self.row_length)
+        end = code.minimum(code.plus(start, pair_length), self.row_length)
         preceding = code.minus(column, start)
-        left = self._count_of_left(code, row, (start, middle, end), preceding)
-        return [code.plus(start, left), code.plus(middle, code.minus(preceding, left)), middle, end]
+        left_count = self._count_of_left(code, row, (start, middle, end), preceding)
+        left = code.plus(start, left_count)
+        right = code.plus(middle, code.minus(preceding, left_count))
+        return [left, right, middle, end]
 
     def _count_of_left(
         self, code: LoopBody, row: SSAValue, runs: tuple[SSAValue, SSAValue, SSAValue], preceding: SSAValue
@@ -292,45 +318,53 @@ class _MergePass:
         start_of_left, start_of_right, end = runs
 
         def bisect(inner: LoopBody, _: SSAValue, bounds: list[SSAValue]) -> list[SSAValue]:
-            """Halve the interval from `low` to `high`, both included, that has the count, unless they are equal."""
+            """Emit one step of the search: halve the interval from `low` to `high`, both included, of possible counts.
+
+            Nothing changes if they are equal. The variables of `_count_of_left` state the runs and the row.
+            """
             low, high = bounds
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
-            # If `half` elements came from the left run, `right` would be the last one from the right run. If it
-            # precedes the next one of the left run, the count is at most `half`; otherwise it is larger.
+            # Assume that `half` of the `preceding` elements come from the left run. The last one from the right run is
+            # then at column start_of_right + (preceding - half) - 1, and the next one of the left run at
+            # start_of_left + half. If the former precedes the latter, the count is at most `half`, else it is larger.
             right = inner.minus(inner.plus(start_of_right, inner.minus(preceding, inner.index(1))), half)
             right_elements = self._read(inner, row, right)
             left_elements = self._read(inner, row, inner.plus(start_of_left, half))
-            right_is_first = self.before(inner, right_elements, left_elements)
+            is_at_most_half = self.before(inner, right_elements, left_elements)
             is_open = inner.less(low, high)
-            raises_low = inner.both(is_open, inner.opposite(right_is_first))
-            lowers_high = inner.both(is_open, right_is_first)
-            return [
-                inner.select(raises_low, inner.plus(half, inner.index(1)), low), inner.select(lowers_high, half, high)
-            ]  # fmt: skip
+            raises_low = inner.both(is_open, inner.opposite(is_at_most_half))
+            lowers_high = inner.both(is_open, is_at_most_half)
+            new_low = inner.select(raises_low, inner.plus(half, inner.index(1)), low)
+            new_high = inner.select(lowers_high, half, high)
+            return [new_low, new_high]
 
-        # The left run gives at least what the right run is too short for, and at most its own length.
-        # Runs have 2 ** pass_index elements: after pass_index + 1 halvings, `low` and `high` are equal.
+        # At most all elements of a run precede: the count is at least `preceding` - the length of the right run, and at
+        # most the length of the left run. Runs have 2 ** pass_index elements: after pass_index + 1 halvings, `low` and
+        # `high` are equal.
         low = code.maximum(code.minus(preceding, code.minus(end, start_of_right)), code.index(0))
         high = code.minimum(preceding, code.minus(start_of_right, start_of_left))
-        return code.loop(code.plus(self.pass_index, code.index(1)), [low, high], bisect)[0]
+        halvings = code.plus(self.pass_index, code.index(1))
+        count, _ = code.loop(halvings, [low, high], bisect)
+        return count
 
     def step(
-        self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
+        self, code: LoopBody, index: list[SSAValue], carried: list[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue]]:
         """Emit one merge step of the runs [left, middle) and [right, end); return the carried values and the element.
 
-        The row has pairs of runs of `run_length` elements, and `at` is (row, block, element of the block): a block
+        The row has pairs of runs of `run_length` elements, and `index` is (row, block, element of the block): a block
         computes part of the merged row, and may cross pairs. If the element is at `end`, the pair is complete: the step
         first moves on to the runs of the next pair. The carried values are (left, right, middle, end).
         """
         left, right, middle, end = carried
-        row, block, element = at
+        row, block, element = index
         column = code.plus(code.times(block, self.block_length), element)
-        over = code.equal(column, end)  # the pair is complete: its end is the start of the next one
+        # If the pair is complete, the next one starts at `end`: its runs are [end, next_middle), [next_middle, ...).
+        is_complete = code.equal(column, end)
         next_middle = code.minimum(code.plus(end, self.run_length), self.row_length)
-        left, middle = code.select(over, end, left), code.select(over, next_middle, middle)
-        right = code.select(over, next_middle, right)
-        end = code.select(over, code.minimum(code.plus(next_middle, self.run_length), self.row_length), end)
+        left, middle = code.select(is_complete, end, left), code.select(is_complete, next_middle, middle)
+        right = code.select(is_complete, next_middle, right)
+        end = code.select(is_complete, code.minimum(code.plus(next_middle, self.run_length), self.row_length), end)
         next_positions, elements = _taken(
             code, lambda column: self._read(code, row, column), self.before, (left, middle), (right, end)
         )

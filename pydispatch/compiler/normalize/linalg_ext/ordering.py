@@ -14,7 +14,7 @@ from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import Before, LoopBody, element_of, require_tensors
 from pydispatch.compiler.normalize.linalg_ext.merge import first_of_rows, sorted_rows
 from pydispatch.compiler.normalize.linalg_ext.rows import (
-    Mixed,
+    MixedSize,
     along_again,
     along_last,
     as_value,
@@ -35,22 +35,24 @@ from pydispatch.ir.op_info import SHOWS_VALUES
 
 
 def _comparator_of(body: Region) -> Before:
-    """Return the function that emits a comparator region, whose arguments are a pair of elements of each of the first
-    tensors; the others are ordered with them.
+    """Return the function that emits a comparator region.
+
+    The arguments of the region are a pair of elements of each of the first tensors. It may have less pairs than there
+    are tensors: the other tensors are ordered with the first ones, but not compared.
     """
-    count = len(body.block.args) // 2
+    pair_count = len(body.block.args) // 2
 
     def before(code: LoopBody, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
-        """Emit whether one element precedes another, by the body of the operation."""
-        pairs = [v for pair in zip(lhs[:count], rhs[:count], strict=True) for v in pair]
+        """Emit whether the element `lhs`, one value of each tensor, precedes `rhs`, by the comparator `body`."""
+        pairs = [v for pair in zip(lhs[:pair_count], rhs[:pair_count], strict=True) for v in pair]
         return code.inline(body, pairs)[0]
 
     return before
 
 
 def _ordered(
-    build: Build, tensors: Sequence[SSAValue], along: int, body: Region, count: Mixed,
-    positions: Attribute | None = None,
+    build: Build, tensors: Sequence[SSAValue], along: int, body: Region, count: MixedSize,
+    position_type: Attribute | None = None,
 ) -> list[SSAValue]:  # fmt: skip
     """Order the tensors together along a dimension, and return the first `count` elements of each.
 
@@ -63,12 +65,12 @@ def _ordered(
         along: The dimension.
         body: The comparator, a region that yields whether an element precedes another.
         count: Number of elements along the dimension that the results have.
-        positions: The integer type of a further result, the indices of the elements along the dimension; None for no
-            such result.
+        position_type: The integer type of a further result, the indices of the elements along the dimension; None for
+            no such result.
     """
-    if positions is not None and not selects_by_heap(build, count, size_of(build, tensors[0], along)):
+    if position_type is not None and not selects_by_heap(build, count, size_of(build, tensors[0], along)):
         # Only a heap returns positions: here a tensor of them is ordered together with the others.
-        return _ordered(build, [*tensors, _positions(build, tensors[0], along, positions)], along, body, count)
+        return _ordered(build, [*tensors, _positions(build, tensors[0], along, position_type)], along, body, count)
     # The rows.
     transposed = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(transposed[0].type))
@@ -77,26 +79,28 @@ def _ordered(
     if isinstance(count, SSAValue) or count == shape[-1]:
         ordered = sorted_rows(build, flat, _comparator_of(body))
     else:
-        ordered = _first_of_flat_rows(build, flat, body, count, positions, is_transposed=along != len(shape) - 1)
+        ordered = _first_of_flat_rows(build, flat, body, count, position_type, is_transposed=along != len(shape) - 1)
     # The results in the shape of the tensors, with `count` elements along the dimension.
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
-    dynamic = [*outer_sizes, *([count] if isinstance(count, SSAValue) else [])]
+    dynamic = [*outer_sizes, count] if isinstance(count, SSAValue) else outer_sizes
     rows = [sliced_rows(build, t, count) for t in ordered]
     return [along_again(build, expanded_rows(build, t, shape, dynamic), along) for t in rows]
 
 
 def _first_of_flat_rows(
-    build: Build, tensors: Sequence[SSAValue], body: Region, count: int, positions: Attribute | None,
+    build: Build, tensors: Sequence[SSAValue], body: Region, count: int, position_type: Attribute | None,
     is_transposed: bool,
 ) -> list[SSAValue]:  # fmt: skip
-    """Return tensors whose rows begin with the first `count` elements of the rows of `tensors`, (rows, n) each.
+    """Return tensors whose rows begin with the first `count` elements, in order, of the rows of `tensors`.
+
+    Rows of the results may be longer. The emitted code fails if the rows of `tensors` are shorter than `count`.
 
     Args:
         build: Builder of the code.
-        tensors: The tensors, which are ordered together. A program that states fewer than `count` elements fails.
+        tensors: The tensors, of shape (rows, n) each, which are ordered together.
         body: The comparator.
         count: Number of elements.
-        positions: Integer type of the last result, the indices of the elements; None for no such result.
+        position_type: Integer type of the last result, the indices of the elements; None for no such result.
         is_transposed: Whether the tensors are transposed views of the program's tensors.
     """
     size = size_of(build, tensors[0], axis=1)
@@ -107,10 +111,11 @@ def _first_of_flat_rows(
     if not selects_by_heap(build, count, size):
         return first_of_rows(build, tensors, _comparator_of(body), count)
     if is_transposed:
-        # Without memory of its own, the transposition would be fused into the heap's scan of the rows.
+        # Without memory of its own, the transposition would be fused into the heap's scan of the rows, which would read
+        # elements that are far apart.
         tensors = [_contiguous(build, t) for t in tensors]
-    *ordered, of_heap = top_of_rows(build, tensors, body, count, positions or IndexType())
-    return [*ordered, of_heap] if positions is not None else ordered  # a heap returns the positions in any case
+    *ordered, indices = top_of_rows(build, tensors, body, count, position_type or IndexType())
+    return [*ordered, indices] if position_type is not None else ordered
 
 
 def _contiguous(build: Build, value: SSAValue) -> SSAValue:
@@ -161,16 +166,20 @@ def _require_one_shape(op: Operation, build: Build, tensors: Sequence[SSAValue])
 
 
 def _prefix_of(op: Operation, along: int) -> int | None:
-    """Return how many elements along a dimension a slice takes from the first on; None for other operations, and for
-    slices that take a part of another dimension.
+    """Return the number n if `op` is a slice of the first n elements along dimension `along`, else None.
+
+    Such a slice has all elements of the other dimensions, a stride of 1, and the rank of its source.
     """
     if not isinstance(op, tensor.ExtractSliceOp) or len(op.operands) != 1:
         return None
     offsets, strides = op.static_offsets.get_values(), op.static_strides.get_values()
     sizes, shape = op.static_sizes.get_values(), shape_of(op.source.type)
-    is_whole = all(taken == size for d, (taken, size) in enumerate(zip(sizes, shape, strict=True)) if d != along)
-    is_prefix = not any(offsets) and set(strides) == {1} and len(shape_of(op.result.type)) == len(shape)
-    return int(sizes[along]) if is_whole and is_prefix and sizes[along] > 0 else None
+    has_other_dims = all(taken == size for d, (taken, size) in enumerate(zip(sizes, shape, strict=True)) if d != along)
+    starts_at_first = not any(offsets) and set(strides) == {1}
+    has_rank = len(shape_of(op.result.type)) == len(shape)
+    count = int(sizes[along])
+    is_positive = count > 0  # a dynamic size is negative
+    return count if has_other_dims and starts_at_first and has_rank and is_positive else None
 
 
 def _topk(op: Operation, build: Build) -> None:
@@ -179,6 +188,7 @@ def _topk(op: Operation, build: Build) -> None:
     require_tensors(op)
     values, *indices = op.inputs
     _require_one_shape(op, build, op.inputs)
+    # The second result has the indices of the elements: those that the operation is passed, or else their positions.
     returns_indices = len(op.outputs) == 2
     position_type = element_of(op.outputs[1]) if returns_indices and not indices else None
     count = size_of(build, op.outputs[0], op.along)

@@ -15,17 +15,17 @@ from pydispatch.compiler.normalize.moves import moved, projection
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
 
-Mixed = int | SSAValue
+MixedSize = int | SSAValue
 """Size: a number where it is known, else a value of type index."""
 
 
 def _reassociation(group_ranks: Sequence[int]) -> ArrayAttr[Attribute]:
     """Return the attribute that groups consecutive dimensions, so many in each group: [2, 1] -> [[0, 1], [2]]."""
-    rows, start = list[Attribute](), 0
+    groups, start = list[Attribute](), 0
     for count in group_ranks:
-        rows.append(ArrayAttr([IntegerAttr(d, i64) for d in range(start, start + count)]))
+        groups.append(ArrayAttr([IntegerAttr(d, i64) for d in range(start, start + count)]))
         start += count
-    return ArrayAttr(rows)
+    return ArrayAttr(groups)
 
 
 def _product(sizes: Sequence[int]) -> int:
@@ -47,12 +47,13 @@ def along_again(build: Build, value: SSAValue, along: int) -> SSAValue:
 
 
 def _permuted(build: Build, value: SSAValue, order: Sequence[int]) -> SSAValue:
-    """Return `value` transposed: dimension i of the result is dimension order[i]."""
+    """Return `value` transposed: dimension i of the result is dimension order[i] of `value`."""
     if list(order) == sorted(order):
         return value
     shape = shape_of(value.type)
     dynamic = [build.dim(value, d) for d in order if shape[d] == DYNAMIC]
     target = build.empty(TensorType(element_of(value), [shape[d] for d in order]), dynamic)
+    # Index of the result -> index of `value`: for the order (2, 0, 1), the map (d0, d1, d2) -> (d1, d2, d0).
     map_ = projection(len(shape), [list(order).index(d) for d in range(len(shape))])
     return moved(build, value, target, map_)[0]
 
@@ -93,15 +94,17 @@ def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
     return _collapsed(build, value, group_ranks=[1, 2])
 
 
-def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
-    """Return the first `count` elements of each row of a matrix."""
+def sliced_rows(build: Build, value: SSAValue, count: MixedSize) -> SSAValue:
+    """Return the first `count` elements of each row of a matrix. count: a number, or a value of type index."""
     rows, size = shape_of(value.type)
     if size == count:
         return value
     dynamic = [build.dim(value, 0)] if rows == DYNAMIC else []
+    if isinstance(count, SSAValue):
+        dynamic.append(count)
     sizes = [rows, DYNAMIC if isinstance(count, SSAValue) else count]
     extract = tensor.ExtractSliceOp.build(
-        operands=[value, [], [*dynamic, *([count] if isinstance(count, SSAValue) else [])], []],
+        operands=[value, [], dynamic, []],
         result_types=[TensorType(element_of(value), sizes)],
         properties={
             "static_offsets": DenseArrayBase.from_list(i64, [0, 0]),
@@ -128,19 +131,19 @@ def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: 
     return build.add(expand).result
 
 
-def size_of(build: Build, value: SSAValue, axis: int) -> Mixed:
+def size_of(build: Build, value: SSAValue, axis: int) -> MixedSize:
     """Return a size, as a number where it is known."""
     size = shape_of(value.type)[axis]
     return build.dim(value, axis) if size == DYNAMIC else size
 
 
-def as_value(build: Build, size: Mixed) -> SSAValue:
+def as_value(build: Build, size: MixedSize) -> SSAValue:
     """Return a size as a value."""
     return build.index(size) if isinstance(size, int) else size
 
 
-def blocks_of(build: Build, size: Mixed, block: Mixed) -> Mixed:
-    """Return how many blocks of `block` elements hold `size` elements."""
+def blocks_of(build: Build, size: MixedSize, block: MixedSize) -> MixedSize:
+    """Return how many blocks of `block` elements hold `size` elements: `size` / `block`, rounded up."""
     if isinstance(size, int) and isinstance(block, int):
-        return -(-size // max(1, block))
+        return -(-size // max(1, block))  # a block of 0 elements holds the 0 elements of an empty row
     return build.add(arith.CeilDivUIOp(as_value(build, size), as_value(build, block))).result

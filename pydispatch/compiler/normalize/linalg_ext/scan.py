@@ -53,14 +53,16 @@ def _scan(op: Operation, build: Build) -> None:
     """
     assert isinstance(op, Scan)
     require_tensors(op)
-    shape = shape_of(op.inputs[0].type)
-    rows = prod(shape[:-1]) if DYNAMIC not in shape[:-1] else FEW_ROWS  # an unknown number counts as many
-    is_long = shape[-1] == DYNAMIC or shape[-1] > LONG_ROW
+    *outer_sizes, row_size = shape_of(op.inputs[0].type)
+    has_few_rows = DYNAMIC not in outer_sizes and prod(outer_sizes) < FEW_ROWS  # an unknown number counts as many
+    has_long_rows = row_size == DYNAMIC or row_size > LONG_ROW
+    is_along_last_axis = op.along == len(outer_sizes)
     combine = _combining(op, build.reassociate)
-    if combine is not None and op.along == len(shape) - 1 and rows < FEW_ROWS and is_long:
+    if combine is not None and is_along_last_axis and has_few_rows and has_long_rows:
         results = _in_blocks(op, build, combine)
     else:
         results = _in_order(op, build)
+    # The second result, the last element of each row, is computed only if it is read.
     last = _last(op, build, results) if list(op.res[1].uses) else op.outputs[1]
     build.replace(results, last)
 
@@ -77,10 +79,11 @@ def _combining(op: Scan, reassociate: bool) -> Operation | None:
     if not isinstance(value, OpResult) or len(list(op.body.block.ops)) != 2:  # the operation and the terminator
         return None
     inner, arguments = value.op, list(op.body.block.args)
-    grouping = info_of(inner).grouping
-    exact = grouping is Grouping.EXACT or (grouping is Grouping.ROUNDED and reassociate)
-    fits = list(inner.operands) in (arguments, arguments[::-1]) and info_of(inner).commutative
-    return inner if exact and fits and identity_of(inner, value.type) is not None else None
+    info = info_of(inner)
+    may_regroup = info.grouping is Grouping.EXACT or (info.grouping is Grouping.ROUNDED and reassociate)
+    combines_arguments = info.commutative and list(inner.operands) in (arguments, arguments[::-1])
+    has_identity = identity_of(inner, value.type) is not None  # it fills the last block of a row
+    return inner if may_regroup and combines_arguments and has_identity else None
 
 
 def _in_order(op: Scan, build: Build) -> SSAValue:
@@ -91,25 +94,30 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
     values, (out, initial) = op.inputs[0], op.outputs
     assert isinstance(out.type, TensorType)
 
-    def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-        """Emit the value before a row: the initial value; 0 for an inclusive scan, whose first element replaces it."""
+    def begin_row(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+        """Emit the value that is carried into a row of the scan `op`: the row's element of `initial`.
+
+        An inclusive scan has no initial value: a 0 is carried, which `step` does not read.
+        """
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]
         return [code.extract(initial, row)]
 
-    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the values to carry on, and the element: the combination including it, or in an exclusive scan the
-        one before it.
+    def step(code: LoopBody, index: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit one step of the scan `op` along a row; return (values to carry on, result at `index`).
+
+        The value carried on combines the elements of the row up to that at `index` in `values`. It is also the result
+        of an inclusive scan. The result of an exclusive scan is the carried value without this element.
         """
-        value = code.extract(values, at)
+        value = code.extract(values, index)
         (combined,) = code.inline(op.body, [carried[0], value])
         if not op.is_inclusive:
             return [combined], carried
-        # An inclusive scan does not combine its initial value: its first element is the operand's.
-        combined = code.select(code.equal(at[op.along], code.index(0)), value, combined)
+        # The first element of a row is not combined with the carried 0.
+        combined = code.select(code.equal(index[op.along], code.index(0)), value, combined)
         return [combined], [combined]
 
-    return recurrence(build, [out.type], build.dynamic_dims(values), op.along, first, step)[0]
+    return recurrence(build, [out.type], build.dynamic_dims(values), op.along, begin_row, step)[0]
 
 
 def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
@@ -139,7 +147,7 @@ class _BlockScan:
         neutral: Identity of the combining operation.
         size: Number of elements of a row, n.
         shape: Numbers of rows and of blocks in a row, each DYNAMIC if it is not known.
-        dynamic: The number of blocks in a row, if it is dynamic.
+        dynamic: The dynamic sizes of `shape`: empty, or the number of blocks in a row.
     """
 
     op: Scan
@@ -190,10 +198,10 @@ class _BlockScan:
         """
         op = self.op
 
-        def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-            """Emit the value that the first block of a row begins with.
+        def begin_row(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+            """Emit the value that the first block of a row begins with: the initial value of the scan `op`.
 
-            An inclusive scan does not combine its initial value: it begins with the identity of the operation.
+            An inclusive scan has no initial value: it begins with the identity of the operation.
             """
             if op.is_inclusive:
                 return [code.add(arith.ConstantOp(self.neutral))]
@@ -201,13 +209,17 @@ class _BlockScan:
             initial_values = op.outputs[1]
             return [code.extract(initial_values, _split(code, row_number, shape_of(initial_values.type)))]
 
-        def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-            """Return the value to carry on, with which the next block begins, and the value that this block begins
-            with.
-            """
-            return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
+        def step(
+            code: LoopBody, index: list[SSAValue], carried: list[SSAValue]
+        ) -> tuple[list[SSAValue], list[SSAValue]]:
+            """Emit the values with which the next block and this block begin; return ([the next one's], [this one's]).
 
-        (starts,) = recurrence(self.build, [self._totals_type()], self.dynamic, along=1, first=first, step=step)
+            `carried` has the value with which the block at `index` begins. The next one begins with its combination
+            with the total of this block.
+            """
+            return code.inline(op.body, [carried[0], code.extract(totals, index)]), carried
+
+        (starts,) = recurrence(self.build, [self._totals_type()], self.dynamic, along=1, begin_row=begin_row, step=step)
         return starts
 
     def results(self, starts: SSAValue) -> SSAValue:
@@ -218,19 +230,23 @@ class _BlockScan:
         """
         op = self.op
 
-        def first(code: LoopBody, block: list[SSAValue]) -> list[SSAValue]:
-            """Emit the value that the block at (row, block) begins with."""
+        def begin_row(code: LoopBody, block: list[SSAValue]) -> list[SSAValue]:
+            """Emit the element of `starts` for a block, whose index is (row, number of the block)."""
             return [code.extract(starts, block)]
 
-        def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-            """Return the value to carry on, and the result at (row, block, offset): an exclusive scan's element is the
-            combination of the elements before it.
+        def step(
+            code: LoopBody, index: list[SSAValue], carried: list[SSAValue]
+        ) -> tuple[list[SSAValue], list[SSAValue]]:
+            """Emit one step along a block of the scan `op`; return (values to carry on, result at `index`).
+
+            `carried` combines the elements of the row before `index` = (row, block, offset), and is the result of an
+            exclusive scan. An inclusive scan includes the element.
             """
-            combined = code.inline(op.body, [carried[0], self._value_at(code, *at)])
+            combined = code.inline(op.body, [carried[0], self._value_at(code, *index)])
             return combined, combined if op.is_inclusive else carried
 
         type_ = TensorType(element_of(self.values), [*self.shape, BLOCK])
-        (results,) = recurrence(self.build, [type_], self.dynamic, along=2, first=first, step=step)
+        (results,) = recurrence(self.build, [type_], self.dynamic, along=2, begin_row=begin_row, step=step)
         return results
 
     def _totals_type(self) -> TensorType[Attribute]:
@@ -240,8 +256,9 @@ class _BlockScan:
     def _value_at(self, code: LoopBody, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
         """Emit the element at an offset in a block; the identity after the end of the row."""
         column = code.plus(code.times(block, code.index(BLOCK)), offset)
-        inside = code.less(column, self.size)
-        return code.select(inside, code.extract(self.values, [row, column]), code.add(arith.ConstantOp(self.neutral)))
+        is_inside = code.less(column, self.size)
+        element = code.extract(self.values, [row, column])
+        return code.select(is_inside, element, code.add(arith.ConstantOp(self.neutral)))
 
 
 def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
@@ -264,10 +281,10 @@ def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
     size = build.dim(results, op.along)
     body = LoopBody([element_of(initial_values)])
     (initial,) = body.block.args
-    at: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]
+    row: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]  # the index without dimension `along`
     last = body.minus(size, body.index(1))
-    # In an empty row, `last` is -1: kernels read 0 from an empty tensor.
-    value = body.extract(results, [*at[: op.along], last, *at[op.along :]])
+    # In an empty row `last` is -1, and the read is without a fault: kernels read 0 from an empty tensor.
+    value = body.extract(results, [*row[: op.along], last, *row[op.along :]])
     may_be_empty = shape_of(results.type)[op.along] < 1  # 0, or DYNAMIC
     if may_be_empty:
         value = body.select(body.less(last, body.index(0)), initial, value)

@@ -38,7 +38,7 @@ def _points(count: int) -> list[Fraction]:
     """
     points = [Fraction(0)]
     for power in range(count):
-        for value in dict.fromkeys((Fraction(2**power), Fraction(1, 2**power))):
+        for value in dict.fromkeys((Fraction(2**power), Fraction(1, 2**power))):  # once, if both are 1
             points += [value, -value]
     return points[:count]
 
@@ -93,18 +93,20 @@ def matrices(tile: int, kernel: int) -> TransformMatrices:
         polynomial, scale = [Fraction(1)], Fraction(1)
         for other in others:
             polynomial, scale = _times_linear(polynomial, other), scale * (point - other)
-        # As in published matrices, the row of G for the point 0 is positive; that of transpose(B) takes the sign.
+        # As in published matrices, the row of G for the point 0 is positive. The row of transpose(B) is negated as
+        # well, so that the products of both remain.
         sign = -1 if point == 0 and scale < 0 else 1
         a.append([point**n for n in range(tile)])
         g.append([sign * point**n / scale for n in range(kernel)])
         b.append([sign * c for c in polynomial] + [Fraction(0)])
-    # For infinity: the leading coefficients, and the product of (x - point) over all points.
-    whole = [Fraction(1)]
+    # For infinity: rows of A and G that select the leading coefficient, 0 ... 0 1, and in transpose(B) the product of
+    # (x - point) over all points.
+    product_of_all = [Fraction(1)]
     for point in points:
-        whole = _times_linear(whole, point)
+        product_of_all = _times_linear(product_of_all, point)
     a.append([Fraction(int(n == tile - 1)) for n in range(tile)])
     g.append([Fraction(int(n == kernel - 1)) for n in range(kernel)])
-    b.append(whole)
+    b.append(product_of_all)
     return TransformMatrices(output=[list(column) for column in zip(*a, strict=True)], filter=g, input=b)
 
 
@@ -125,14 +127,14 @@ class WinogradProducts:
     Attributes:
         build: Receives the operations.
         sizes: Letter → size, as a number or a value; `contract` adds the letters of its matrix.
-        wide: Type of the products.
+        product_type: Element type of the products.
     """
 
     def __init__(self, op: Winograd, build: Build, sizes: Mapping[str, Size]) -> None:
         """Choose the type of the products from the operands of `op`."""
         self.build, self.sizes = build, dict(sizes)
         types = [element_type(v.type) for v in op.operands]
-        self.wide: AnyFloat = f64 if f64 in types else f32
+        self.product_type: AnyFloat = f64 if f64 in types else f32
 
     def contract(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, *, new_dim: str, summed: str,
               result: str) -> SSAValue:  # fmt: skip
@@ -154,21 +156,26 @@ class WinogradProducts:
         build, loops = self.build, result + summed
         self.sizes |= {new_dim: len(matrix), summed: len(matrix[0])}
         flat = [float(coefficient) for row in matrix for coefficient in row]
-        constant = build.floats(flat, TensorType(self.wide, [len(matrix), len(matrix[0])]))
+        constant = build.floats(flat, TensorType(self.product_type, [len(matrix), len(matrix[0])]))
 
         def expression(subscript: Subscript) -> AffineExpr:
-            """Return a subscript as an expression of the loops, which are the letters of the result, then `summed`."""
+            """Return a subscript as an expression of the loops: one for each letter of `result`, and then `summed`.
+
+            With the loops "ahi", the subscript "h" is d1, and ("h", 4, "i") is d1 * 4 + d2.
+            """
             if isinstance(subscript, str):
                 return AffineExpr.dimension(loops.index(subscript))
             outer, step, inner = subscript
             return AffineExpr.dimension(loops.index(outer)) * step + AffineExpr.dimension(loops.index(inner))
 
-        # The generic, whose last loop is the reduction.
-        maps = [AffineMap(len(loops), 0, tuple(map(expression, s))) for s in (subscripts, (new_dim, summed), result)]
-        static = [n if isinstance(n, int) else DYNAMIC for n in (self.sizes[c] for c in result)]
-        dynamic = [n for n in (self.sizes[c] for c in result) if not isinstance(n, int)]
-        zeros = build.splat(0.0, TensorType(self.wide, static), dynamic)
-        body = product_sum([element_type(value.type), self.wide, self.wide], unsigned=False)
+        # The generic, with a loop for each letter of the result, and one for the reduction.
+        operand_subscripts = (subscripts, (new_dim, summed), result)  # of the value, the matrix and the result
+        maps = [AffineMap(len(loops), 0, tuple(map(expression, s))) for s in operand_subscripts]
+        result_sizes = [self.sizes[letter] for letter in result]
+        shape = [n if isinstance(n, int) else DYNAMIC for n in result_sizes]
+        dynamic = [n for n in result_sizes if not isinstance(n, int)]
+        zeros = build.splat(0.0, TensorType(self.product_type, shape), dynamic)
+        body = product_sum([element_type(value.type), self.product_type, self.product_type], unsigned=False)
         structure = Structure(tuple(maps), tuple(c != summed for c in loops))
         (product,) = generic(build, structure, [value, constant], [zeros], body)
         return product
@@ -229,34 +236,39 @@ def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, 
     """
     image = op.inputs[0]
     shape, element = list(shape_of(image.type)), element_type(image.type)
-    high, missing = [0] * len(shape), []  # padding after each dimension, and its dynamic amounts
+    padding = [0] * len(shape)  # number of zeros after each dimension, or DYNAMIC
+    dynamic_padding = []  # the values of the DYNAMIC ones
     for d, letter in enumerate(op.layout):
-        count = sizes[letter]
         if letter not in "hw":
             continue
-        if isinstance(count, int) and shape[d] != DYNAMIC:
-            whole = count * op.tile + op.kernel - 1
-            shape[d], high[d] = whole, whole - shape[d]
-            continue
-        # The number of tiles or the size is dynamic: the padding is computed at run time.
-        tiles = build.index(count) if isinstance(count, int) else count
-        whole_tiles = build.add(arith.MuliOp(tiles, build.index(op.tile))).result
-        total = build.add(arith.AddiOp(whole_tiles, build.index(op.kernel - 1))).result
-        missing.append(build.add(arith.SubiOp(total, build.dim(image, d))).result)
-        shape[d] = count * op.tile + op.kernel - 1 if isinstance(count, int) else DYNAMIC
-        high[d] = DYNAMIC
-    if not any(high):
+        tile_count = sizes[letter]
+        padded_size = tile_count * op.tile + op.kernel - 1 if isinstance(tile_count, int) else DYNAMIC
+        if DYNAMIC not in (padded_size, shape[d]):
+            padding[d] = padded_size - shape[d]
+        else:  # the number of tiles or the size is dynamic: the padding is computed at run time
+            tiles = build.index(tile_count) if isinstance(tile_count, int) else tile_count
+            whole_tiles = build.add(arith.MuliOp(tiles, build.index(op.tile))).result
+            total = build.add(arith.AddiOp(whole_tiles, build.index(op.kernel - 1))).result
+            dynamic_padding.append(build.add(arith.SubiOp(total, build.dim(image, d))).result)
+            padding[d] = DYNAMIC
+        shape[d] = padded_size
+    if not any(padding):
         return image
     # The pad, whose body yields 0.
     zero = build.scalar(0.0, element)
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(zero))
-    pad = tensor.PadOp(image, [], missing, Region(body), [0] * len(shape), high, TensorType(element, shape))
+    no_padding = [0] * len(shape)  # before each dimension
+    pad = tensor.PadOp(image, [], dynamic_padding, Region(body), no_padding, padding, TensorType(element, shape))
     return build.add(pad).result
 
 
 def _lower_filter_transform(op: Operation, build: Build) -> None:
-    """Lower winograd.filter_transform to U = G g G^T: first along H into [a, w, c, f], then along W."""
+    """Lower winograd.filter_transform to U = G g G^T for each filter g: first along H into [a, w, c, f], then along W.
+
+    Letters are einsum subscripts. h, w: row and column of the filter; a, b: transformed position; c, f: input and
+    output channel.
+    """
     assert isinstance(op, FilterTransformOp)
     letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], op.layout))
@@ -267,19 +279,21 @@ def _lower_filter_transform(op: Operation, build: Build) -> None:
 
 
 def _lower_output_transform(op: Operation, build: Build) -> None:
-    """Lower winograd.output_transform to Y = A^T m A: first along H, then along W; p, q are the position of a pixel in
-    its tile. Tiles are collapsed into the dimensions H and W of the image.
+    """Lower winograd.output_transform to Y = A^T m A for each tile m: first along H, then along W.
+
+    Letters are einsum subscripts. n, c: batch and channel; h, w: tile; a, b: transformed position; p, q: row and column
+    of a pixel in its tile. At the end, h and p are collapsed into the dimension H of the image, w and q into W.
     """
     assert isinstance(op, OutputTransformOp)
     letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], letters))
     matrix = matrices(op.tile, op.kernel).output
     rows = products.contract(op.inputs[0], letters, matrix, new_dim="p", summed="a", result="nhpbwc")
-    apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}
-    result = "".join(apart[c] for c in op.layout)
+    dims_of = {"n": "n", "c": "c", "h": "hp", "w": "wq"}  # dimension of the image → those that are collapsed into it
+    result = "".join(dims_of[letter] for letter in op.layout)
     columns = products.contract(rows, "nhpbwc", matrix, new_dim="q", summed="b", result=result)
     transformed = products.cast(columns, element_type(op.outputs[0].type))
-    groups = [[result.index(c) for c in apart[letter]] for letter in op.layout]
+    groups = [[result.index(dim) for dim in dims_of[letter]] for letter in op.layout]
     type = op.outputs[0].type
     assert isinstance(type, TensorType)
     build.replace(build.collapse(transformed, type, groups))
