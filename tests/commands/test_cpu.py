@@ -420,6 +420,8 @@ def test_nothing_leaks(one: pd.Artifact) -> None:
             x += 1
 
     device = pd.device("cpu?workers=2")
+    gc.collect()
+    live_before = device.memory()["live_blocks"]  # devices of one URI share a pool, which earlier tests may still use
     holder = Holder()
     gone = weakref.ref(holder)
     provider = device.add_command("command", holder)
@@ -433,7 +435,7 @@ def test_nothing_leaks(one: pd.Artifact) -> None:
     del program
     gc.collect()
     assert gone() is None
-    assert device.memory()["live_blocks"] == 0
+    assert device.memory()["live_blocks"] <= live_before
 
 
 def test_many_threads(one: pd.Artifact) -> None:
