@@ -201,7 +201,7 @@ def _layout(
         "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
     )
     width = PANEL_BYTES // element.size
-    if columns % width and columns % (width // 2) == 0 and not contraction.b.is_last(contraction.n):
+    if columns % width and columns % (width // 2) == 0 and not contraction.b.is_contiguous(contraction.n):
         width //= 2  # for f32, a panel has 32 columns; 16, 48 or 80 are whole half-width panels
     if is_widened and (wide := _widening_columns(contraction, element.size, columns, levels)) is not None:
         width = wide
@@ -242,7 +242,7 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
     first, *inner = contraction.b.coordinates
     has_outer_dim_first = {dim for dim, _ in first.terms} == outer
     slices_are_matrices = len(inner) == 2  # K and N
-    are_columns_last = contraction.b.is_last(contraction.n)
+    are_columns_last = contraction.b.is_contiguous(contraction.n)
     is_large = prod(type_.get_shape()[1:]) >= MIN_SLICE_ELEMENTS
     return has_outer_dim_first and slices_are_matrices and are_columns_last and is_large
 

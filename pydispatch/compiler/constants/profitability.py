@@ -67,7 +67,7 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     # Rows of the result in all outer iterations; None if M is dynamic, and dynamic outer dimensions count as 1.
     rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
     exceeds_cache = total > min(level.model.l2.bytes_per_core for level in levels)
-    if not contraction.b.is_last(contraction.n):  # B is transposed
+    if not contraction.b.is_contiguous(contraction.n):  # B is transposed
         return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
     if total < MIN_BYTES or columns * size <= PANEL_BYTES:  # a single panel is B as it is stored
         return False

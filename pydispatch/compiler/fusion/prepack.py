@@ -45,7 +45,7 @@ def _pays(contraction: Contraction) -> bool:
     """
     generic, b = contraction.generic, contraction.b
     value = contraction.tensor_of(b)
-    has_strided_columns = contraction.n is not None and not b.is_last(contraction.n)
+    has_strided_columns = contraction.n is not None and not b.is_contiguous(contraction.n)
     if not has_strided_columns or not isinstance(value.type, TensorType):
         return False
     has_static_sizes = all(n is not None for n in generic.extents) and all(n >= 0 for n in shape_of(value))

@@ -19,7 +19,8 @@ from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, elemen
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, combined, digits_of, loop_index
 from pydispatch.compiler.fusion.quantized.terms import Computed, TensorElement, Term, computed_by, elements_in
 from pydispatch.compiler.fusion.quantized.views import Positions, read_by_view
-from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, linear
+from pydispatch.compiler.kernels.matmul.linear import linear_index
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
@@ -358,7 +359,7 @@ class _BodyAt:
             return None
         positions = list[Position]()
         for result in generic.maps[argument.index].results:
-            coordinate = linear(result)
+            coordinate = linear_index(result)
             if coordinate is None or coordinate.constant:  # a position is a sum of digits without a constant
                 return None
             positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))  # their scaled sum

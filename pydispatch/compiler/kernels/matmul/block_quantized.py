@@ -60,8 +60,9 @@ class PerBlock:
 class BlockQuantized:
     """Recognized product of f32 rows by packed weights (u - zero) * scale + offset, where u is an unsigned integer.
 
-    The integers are stored in panels: [panel][block][group][column][byte], with [half] for 4 bits, see the top of this
-    file.
+    The integers are stored in panels: [panel][block][group][column][byte], and [half of the byte] for 4 bits. A panel
+    is a fixed number of adjacent columns, a block the steps of K that share a scale and a zero point in a column, and a
+    group 4 bytes of a column: 4 steps of K with 8 bits, 8 with 4 bits.
 
     Attributes:
         contraction: The contraction.
@@ -134,13 +135,13 @@ class BlockQuantized:
 
     @property
     def integer_bytes(self) -> int:
-        """Bytes of the integers, 1 to 3, that elements of the row factor may be rounded to.
+        """Size in bytes, 1 to 3, of the integers that elements of the row factor may be rounded to.
 
-        The attribute `INTEGER_BYTES` of the contraction states them; without it they are 3.
+        The attribute `INTEGER_BYTES` of the contraction states the size; without it the size is 3.
         """
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
-        count = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
-        return min(max(count, 1), MOST_INTEGER_BYTES)
+        stated_bytes = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
+        return min(max(stated_bytes, 1), MOST_INTEGER_BYTES)
 
     @property
     def row_loops(self) -> tuple[int, ...]:
@@ -150,7 +151,7 @@ class BlockQuantized:
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Sizes of the panels' dimensions, see the top of this file."""
+        """Sizes of the panels' dimensions: (panels, blocks, groups, columns, bytes), and 2 halves for 4 bits."""
         return cast("TensorType[Attribute]", self.argument.type).get_shape()
 
 
@@ -217,7 +218,7 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
     value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
     value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
     value, zero = _split_last(body, value, arith.SubfOp, (panel, block, column))
-    if isinstance(offset, float) or isinstance(scale, float):  # a scale or offset is a tensor
+    if isinstance(offset, float) or isinstance(scale, float):  # kernels read scales and offsets from tensors only
         return None
     if isinstance(zero, float) and not is_zero_point(zero):
         return None
@@ -228,7 +229,7 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         row_factor=row_factor,
         argument=argument,
         dims=dims,
-        bits=4 if len(dims) == 6 else 8,
+        bits=4 if len(dims) == 6 else 8,  # the sixth dimension is the half of a byte
         zero=0.0 if zero is None else zero,
         scale=scale,
         offset=offset,
@@ -239,10 +240,10 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
 
 def _panel_dims(contraction: Contraction, weights: Factor) -> tuple[int, ...] | None:
     """Return the loops over the dimensions [panel, block, group, column, byte] of weights of 8 bits, or over these and
-    [half] of weights of 4 bits.
+    [half of the byte] of weights of 4 bits.
 
-    Return None if the weights have other dimensions, if a size is dynamic, or if K is not all loops but those over
-    panels and columns.
+    Return None if the weights have other dimensions, if a size is dynamic, or if the reduced loops are not exactly the
+    loops that number steps of K: over blocks, groups, bytes and halves.
     """
     generic = contraction.generic
     dims = _dims(generic.maps[weights.main_input])
@@ -250,8 +251,8 @@ def _panel_dims(contraction: Contraction, weights: Factor) -> tuple[int, ...] | 
         return None
     panel, _, _, column, *_ = dims
     has_type_of_bits = contraction.element_of(weights).type == (i4 if len(dims) == 6 else i8)
-    is_k = set(generic.reduced_loops) == set(dims) - {panel, column}
-    return dims if has_type_of_bits and is_k else None
+    reduces_k = set(generic.reduced_loops) == set(dims) - {panel, column}
+    return dims if has_type_of_bits and reduces_k else None
 
 
 def _dims(map_: AffineMap) -> tuple[int, ...] | None:
@@ -263,17 +264,17 @@ def _dims(map_: AffineMap) -> tuple[int, ...] | None:
 def _loops_number_steps(match: BlockQuantized) -> bool:
     """Return whether the loops over groups, halves and bytes number the steps of K of a block in the row factor.
 
-    In each of its coordinates, the indices of group, half and byte must be the digits of one number, the step, times a
-    constant, which may be 0. No coordinate may depend on the loops over panels or columns.
+    The step is byte for 8 bits plus 4 * group, and byte + 4 * half + 8 * group for 4 bits. Each index of the row factor
+    must contain the step times a constant, which may be 0, and must not depend on the loops over panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims  # `half` has one loop for 4 bits, none for 8
     steps_per_group = WORD_BYTES * 8 // match.bits
     if match.row_factor.dims & {panel, column}:
         return False
     for coordinate in match.row_factor.coordinates:
-        step = coordinate.coefficient(byte)  # distance of two steps of K
-        expected = {byte: step, group: step * steps_per_group, **{h: step * WORD_BYTES for h in half}}
-        if any(coordinate.coefficient(d) != times for d, times in expected.items()):
+        distance = coordinate.coefficient(byte)  # of two neighbouring steps
+        expected = {byte: distance, group: distance * steps_per_group, **{h: distance * WORD_BYTES for h in half}}
+        if any(coordinate.coefficient(loop) != coefficient for loop, coefficient in expected.items()):
             return False
     return True
 
@@ -303,20 +304,21 @@ class _Body:
             dims: The loops over panels, over blocks, and over the columns of a panel.
         """
         generic = self.contraction.generic
-        element = _unsigned_element(value)
-        is_integer = element is not None
+        unsigned_element = _unsigned_element(value)
+        is_integer = unsigned_element is not None
         # The value before its conversion to f32.
-        if element is not None:
-            value = element
+        if unsigned_element is not None:
+            value = unsigned_element
         elif isinstance(value.owner, arith.ExtFOp):
             value = value.owner.operands[0]
         # A tensor: the value is an element of an input of the contraction.
         if isinstance(value, BlockArgument) and value.owner is generic.block:
-            index = _dims(generic.maps[value.index])
-            is_known_type = value.type == i8 if is_integer else value.type in (f32, f16, bf16)
-            if index not in (dims, (dims[0], dims[2])) or not is_known_type:
+            loops = _dims(generic.maps[value.index])
+            panel, _, column = dims
+            is_known_type = value.type in ((i8,) if is_integer else (f32, f16, bf16))
+            if loops not in (dims, (panel, column)) or not is_known_type:
                 return None
-            return PerBlock(tensor=generic.inputs[value.index], has_blocks=index == dims)
+            return PerBlock(tensor=generic.inputs[value.index], has_blocks=loops == dims)
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
         return float(constant.value.data) if isinstance(constant, FloatAttr) else None
 

@@ -32,7 +32,10 @@ NO_DIM = -1
 
 
 class Part(IntEnum):
-    """Part of a chain that an operation is in; the values are the positions in `ChainParts`."""
+    """Part of a chain (first product, row-wise operations, second product) that an operation is in.
+
+    The values are the positions of the parts in `ChainParts`.
+    """
 
     FIRST_PRODUCT = 0
     ROW_OPERATIONS = 1
@@ -88,15 +91,15 @@ class Chain:
     @property
     def gathers(self) -> set[Operation]:
         """The operations that gather pages for factor B of a product, such as the pages of a cache of keys."""
-        products = (self.first, self.second)
-        factors = (gathered_pages(contraction.tensor_of(contraction.b)) for contraction in products)
-        return {op for pages in factors if pages is not None for op in pages.operations}
+        tensors = [product.tensor_of(product.b) for product in (self.first, self.second)]
+        pages_of_tensors = map(gathered_pages, tensors)  # None for a factor without pages
+        return {op for pages in pages_of_tensors if pages is not None for op in pages.operations}
 
     @property
     def first_loops(self) -> list[int]:
         """For each dimension of `rows`, the loop of the first product that runs over it; `NO_DIM` for none.
 
-        It is [0, 1, 2] in the example above, if the loops of the first product are (head, query, key, element).
+        It is [0, 1, 2] for rows [head, query, key], if the loops of the first product are (head, query, key, element).
         """
         return _dims_of(self.first.generic.output_maps[0])
 
@@ -112,13 +115,13 @@ class Chain:
 
 
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
-    """Return operations as a chain of two contractions; None if they are none, or there is no kernel for it.
+    """Return operations as a chain of two contractions; None if they are no chain, or no kernel supports the chain.
 
     In a chain, the second contraction multiplies rows that are computed from the first one, as in attention: `scores`
     is the product of queries and keys, `rows` their softmax, which is multiplied by the values. `operations` are all
     those of a dispatch, in execution order.
     """
-    # The two contractions, of which the second must depend on the first.
+    # There must be two contractions, of which the second depends on the first.
     candidates = contractions(operations)
     if len(candidates) != 2:
         return None
@@ -130,8 +133,11 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     cache: DimCache = {}
     scores = _find_scores(first, second, after_first, members, cache)
     rows = second.tensor_of(second.a)
-    # The second product must read its factor A from the buffer of rows as it is, not a function of the rows.
-    if scores is None or not second.a.is_element or rows is scores or rows.owner not in after_first:
+    # The kernel has a buffer of `rows`: factor A of the second product must be its elements, not a function of them.
+    if scores is None or not second.a.is_element:
+        return None
+    has_row_operations = rows is not scores and rows.owner in after_first
+    if not has_row_operations:
         return None
     # The kernel stores only results of the second product: no operation outside of the dispatch may read other values.
     parts = _split_into_parts(first, second, scores, after_first, operations, cache)
@@ -170,17 +176,19 @@ def _find_scores(
         members: All operations of the dispatch.
         cache: Results of `matching_dims` for the first product.
     """
-    result = first.op.results[0]
+    product = first.op.results[0]
     candidates: list[SSAValue] = []
-    dims = list(range(len(shape_of(result))))
-    for value in (result, *(r for op in after if op is not second.op for r in op.results)):
-        if not isinstance(value.type, TensorType) or matching_dims(value, result, cache) != dims:
-            continue  # no elementwise function of the product, or one with its dimensions in another order
-        # The value is such a tensor if one of its users is not elementwise on the product.
+    dims = list(range(len(shape_of(product))))
+    for value in (product, *(r for op in after if op is not second.op for r in op.results)):
+        # Its elements must depend on those of the product at the same indices, not with dimensions in another order.
+        is_elementwise = isinstance(value.type, TensorType) and matching_dims(value, product, cache) == dims
+        if not is_elementwise:
+            continue
         users = [use.operation for use in value.uses]
         if any(user not in members for user in users):
             return None
-        if any(all(matching_dims(r, result, cache) is None for r in user.results) for user in users):
+        # Elementwise operations end at the value if a user is not elementwise on the product.
+        if any(all(matching_dims(r, product, cache) is None for r in user.results) for user in users):
             candidates.append(value)
     return candidates[0] if len(candidates) == 1 else None
 
@@ -200,6 +208,13 @@ def _split_into_parts(
     appended to every part, so that their results do not cross.
 
     Return None if other values cross, or if several parts need an operation that is not free to duplicate.
+
+    Args:
+        first, second: The contractions.
+        scores: The first product, or an elementwise function of it, which row-wise operations read.
+        after_first: The operations that depend on the first contraction.
+        operations: All operations of the dispatch, in execution order.
+        cache: Results of `matching_dims` for the first product.
     """
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
@@ -209,16 +224,17 @@ def _split_into_parts(
         for part in Part:
             if info_of(op).cost is Cost.FREE or part_of[op] == part:
                 parts[part].append(op)
-    crossing = {  # values that an operation of one part computes, and an operation of another part reads
-        value
-        for op in operations
-        for value in inputs_of(op)
-        if isinstance(value.owner, Operation)
-        and value.owner in part_of
-        and part_of[op] != part_of[value.owner]
-        and info_of(value.owner).cost is not Cost.FREE
-    }
-    return parts if crossing == {scores, second.tensor_of(second.a)} else None
+    crossing: set[SSAValue] = set()  # values that an operation of one part computes, and one of another part reads
+    for op in operations:
+        for value in inputs_of(op):
+            producer = value.owner
+            if not isinstance(producer, Operation) or producer not in part_of:
+                continue
+            is_duplicated = info_of(producer).cost is Cost.FREE
+            if part_of[op] != part_of[producer] and not is_duplicated:
+                crossing.add(value)
+    rows = second.tensor_of(second.a)
+    return parts if crossing == {scores, rows} else None
 
 
 def _part_of(
@@ -233,25 +249,31 @@ def _part_of(
     The scores are the last elementwise function of the first product, the rows the factor A of the second one.
 
     An operation that does not depend on a product is in the part of its users. If the users are in several parts, an
-    operation that is free to duplicate has the first of these parts. With any other operation, the chain has no kernel,
-    and the result is None.
+    operation that is free to duplicate is in the first of these parts. Return None if there is another such operation.
+
+    Args:
+        first, second: The contractions.
+        after_first: The operations that depend on the first contraction.
+        operations: All operations of the dispatch, in execution order.
+        cache: Results of `matching_dims` for the first product.
     """
     # The operations that depend on a product.
     after_second = dependents(second.op, operations)
-    result = first.op.results[0]
+    product = first.op.results[0]
     part_of: dict[Operation, Part] = {first.op: Part.FIRST_PRODUCT, second.op: Part.SECOND_PRODUCT}
     for op in operations:
         if op in after_second:
             part_of[op] = Part.SECOND_PRODUCT
         elif op in after_first and op not in part_of:
-            is_elementwise = all(matching_dims(r, result, cache) is not None for r in op.results)  # on the product
+            is_elementwise = all(matching_dims(r, product, cache) is not None for r in op.results)  # on the product
             part_of[op] = Part.FIRST_PRODUCT if is_elementwise else Part.ROW_OPERATIONS
-    # The others, from their users: these are later, so that their parts are known.
+    # The others, from their users. These are later, so that from the last operation on, their parts are known.
     for op in reversed(operations):
         if op in part_of:
             continue
-        users = [user for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))]
-        parts = {part_of[user] for user in users}
+        parts = {
+            part_of[user] for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))
+        }
         if len(parts) != 1 and info_of(op).cost is not Cost.FREE:
             return None
         part_of[op] = min(parts, default=Part.FIRST_PRODUCT)
@@ -271,10 +293,12 @@ def _has_kernel(chain: Chain) -> bool:
         return False
     if shape_of(chain.rows) != shape_of(chain.scores) or not 0 < shape_of(chain.rows)[-1] <= MAX_COLUMNS:
         return False
-    if any(n is None or n < 1 for generic in (first.generic, second.generic) for n in generic.extents):
+    sizes = (*first.generic.extents, *second.generic.extents)
+    if any(n is None or n < 1 for n in sizes):  # dynamic, or empty
         return False
     has_loop_per_dimension = second.a.axis_dims is not None  # each dimension of the rows is a loop of the product
-    return has_loop_per_dimension and not second.reductions and _have_equal_rows(chain)
+    reduces_columns_only = not second.reductions
+    return has_loop_per_dimension and reduces_columns_only and _have_equal_rows(chain)
 
 
 def _have_equal_rows(chain: Chain) -> bool:
@@ -286,24 +310,24 @@ def _have_equal_rows(chain: Chain) -> bool:
     first, second = chain.first, chain.second
     # For each dimension of the rows, such as [head, query, key], the loop of each product that runs over it.
     first_loops, second_loops = chain.first_loops, chain.second_loops
-    # The columns are K of the second product. A loop that indexed two dimensions would read a diagonal of the rows.
-    if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:
+    reads_diagonal = len(set(second_loops)) != len(second_loops)  # one loop indexes two dimensions
+    if reads_diagonal or NO_DIM in first_loops:
         return False
-    # The columns are N of the first product, and each dimension is one of its loops.
-    if first_loops[-1] != first.n or NO_DIM in first_loops:
+    # The last dimension, the columns, is N of the first product and K of the second.
+    if first_loops[-1] != first.n or second_loops[-1] != second.k:
         return False
-    # Without any M or N, both are dot products, which have no tiles of rows.
-    if {first.m, first.n, second.m, second.n} == {None}:
+    are_dot_products = {first.m, first.n, second.m, second.n} == {None}  # these have no tiles of rows
+    if are_dot_products:
         return False
     if second.m is not None and second.m not in second_loops:
         return False
-    # M of both products must be the same dimension of the rows (None for a single row), and all other dimensions but
-    # the columns outer ones of both.
-    row_of_first = None if first.m is None else first_loops.index(first.m)
-    row_of_second = None if second.m is None else second_loops.index(second.m)
+    # The dimension of the rows that is M of each product; None for a single row.
+    m_dim_of_first = None if first.m is None else first_loops.index(first.m)
+    m_dim_of_second = None if second.m is None else second_loops.index(second.m)
+    # All other dimensions, `chain.outer`, are outer dimensions of both products, which have no others.
     outer_of_first, outer_of_second = ({loops[d] for d in chain.outer} for loops in (first_loops, second_loops))
     have_same_outer = outer_of_first == set(first.outer) and outer_of_second == set(second.outer)
-    return row_of_first == row_of_second and have_same_outer
+    return m_dim_of_first == m_dim_of_second and have_same_outer
 
 
 def _dims_of(map: AffineMap) -> list[int]:
@@ -315,15 +339,15 @@ def _are_rows_independent(chain: Chain) -> bool:
     """Return whether each row of `chain.rows` depends only on the row of `chain.scores` at the same indices."""
     identity = list(range(len(shape_of(chain.scores))))
     column_dim = identity[-1]
-    # For each axis of a tensor, the dimension of the scores that it runs along.
+    # Tensor that depends on the scores -> for each of its axes, the dimension of the scores that the axis runs along.
     dims_of: dict[SSAValue, list[int]] = {chain.scores: identity}
     for op in chain.parts.row_operations:
         reads = [(ordinal, dims_of[v]) for ordinal, v in enumerate(op.operands) if v in dims_of]
         if reads:
-            results = _aligned_results(op, reads, column_dim)
-            if results is None:
+            dims_of_results = _aligned_results(op, reads, column_dim)
+            if dims_of_results is None:
                 return False
-            dims_of.update(zip(op.results, results, strict=True))
+            dims_of.update(zip(op.results, dims_of_results, strict=True))
     return isinstance(chain.rows, OpResult) and dims_of.get(chain.rows) == identity
 
 
@@ -340,11 +364,13 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
         reads: For each operand that depends on the scores, (its ordinal, dimensions of the scores along its axes).
         column: The dimension of the scores that columns are along; only it may be reduced.
     """
-    # An operation that computes each result element from the operand elements at the same indices keeps the axes.
+    # A pointwise operation computes each result element from the operand elements at the same indices: all operands
+    # must have the same axes, and the results have these, too.
     if op.name != GENERIC:
-        rule, (_, first) = rule_of(op), reads[0]
-        is_pointwise = rule is not None and rule.is_pointwise(op) and all(dims == first for _, dims in reads)
-        return [first] * len(op.results) if is_pointwise else None
+        rule, (_, first_dims) = rule_of(op), reads[0]
+        is_pointwise = rule is not None and rule.is_pointwise(op)
+        have_same_axes = all(dims == first_dims for _, dims in reads)
+        return [first_dims] * len(op.results) if is_pointwise and have_same_axes else None
     # Each loop of a generic must run along one dimension of the scores, the same in all operands that it indexes.
     generic, dim_of_loop = structured(op), dict[int, int]()
     for ordinal, dims in reads:
@@ -352,9 +378,9 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
             if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
                 return None
     # Two loops along one dimension would combine elements of different rows, or of different columns.
-    is_one_to_one = len(set(dim_of_loop.values())) == len(dim_of_loop)
-    reduced_loops = generic.reduced_loops
-    if not is_one_to_one or any(dim_of_loop.get(loop) != column for loop in reduced_loops):
+    has_two_loops_along_a_dim = len(set(dim_of_loop.values())) < len(dim_of_loop)
+    reduces_other_dim = any(dim_of_loop.get(loop) != column for loop in generic.reduced_loops)
+    if has_two_loops_along_a_dim or reduces_other_dim:
         return None
     loops_of_results = [_dims_of(map_) for map_ in generic.output_maps]
     # An axis of a result must not be a loop over other tensors alone, or an index that is no loop (`NO_DIM`).

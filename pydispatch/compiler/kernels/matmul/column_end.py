@@ -68,7 +68,7 @@ infinite in f32."""
 
 
 @dataclass(frozen=True)
-class Bound:
+class ColumnBound:
     """The end of the columns that one comparison leaves visible, exclusive: `value + offset`.
 
     Attributes:
@@ -80,44 +80,43 @@ class Bound:
     offset: int
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
-        """Emit the end of the columns of the row at a point, at most `columns`, the number of all columns.
+        """Emit the end of the visible columns of a row, at most `columns`, the number of all columns.
 
-        The index of the point along columns is ignored. The end may be negative: no column is visible then.
+        `point` has the indices of the row in the scores, and any index along the columns. The end may be negative: no
+        column is visible then.
         """
         value = self.value.emit(elements, build, point)
         index = value if isinstance(value.type, IndexType) else build.pure(arith.IndexCastOp(value, IndexType()))
-        # The minimum is taken before `offset` is added, so that the sum does not overflow.
+        # min(index + offset, columns), without an overflow of the sum.
         return build.plus(build.least(index, columns - self.offset), self.offset)
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A mask in memory, with an element for each column.
+class StoredMask:
+    """A mask in memory, with an element for each column: a boolean, or a number that is added to the score.
 
     Attributes:
         element: The element of the mask.
-        is_shown: Which value of a boolean mask, True or False, shows a column; None for a mask of numbers that are
-            added to the scores.
+        shown_value: The boolean that shows a column, True or False; None for a mask of numbers.
     """
 
     element: Expression
-    is_shown: bool | None
+    shown_value: bool | None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
         """Emit whether the mask shows the column at a point (its indices in the scores), an i1.
 
-        A mask of numbers that are added (`is_shown` is None) shows the column unless its number is at most -1e30, or
-        -60000 in f16.
+        A mask of numbers that are added shows the column unless its number is at most -1e30, or -60000 in f16.
         """
         value = self.element.emit(elements, build, point)
-        if self.is_shown is None:
+        if self.shown_value is None:  # a mask of numbers
             assert isinstance(value.type, AnyFloat)
             highest_hiding = build.pure(arith.ConstantOp(FloatAttr(_highest_hiding_addend(value.type), value.type)))
-            # Unordered: a NaN shows the column, so that it has its effect on the row.
+            # "ugt" is true for a NaN: it shows the column, so that it has its effect on the row.
             return build.add(arith.CmpfOp(value, highest_hiding, "ugt"))
-        shown = value if self.is_shown else opposite(build, value)
-        assert isinstance(shown, SSAValue)
-        return shown
+        is_shown = value if self.shown_value else opposite(build, value)
+        assert isinstance(is_shown, SSAValue)
+        return is_shown
 
 
 @dataclass(frozen=True)
@@ -138,8 +137,8 @@ class Limits:
     Limits without bounds and stored masks are false: all columns are visible.
     """
 
-    bounds: tuple[Bound, ...] = ()
-    stored: tuple[Stored, ...] = ()
+    bounds: tuple[ColumnBound, ...] = ()
+    stored: tuple[StoredMask, ...] = ()
     fill: float = -inf
 
     def __bool__(self) -> bool:
@@ -149,9 +148,9 @@ class Limits:
     def floor(self) -> float | None:
         """The number that the largest visible score of a row must exceed for hidden columns to have no effect.
 
-        None if it may be any number. A hidden column has at most the weight exp(fill - score) for the largest score. If
-        this score exceeds fill / 2, the weight is below exp(fill / 2), which is rounded to 0: fills are at most
-        `HIGHEST_FILL`.
+        None if no number is needed: with a fill of -inf, hidden columns have the weight 0. Otherwise, the weight of a
+        hidden column is at most exp(fill - largest score). If the largest score exceeds fill / 2, the weight is below
+        exp(fill / 2), which is rounded to 0, since fills are at most `HIGHEST_FILL`.
         """
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
@@ -172,23 +171,24 @@ class Limits:
         """
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
-    def with_fill(self, fill: float | None, *, highest: float) -> Limits:
-        """Return the limits for scores that are at most `fill` at hidden columns, in place of `self.fill`.
+    def if_hiding(self, fill: float, *, highest_fill: float) -> Limits:
+        """Return these limits with another fill, which bounds the scores at hidden columns.
 
-        Return no limits if `fill` is None, not known, or above `highest`: a hidden column could have a weight then.
+        Return no limits if the fill is above `highest_fill`: a hidden column could have a weight other than 0 then.
         """
         hides_columns = bool(self)
-        return replace(self, fill=fill) if hides_columns and fill is not None and fill <= highest else Limits()
+        return replace(self, fill=fill) if hides_columns and fill <= highest_fill else Limits()
 
 
 def column_limits(chain: Chain) -> Limits:
     """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns."""
     column = len(shape_of(chain.scores)) - 1
-    own_indices = tuple(range(column + 1))  # axis i of the scores is indexed by number i of a point
-    score = Expression(chain.scores, own_indices).expanded()  # through the operations that compute it
+    dims = tuple(range(column + 1))  # axis i of the scores is indexed by number i of a point
+    score = Expression(chain.scores, dims).expanded()  # the scalar that an operation computes the element from
     limits = _limits_of_score(score, column)
-    have_no_weight = bool(limits) and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf)
-    return limits if have_no_weight else Limits()
+    if not limits or not ignores_hidden_columns(chain, is_infinite=limits.fill == -inf):
+        return Limits()
+    return limits
 
 
 def _limits_of_score(score: Expression, column: int) -> Limits:
@@ -200,13 +200,16 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         select(column <= row, s, -1e9)             bound row + 1, fill -1e9
         select(column <= row, s, -1e9) * 0.5       bound row + 1, fill -5e8
         s + select(column <= row, 0, -inf)         bound row + 1, fill -inf
-        s + m[row, column], an argument            stored mask m, fill -1e30
+        s + m[row, column], an argument            stored mask m, fill `HIGHEST_ADDEND`, -1e30
 
-    Scores that other operations compute have no limits. Nor have scores whose fill is above `HIGHEST_FILL`, or above
-    `HIGHEST_ADDEND` for a mask that is added.
+    The elements of a stored mask m are known at run time only. The kernel takes a column as hidden if m is at most
+    `HIGHEST_ADDEND` there (-60000 in f16), which therefore bounds the fill.
+
+    A score has no limits if other operations compute it, or if its fill is too high for a weight of 0: above
+    `HIGHEST_FILL`, or above `HIGHEST_ADDEND` for a mask that is added.
 
     Args:
-        score: The score, followed to the operation that computes it.
+        score: The score, as the scalar that an operation computes.
         column: The dimension of the scores that columns are along.
     """
     op, operands = score.op, score.operands
@@ -224,7 +227,7 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
     if op.name in ("arith.mulf", "arith.divf") and (factor := _positive(operands[1])) is not None:
         limits = _limits_of_score(operands[0], column)
         scaled_fill = limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor
-        return limits.with_fill(scaled_fill, highest=HIGHEST_FILL)
+        return limits.if_hiding(scaled_fill, highest_fill=HIGHEST_FILL)
     return Limits()
 
 
@@ -238,10 +241,12 @@ def _limits_of_selection(operands: Sequence[Expression], column: int) -> Limits:
         column: The dimension of the scores that columns are along.
     """
     condition, chosen, other = operands
+    # (value of the condition at visible columns, the score there, the fill elsewhere), for both operands as the fill.
     for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
         if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
-            of_condition = _limits(condition, column, is_true).with_fill(fill, highest=HIGHEST_FILL)
-            return of_condition.intersected(_limits_of_score(shown, column))
+            limits_of_condition = _limits_of_condition(condition, column, is_true)
+            limits = limits_of_condition.if_hiding(fill, highest_fill=HIGHEST_FILL)
+            return limits.intersected(_limits_of_score(shown, column))
     return Limits()
 
 
@@ -257,10 +262,11 @@ def _limits_of_addend(addend: Expression, column: int) -> Limits:
         addend = addend.operands[0]
     type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
     highest = _highest_hiding_addend(type_)
-    if _is_argument(addend) and addend.depends_on(column):  # the kernel compares the numbers with `highest`
-        return Limits(stored=(Stored(addend, is_shown=None),), fill=highest)
+    if _is_argument(addend) and addend.depends_on(column):
+        # The kernel takes a column as hidden if the mask's number is at most `highest`.
+        return Limits(stored=(StoredMask(addend, shown_value=None),), fill=highest)
     limits = _limits_of_score(addend, column)
-    return limits.with_fill(limits.fill, highest=highest)
+    return limits.if_hiding(limits.fill, highest_fill=highest)
 
 
 def _highest_hiding_addend(element: Attribute) -> float:
@@ -268,55 +274,66 @@ def _highest_hiding_addend(element: Attribute) -> float:
     return HIGHEST_F16_ADDEND if isinstance(element, Float16Type) else HIGHEST_ADDEND
 
 
-def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
-    """Return the limits of a mask that shows a column where `condition` is `is_true`.
+def _limits_of_condition(condition: Expression, column: int, is_true: bool) -> Limits:
+    """Return the limits of a mask that shows the columns where `condition` has the value `is_true`, and hides others.
 
     Limits have bounds (exclusive ends of the visible columns) and stored masks (elements that show or hide a column).
-    The mask hides all columns outside of the limits, and perhaps others. With `is_true`:
+    The mask hides all columns outside of the limits, and perhaps others. If `is_true` is True:
 
         column <= row                    bound row + 1
         m[column], an argument           stored mask m
         column <= row and m[column]      both
 
-    `column > row` has the bound row + 1 if not `is_true`. Return no limits if none are known.
+    If it is False, `column > row` has the bound row + 1. Return no limits if none are known.
 
     Args:
         condition: The condition, an i1.
         column: The dimension of the scores that columns are along.
         is_true: The value of the condition at visible columns.
     """
-    # A stored mask: the kernel itself evaluates the condition, in units of columns from the last one backwards.
-    if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
-        return Limits(stored=(Stored(condition, is_shown=is_true),))
+    is_constant = condition.number() is not None
+    if not is_constant and condition.depends_on(column) and _is_stored(condition):
+        return Limits(stored=(StoredMask(condition, shown_value=is_true),))  # the kernel itself evaluates the condition
     op, operands = condition.op, condition.operands
     if op is None:
         return Limits()
-    if op.name == ("arith.andi" if is_true else "arith.ori"):  # the negation of `a or b` is `not a and not b`
-        lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
+    # A conjunction: `a and b`, or the negation of `a or b`, which is `not a and not b`.
+    if op.name == ("arith.andi" if is_true else "arith.ori"):
+        lhs, rhs = (_limits_of_condition(operand, column, is_true) for operand in operands)
         return lhs.intersected(rhs)
-    if op.name == "arith.select":  # `select c, x, false` and the negation of `select c, x, true` are conjunctions
+    # A conjunction as a selection: `select c, x, false` is true where c and x are. It is one if the constant, either
+    # operand of the selection, is the value at hidden columns.
+    if op.name == "arith.select":
         selector, chosen, other = operands
-        for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
+        for shown_selector, operand, constant in ((True, chosen, other), (False, other, chosen)):
             if (value := constant.number()) is not None and bool(value) != is_true:
-                return _limits(selector, column, is_chosen).intersected(_limits(rest, column, is_true))
-    if op.name == "arith.xori" and operands[1].number() in (1, -1, True):  # a negation; -1 is the signed i1 true
-        return _limits(operands[0], column, not is_true)
+                limits = _limits_of_condition(selector, column, shown_selector)
+                return limits.intersected(_limits_of_condition(operand, column, is_true))
+    is_negation = op.name == "arith.xori" and operands[1].number() in (1, -1, True)  # -1 is the signed i1 true
+    if is_negation:
+        return _limits_of_condition(operands[0], column, not is_true)
     return _limits_of_comparison(op, operands, column, is_true) if op.name == "arith.cmpi" else Limits()
 
 
 def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column: int, is_true: bool) -> Limits:
-    """Return the limits of the columns at which a comparison of integers is `is_true`, an upper bound of the column.
+    """Return the limits of a mask that shows the columns where a comparison of integers has the value `is_true`.
 
-    The bound is exclusive: `column + 2 <= row`, with a shift of 2, has the bound `row - 1`, and `column + 2 > row` has
-    it if not `is_true`. Return no limits unless the column plus a constant is compared with an upper bound that does
-    not depend on the column. `column >= row` has none, nor has an unsigned comparison.
+    The limits are one bound, the exclusive end of these columns: row - 1 for `column + 2 <= row` if `is_true`, and for
+    `column + 2 > row` if not. Return no limits unless the column plus a constant is compared with an upper bound that
+    does not depend on the column. `column >= row` has none, nor has an unsigned comparison.
+
+    Args:
+        op: The comparison, `arith.cmpi`.
+        operands: Its operands.
+        column: The dimension of the scores that columns are along.
+        is_true: The value of the comparison at visible columns.
     """
     predicate = op.properties.get("predicate")
     relation = SIGNED.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
     if relation is None:
         return Limits()
     relation = relation if is_true else NEGATED[relation]
-    position, bound = operands  # of `position <relation> bound`
+    position, bound = operands  # of `position <relation> bound`, where the position is `column + shift`
     if not position.depends_on(column):  # `row > column` is `column < row`
         position, bound, relation = bound, position, SWAPPED[relation]
     if relation not in ("lt", "le") or bound.depends_on(column):
@@ -324,8 +341,8 @@ def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column:
     shift = _shift(position, column)
     if shift is None:
         return Limits()
-    # `column + shift <= bound` leaves the columns before `bound + 1 - shift` visible.
-    return Limits(bounds=(Bound(bound, offset=int(relation == "le") - shift),))
+    # `column + shift <= bound` shows the columns before bound + 1 - shift, and `<` those before bound - shift.
+    return Limits(bounds=(ColumnBound(bound, offset=int(relation == "le") - shift),))
 
 
 def _is_argument(expression: Expression) -> bool:
@@ -344,7 +361,7 @@ def _is_stored(expression: Expression) -> bool:
 def _shift(position: Expression, column: int) -> int | None:
     """Return the constant c of a position `column + c`; None if the position is another expression."""
     type_ = position.value.type
-    if isinstance(type_, IntegerType) and type_.width.data < MIN_COLUMN_BITS:  # columns may wrap
+    if isinstance(type_, IntegerType) and type_.width.data < MIN_COLUMN_BITS:  # the column may have wrapped around
         return None
     if position.is_index(column):
         return 0

@@ -64,14 +64,14 @@ class GatheredPages:
     def offset(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> Index:
         """Emit the offset in the source of the element at `indices` of the tensor, in elements.
 
-        The source has a static number of pages, at least one. A page number outside of it is clamped.
+        The source must have a static number of pages, at least one. A page number outside of them is clamped.
         """
         # Dimension `axis` has the rows of the pages of all entries of the table, one page after the other.
         entry, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
         others = indices[self.axis + 1 :]
-        pages, *page_shape = shape_of(self.source)
+        page_count, *page_shape = shape_of(self.source)
         page = self.page.emit(elements, build, [*indices[: self.axis], entry, row, *others])
-        offset = build.times(build.clamp(page, pages), prod(page_shape))
+        offset = build.times(build.clamp(page, page_count), prod(page_shape))
         # The dimensions before `axis` are dimensions of the table: they select the page, and have no stride in it.
         for index, stride in zip((row, *others), self.strides[self.axis :], strict=True):
             offset = build.plus(offset, build.times(index, stride))
@@ -94,43 +94,45 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     """
     if not isinstance(value, OpResult) or value.op.name != "tensor.collapse_shape":
         return None
-    reshape, pages = value.op, value.op.operands[0]
-    shape = shape_of(pages)
-    axis = _merged_dim(reshape)  # in `pages`, this dimension counts the entries of the table, the next one rows
-    if axis is None or min(shape) < 1:  # below 1: empty, or of dynamic size
+    reshape, gathered = value.op, value.op.operands[0]
+    shape = shape_of(gathered)
+    axis = _merged_dim(reshape)  # dimension `axis` of `gathered` counts entries of the table, `axis` + 1 rows of a page
+    is_empty_or_dynamic = min(shape) < 1
+    if axis is None or is_empty_or_dynamic:
         return None
-    # The gather: what it reads, and by which indices.
-    expression, operations = _gathered_element(Expression(pages, tuple(range(len(shape)))))
-    gather = expression.op
-    if gather is None or gather.name != "tensor.extract":
+    # Follow `gathered` to the `tensor.extract` that reads an element source[page number, indices ...].
+    expression, operations = _gathered_element(Expression(gathered, tuple(range(len(shape)))))
+    extract = expression.op
+    if extract is None or extract.name != "tensor.extract":
         return None
-    source, page_number, *indices = gather.operands
+    source, page_number, *indices = extract.operands
     page = expression.of(page_number)  # as an expression of the gather's dimensions
     # The indices in a page must be the dimensions after the table's entries, each once: the rows and the others.
     strides = _strides_in_page(expression, indices, shape, shape_of(source)[1:])
-    if strides is None or sorted(strides) != list(range(axis + 1, len(shape))):
+    page_dims = list(range(axis + 1, len(shape)))
+    if strides is None or sorted(strides) != page_dims:
         return None
-    if any(page.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
+    rows = shape[axis + 1]
+    if any(page.depends_on(d) for d in page_dims) or rows < MIN_PAGE_ROWS:
         return None
-    strides_of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
     return GatheredPages(
         page=page,
         source=source,
         operations=(*operations, reshape),
         axis=axis,
-        rows=shape[axis + 1],
-        strides=strides_of_axes,
+        rows=rows,
+        strides=(*[0] * axis, *(strides[d] for d in page_dims)),
     )
 
 
 def _strides_in_page(
     expression: Expression, indices: Sequence[SSAValue], shape: Sequence[int], page_shape: Sequence[int]
 ) -> dict[int, int] | None:
-    """Return dimension of the gather -> distance in a page of its neighbours, in elements, for each that indexes pages.
+    """Return, for each dimension of a gather that indexes pages, the distance of its neighbours in a page, in elements.
 
     Pages are blocks source[i] of a tensor, which a table of indices selects. A gather of `source[page, j, i]` with
-    pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index is no dimension of the same size, or if a
-    dimension indexes a page twice.
+    pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index in the page is no dimension of the gather with
+    the size of the page there, or if a dimension indexes a page twice.
 
     Args:
         expression: The gathered element, as a function of the gather's dimensions.
@@ -142,7 +144,7 @@ def _strides_in_page(
     for position, index in enumerate(indices):
         dim = expression.dim_of_index(index)
         if dim is None and page_shape[position] == 1:
-            continue  # a page has this dimension of size 1, and the gathered tensor lacks it: its index is a constant
+            continue  # a constant index, since the page has size 1 there: the gathered tensor may lack this dimension
         if dim is None or page_shape[position] != shape[dim] or dim in strides:
             return None
         strides[dim] = prod(page_shape[position + 1 :])
@@ -150,18 +152,25 @@ def _strides_in_page(
 
 
 def _merged_dim(reshape: Operation) -> int | None:
-    """Return the dimension into which a reshape merges two dimensions; None for a reshape that does anything else."""
+    """Return the dimension into which a reshape merges two dimensions; None for a reshape that does anything else.
+
+    The groups [[0], [1, 2], [3]] merge the dimensions 1 and 2 into dimension 1.
+    """
     reassociation = reshape.properties["reassociation"]
     assert isinstance(reassociation, ArrayAttr)
-    sizes = [len(group.data) for group in reassociation.data]
-    return sizes.index(2) if sorted(sizes) == [*[1] * (len(sizes) - 1), 2] else None
+    group_lengths = [len(group.data) for group in reassociation.data]
+    merges_one_pair = sorted(group_lengths) == [*[1] * (len(group_lengths) - 1), 2]
+    return group_lengths.index(2) if merges_one_pair else None
 
 
 def _gathered_element(expression: Expression) -> tuple[Expression, list[Operation]]:
-    """Return the element that an expression copies or widens, and the operations that copy, the last one first."""
+    """Follow an expression through copies and widenings (`arith.extf`) to the scalar or element that they begin with.
+
+    Return this scalar or element, and the operations that copy or widen tensors, the last one first.
+    """
     operations: list[Operation] = []
     while True:
-        expression = expression.expanded(operations)  # through copies, which it appends to `operations`
+        expression = expression.expanded(operations)  # follows copies, and appends them to `operations`
         if expression.op is None or expression.op.name != "arith.extf":
             return expression, operations
         expression = expression.of(expression.op.operands[0])  # the value before it was widened

@@ -14,7 +14,7 @@ from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import GENERIC, structured
 
 
-class Hidden(Flag):
+class HiddenFlags(Flag):
     """Properties of a value at the columns of a row that a mask hides; flags that may be combined.
 
     A row of a chain such as attention has a score for each column, a key. At a hidden column the score is at most the
@@ -47,12 +47,12 @@ class Hidden(Flag):
 MAXIMA = ("arith.maximumf", "arith.maxnumf")
 """Operations that return the larger of two numbers."""
 
-NEUTRAL = {
-    "arith.addf": Hidden.ZERO,
-    **dict.fromkeys(MAXIMA, Hidden.NEGATIVE_INFINITY | Hidden.AT_MOST_FILL),
+NEUTRAL_FLAGS = {
+    "arith.addf": HiddenFlags.ZERO,
+    **dict.fromkeys(MAXIMA, HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.AT_MOST_FILL),
 }
-"""Operation of a reduction -> values that do not change its accumulator: 0 for a sum; for a maximum -inf, and numbers
-up to the fill, which the largest visible value exceeds."""
+"""Operation of a reduction -> flags, each of which states a value that leaves the accumulator unchanged: 0 in a sum; in
+a maximum -inf, or a score of at most the fill, which the largest visible score exceeds."""
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
@@ -62,70 +62,85 @@ def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
 
     is_infinite: whether scores at hidden columns are -inf; otherwise they are at most a finite fill.
     """
-    # A score of -inf has both properties: it is at most any fill.
-    hidden = Hidden.AT_MOST_FILL | Hidden.NEGATIVE_INFINITY if is_infinite else Hidden.AT_MOST_FILL
-    known: dict[SSAValue, Hidden] = {chain.scores: hidden}
+    flags_of_scores = HiddenFlags.AT_MOST_FILL
+    if is_infinite:  # a score of -inf is also at most any fill
+        flags_of_scores |= HiddenFlags.NEGATIVE_INFINITY
+    known_flags: dict[SSAValue, HiddenFlags] = {chain.scores: flags_of_scores}
     for op in chain.parts.row_operations:
-        if any(v in known for v in op.operands):
-            values = [_of_tensor(v, known) for v in op.operands]
-            results = _of_generic(op, values) if op.name == GENERIC else [_combined(op, values)]
-            known.update(zip(op.results, results, strict=True))
-    return Hidden.ZERO in known[chain.rows]
+        depends_on_scores = any(v in known_flags for v in op.operands)
+        if depends_on_scores:
+            operands = [_flags_of_tensor(v, known_flags) for v in op.operands]
+            results = _flags_of_generic(op, operands) if op.name == GENERIC else [_flags_of_result(op, operands)]
+            known_flags.update(zip(op.results, results, strict=True))
+    return HiddenFlags.ZERO in known_flags[chain.rows]
 
 
-def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what is known of a tensor at the columns that a mask hides: `UNKNOWN` unless `known` has it, or it is a
-    constant.
+def _flags_of_tensor(value: SSAValue, known_flags: Mapping[SSAValue, HiddenFlags]) -> HiddenFlags:
+    """Return the properties of a tensor at the columns that a mask hides.
+
+    They are those of a constant if the tensor is one, else its entry in `known_flags`, else `UNKNOWN`.
     """
     constant = Expression(value, ()).number()
-    return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
+    return known_flags.get(value, HiddenFlags.UNKNOWN) if constant is None else _flags_of_constant(constant)
 
 
-def _of_scalar(value: SSAValue, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what is known of a scalar that a body reads at hidden columns: by `scalars`, or as a constant from outside
-    of the body.
+def _flags_of_scalar(value: SSAValue, flags_in_body: Mapping[SSAValue, HiddenFlags]) -> HiddenFlags:
+    """Return the properties, at the columns that a mask hides, of a scalar that the body of a generic reads.
+
+    They are its entry in `flags_in_body` if the scalar is defined in the body. Otherwise the scalar is from outside,
+    and has the properties of a constant, or `UNKNOWN`.
     """
-    return scalars.get(value, _of_tensor(value, known={}))
+    if value in flags_in_body:
+        return flags_in_body[value]
+    return _flags_of_tensor(value, known_flags={})
 
 
-def _of_number(constant: float) -> Hidden:
-    """Return what is known of a constant: it is the same at all columns, hidden ones too."""
+def _flags_of_constant(constant: float) -> HiddenFlags:
+    """Return the properties of a constant at hidden columns: it is `UNIFORM`, the same at all columns."""
     if constant == -inf:
-        return Hidden.NEGATIVE_INFINITY | Hidden.UNIFORM
-    return Hidden.ZERO | Hidden.UNIFORM if constant == 0 else Hidden.UNIFORM
+        return HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.UNIFORM
+    return HiddenFlags.ZERO | HiddenFlags.UNIFORM if constant == 0 else HiddenFlags.UNIFORM
 
 
-def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
-    """Return what is known of each result of a generic at the columns that a mask hides, from what is known of its
-    operands there.
+def _flags_of_generic(op: Operation, operands: Sequence[HiddenFlags]) -> list[HiddenFlags]:
+    """Return the properties of each result of a generic at the columns that a mask hides.
 
     Rows and columns are those of an attention's scores. A mask gives hidden columns a score of at most its fill, such
-    as -1e9 (`AT_MOST_FILL`). `UNIFORM` values are the same at all columns, `AT_LEAST_LARGEST` ones at least the largest
-    score of the row. Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s `AT_MOST_FILL`,
-    m `UNIFORM` and `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns add 0 to the sum.
+    as -1e9 (`AT_MOST_FILL`). `UNIFORM` values are the same at all columns, `AT_LEAST_LARGEST` values at least the
+    largest score of the row. Each scalar of the body gets its flags in turn. The body `acc + exp(s - m)` with s
+    `AT_MOST_FILL`, m `UNIFORM` and `AT_LEAST_LARGEST`, and the initial value 0 has a `UNIFORM` result: hidden columns
+    add 0 to the sum.
+
+    operands: the properties of each operand at hidden columns.
     """
     generic = structured(op)
     # Operands of full rank must have one map: in a transposed operand, columns would be another dimension.
     rank = max(len(m.results) for m in generic.maps)
-    if len({m for m in generic.maps if len(m.results) == rank}) > 1:
-        return [Hidden.UNKNOWN for _ in op.results]
-    scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
-    # An accumulator changes from column to column: nothing is known of it in the body. `_reduced` judges the reduction.
+    maps_of_full_rank = {m for m in generic.maps if len(m.results) == rank}
+    if len(maps_of_full_rank) > 1:
+        return [HiddenFlags.UNKNOWN for _ in op.results]
+    flags_in_body: dict[SSAValue, HiddenFlags] = dict(zip(generic.block.args, operands, strict=True))
+    # An accumulator changes from column to column, so that it has no known properties in the body.
     has_accumulators = bool(generic.reduced_loops)
     accumulators = generic.block.args[len(generic.inputs) :] if has_accumulators else ()
-    scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
-    *body, last = generic.block.ops  # `last` is the yield of the results
+    flags_in_body.update(dict.fromkeys(accumulators, HiddenFlags.UNKNOWN))
+    *body, yield_op = generic.block.ops
     for inner in body:
-        hidden = _combined(inner, [_of_scalar(v, scalars) for v in inner.operands])
-        scalars.update((result, hidden) for result in inner.results)
-    if not accumulators:
-        return [_of_scalar(v, scalars) for v in last.operands]
-    initial = operands[len(generic.inputs) :]
-    return [_reduced(*reduction, scalars) for reduction in zip(last.operands, accumulators, initial, strict=True)]
+        flags = _flags_of_result(inner, [_flags_of_scalar(v, flags_in_body) for v in inner.operands])
+        flags_in_body.update((result, flags) for result in inner.results)
+    if not has_accumulators:
+        return [_flags_of_scalar(v, flags_in_body) for v in yield_op.operands]
+    initial_flags = operands[len(generic.inputs) :]
+    return [
+        _flags_of_reduction(total, accumulator, initial, flags_in_body)
+        for total, accumulator, initial in zip(yield_op.operands, accumulators, initial_flags, strict=True)
+    ]
 
 
-def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what is known of a reduction over the columns: its result is `UNIFORM` if hidden columns do not change it.
+def _flags_of_reduction(
+    total: SSAValue, accumulator: SSAValue, initial: HiddenFlags, flags_in_body: Mapping[SSAValue, HiddenFlags]
+) -> HiddenFlags:
+    """Return the properties of the result of a reduction over columns: `UNIFORM` if hidden columns do not change it.
 
     A mask gives hidden columns a score of at most its fill, such as -1e9. They do not change a sum to which each adds
     0, nor a maximum with -inf or with scores of at most the fill. A maximum of scores is also `AT_LEAST_LARGEST`: at
@@ -135,54 +150,59 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
     Args:
         total: The accumulator after one column, such as `acc + x`.
         accumulator: The accumulator before that column, `acc`.
-        initial: Known properties of the accumulator before the first column.
-        scalars: Scalar of the body -> what is known of it.
+        initial: Properties of the accumulator before the first column.
+        flags_in_body: Scalar of the body -> its properties at hidden columns.
     """
     op = total.owner
-    if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:
-        return Hidden.UNKNOWN
-    neutral = NEUTRAL.get(op.name)
-    addends = [_of_scalar(v, scalars) for v in op.operands if v is not accumulator]
-    # Every other operand, here called an addend, must have one of the flags of `neutral`.
-    if neutral is None or not addends or not all(neutral & v for v in addends):
-        return Hidden.UNKNOWN
+    if not isinstance(op, Operation) or accumulator not in op.operands or HiddenFlags.UNIFORM not in initial:
+        return HiddenFlags.UNKNOWN
+    neutral_flags = NEUTRAL_FLAGS.get(op.name)
+    addends = [_flags_of_scalar(v, flags_in_body) for v in op.operands if v is not accumulator]
+    # The operands that are combined with the accumulator must leave it unchanged: each needs one of `neutral_flags`.
+    if neutral_flags is None or not addends or not all(neutral_flags & flags for flags in addends):
+        return HiddenFlags.UNKNOWN
     # Only scores have the flag `AT_MOST_FILL`, so that this is their maximum.
-    is_maximum_of_row = op.name in MAXIMA and all(Hidden.AT_MOST_FILL in v for v in addends)
-    return Hidden.UNIFORM | Hidden.AT_LEAST_LARGEST if is_maximum_of_row else Hidden.UNIFORM
+    is_maximum_of_row = op.name in MAXIMA and all(HiddenFlags.AT_MOST_FILL in flags for flags in addends)
+    return HiddenFlags.UNIFORM | HiddenFlags.AT_LEAST_LARGEST if is_maximum_of_row else HiddenFlags.UNIFORM
 
 
-def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
-    """Return what is known of the result of an elementwise operation at hidden columns, from what is known of its
-    operands there.
+def _flags_of_result(op: Operation, operands: Sequence[HiddenFlags]) -> HiddenFlags:
+    """Return the properties of the result of an elementwise operation at hidden columns.
 
-    `arith.subf` of a score (`AT_MOST_FILL`) and the maximum of the row (`AT_LEAST_LARGEST`) is `NEGLIGIBLE`. Where no
-    rule applies, the result is `UNIFORM` if all operands are, else `UNKNOWN`.
+    A mask writes a low number, the fill, to hidden scores. A value is `UNIFORM` if it is the same at all columns, and
+    `NEGLIGIBLE` if its exponential is 0: `arith.subf` of a score (`AT_MOST_FILL`) and the maximum of the row
+    (`AT_LEAST_LARGEST`) is `NEGLIGIBLE`. If no rule applies, the result is `UNIFORM` if all operands are, else
+    `UNKNOWN`.
 
-    "Fill" is the number that a mask writes to hidden scores, and "largest" the largest visible score of the row. A
-    value is `UNIFORM` if it is the same at all columns, and `NEGLIGIBLE` if its exponential is 0.
+    operands: the properties of each operand at hidden columns.
     """
     if (constant := Expression(op.results[0], ()).number()) is not None:
-        return _of_number(constant)
-    is_pure = info_of(op).is_pure and bool(values) and not op.regions
-    result = Hidden.UNIFORM if is_pure and all(Hidden.UNIFORM in v for v in values) else Hidden.UNKNOWN
-    # A uniform condition selects the same operand at all columns, but either one: the flags of both hold.
+        return _flags_of_constant(constant)
+    is_pure = info_of(op).is_pure and bool(operands) and not op.regions
+    is_uniform = is_pure and all(HiddenFlags.UNIFORM in flags for flags in operands)
+    result = HiddenFlags.UNIFORM if is_uniform else HiddenFlags.UNKNOWN
+    # A uniform condition selects the same operand at all columns, but either one: only flags of both hold.
     if op.name == "arith.select":
-        condition, chosen, other = values
-        return (chosen & other) if Hidden.UNIFORM in condition else Hidden.UNKNOWN
-    first = values[0] if values else Hidden.UNKNOWN
-    second = values[1] if len(values) > 1 else Hidden.UNKNOWN
+        condition, chosen, other = operands
+        return (chosen & other) if HiddenFlags.UNIFORM in condition else HiddenFlags.UNKNOWN
+    first = operands[0] if operands else HiddenFlags.UNKNOWN
+    second = operands[1] if len(operands) > 1 else HiddenFlags.UNKNOWN
     if op.name in ("arith.extf", "arith.truncf"):  # a conversion preserves all properties
         return first
-    # With u for a uniform value: max(u, largest) is at least the largest score; exp(-inf) = 0; exp(fill - largest)
-    # is negligible; -inf +- u = -inf; 0 * u and 0 / u are 0.
-    if op.name in MAXIMA and Hidden.UNIFORM in result and any(Hidden.AT_LEAST_LARGEST in v for v in values):
-        return result | Hidden.AT_LEAST_LARGEST
-    if op.name in ("math.exp", "math.exp2") and first & (Hidden.NEGATIVE_INFINITY | Hidden.NEGLIGIBLE):
-        return result | Hidden.ZERO
-    if op.name == "arith.subf" and Hidden.AT_MOST_FILL in first and Hidden.AT_LEAST_LARGEST in second:
-        result |= Hidden.NEGLIGIBLE
-    if op.name in ("arith.subf", "arith.addf") and Hidden.NEGATIVE_INFINITY in first and Hidden.UNIFORM in second:
-        return result | Hidden.NEGATIVE_INFINITY
-    if op.name in ("arith.divf", "arith.mulf") and Hidden.ZERO in first and Hidden.UNIFORM in second:
-        return result | Hidden.ZERO
+    is_second_uniform = HiddenFlags.UNIFORM in second
+    # The maximum of uniform values, one of which is at least the largest score, is at least the largest score.
+    if op.name in MAXIMA and is_uniform and any(HiddenFlags.AT_LEAST_LARGEST in flags for flags in operands):
+        return result | HiddenFlags.AT_LEAST_LARGEST
+    # exp(-inf) = 0, and exp of a negligible number, too.
+    if op.name in ("math.exp", "math.exp2") and first & (HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.NEGLIGIBLE):
+        return result | HiddenFlags.ZERO
+    # fill - largest score is negligible.
+    if op.name == "arith.subf" and HiddenFlags.AT_MOST_FILL in first and HiddenFlags.AT_LEAST_LARGEST in second:
+        result |= HiddenFlags.NEGLIGIBLE
+    # -inf + uniform = -inf - uniform = -inf.
+    if op.name in ("arith.subf", "arith.addf") and HiddenFlags.NEGATIVE_INFINITY in first and is_second_uniform:
+        return result | HiddenFlags.NEGATIVE_INFINITY
+    # 0 * uniform = 0 / uniform = 0.
+    if op.name in ("arith.divf", "arith.mulf") and HiddenFlags.ZERO in first and is_second_uniform:
+        return result | HiddenFlags.ZERO
     return result

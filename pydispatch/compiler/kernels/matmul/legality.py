@@ -65,21 +65,21 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
     read together with C.
     """
     members = set(group)
-    # The operations that depend on the contraction, and those that it depends on.
-    after, before = dependents(contraction.op, group), _producers_of(contraction.op, members)
+    consumers, producers = dependents(contraction.op, group), _producers_of(contraction.op, members)
     cache: DimCache = {}  # of `matching_dims`, for all operations of the group
-    for other in group:
-        if other is contraction.op or info_of(other).cost is Cost.FREE:  # duplicated into each dispatch that uses it
+    for op in group:
+        is_duplicated = info_of(op).cost is Cost.FREE  # into each dispatch that uses it: the group need not have it
+        if op is contraction.op or is_duplicated:
             continue
-        if other in after:
-            reason = _reason_against_consumer(other, contraction, cache)
-        # If operations outside of the group read it, it is a result of its own, besides that of the contraction.
-        elif any(use.operation not in members for value in other.results for use in value.uses):
-            reason = reasons.SECOND_RESULT.format(other.name)
-        elif other in before:
-            reason = _reason_against_producer(other, contraction)
+        is_read_outside = any(use.operation not in members for value in op.results for use in value.uses)
+        if op in consumers:
+            reason = _reason_against_consumer(op, contraction, cache)
+        elif is_read_outside:  # the dispatch would have results that do not depend on the contraction
+            reason = reasons.SECOND_RESULT.format(op.name)
+        elif op in producers:
+            reason = _reason_against_producer(op, contraction)
         else:
-            reason = _reason_against_sibling(other, contraction, after)
+            reason = _reason_against_sibling(op, contraction, consumers)
         if reason is not None:
             return reason
     return None
@@ -112,14 +112,14 @@ def _reason_against_consumer(op: Operation, contraction: Contraction, cache: Dim
 
 
 def _transposes(op: Operation) -> bool:
-    """Return whether a generic that copies changes the order of its dimensions. Dimensions of size 1 do not count."""
+    """Return whether a generic that copies a tensor changes the order of its dimensions, those of size 1 aside."""
     generic = structured(op)
-    source, out = (
+    source_dims, result_dims = (
         [r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (generic.maps[0], generic.maps[-1])
     )
-    out_order = [d for d in out if generic.extents[d] != 1]
-    source_order = [d for d in source if d in out_order]
-    return source_order != out_order
+    result_order = [d for d in result_dims if generic.extents[d] != 1]
+    source_order = [d for d in source_dims if d in result_order]
+    return source_order != result_order
 
 
 def _reason_against_producer(op: Operation, contraction: Contraction) -> str | None:
@@ -156,14 +156,14 @@ def _only_copies(op: Operation) -> bool:
     return block.first_op is block.last_op and block.last_op is not None and block.last_op.operands[0] in block.args
 
 
-def _reason_against_sibling(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
+def _reason_against_sibling(op: Operation, contraction: Contraction, consumers: Collection[Operation]) -> str | None:
     """Return why an operation beside a contraction cannot join its dispatch; None if it can.
 
-    Its results are read together with the contraction's result, by the operations `after` that depend on it.
-    Reductions, updates of a tensor, and operations with an order among each other cannot join. An expensive operation
-    can join only if fusion does not compute its elements more often: it has as many as the contraction's result, or
-    `after` reads one of them for each column. In `y = C + exp(z)` with C[64, 32], `exp(z)` can join if z has the shape
-    [64, 32], or [32] along the columns; not if it has [64] along the rows.
+    `consumers` are the operations that depend on the contraction's result; they also read results of `op`. Reductions,
+    updates of a tensor, and operations with an order among each other cannot join. An expensive operation can join only
+    if fusion does not compute its elements more often: it has as many as the contraction's result, or `consumers` read
+    one of them for each column. In `y = C + exp(z)` with C[64, 32], `exp(z)` can join if z has the shape [64, 32], or
+    [32] along the columns; not if it has [64] along the rows.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
@@ -171,26 +171,23 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
         return reasons.WRITTEN.format(op.name)
     if isinstance(op, OrderedOp):
         return reasons.ORDERED.format(op.name)
-    # An inexpensive operation, as many elements as the result, or one for each column.
-    if (
-        not _is_costly(op)
-        or _element_count(op) == _element_count(contraction.op)
-        or all(is_read_by_column(v, contraction, after) for v in _values_read_by(op, after))
-    ):
+    if not _is_costly(op) or _element_count(op) == _element_count(contraction.op):
+        return None
+    if all(is_read_by_column(v, contraction, consumers) for v in _values_read_by(consumers, op)):
         return None
     return reasons.EXPENSIVE_BESIDE
 
 
-def _values_read_by(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
-    """Return the results of `op`, and values computed from them outside of `after`, that operations in `after` read."""
+def _values_read_by(consumers: Collection[Operation], op: Operation) -> list[SSAValue]:
+    """Return the results of `op`, and values that other operations compute from them, that `consumers` read."""
     values: list[SSAValue] = []
     pending, visited = [op], {op}
     while pending:
         for value in pending.pop().results:
             for use in value.uses:
-                if use.operation in after and value not in values:
+                if use.operation in consumers and value not in values:
                     values.append(value)
-                elif use.operation not in after and use.operation not in visited:
+                elif use.operation not in consumers and use.operation not in visited:
                     visited.add(use.operation)
                     pending.append(use.operation)
     return values

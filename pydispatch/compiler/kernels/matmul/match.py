@@ -6,19 +6,13 @@ their own. Both results are cached for each operation, see `pydispatch.ir.struct
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
-    AffineMap,
-)
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from pydispatch.compiler.kernels.matmul.linear import LinearIndex, linear_index
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.affine_maps import dims_in
@@ -37,39 +31,6 @@ ASSUMED_SIZE = 64
 
 
 @dataclass(frozen=True)
-class Linear:
-    """An index along one axis of an operand, linear in loop indices: `2 * d0 + d3 + 1` has `terms` ((0, 2), (3, 1)).
-
-    Attributes:
-        terms: (loop dimension, positive coefficient) of each term, in order of the dimensions.
-        constant: Integer that is added to the terms.
-    """
-
-    terms: tuple[tuple[int, int], ...]
-    constant: int
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The loop dimensions that the coordinate depends on."""
-        return tuple(dim for dim, _ in self.terms)
-
-    def coefficient(self, dim: int) -> int:
-        """Return the coefficient of a loop dimension; 0 if the coordinate does not depend on it."""
-        return dict(self.terms).get(dim, 0)
-
-    def extent(self, extents: Mapping[int, int]) -> int:
-        """Return the length of the range of the coordinate's values, from `extents`: loop -> its number of iterations.
-
-        `2 * d0 + d3` has 2 * 4 + 2 + 1 = 11 for the extents {0: 5, 3: 3}.
-        """
-        return sum(coefficient * (extents[dim] - 1) for dim, coefficient in self.terms) + 1
-
-    def is_identity(self, dim: int) -> bool:
-        """Return whether the coordinate is the index of loop `dim` itself: coefficient 1, no offset."""
-        return self.terms == ((dim, 1),) and self.constant == 0
-
-
-@dataclass(frozen=True)
 class Factor:
     """Either of the two factors of a contraction's product: scalar code in the body, which reads inputs of the generic.
 
@@ -85,16 +46,16 @@ class Factor:
         value: The factor, in the body of the generic.
         main_input: Ordinal of the main input.
         coordinates: For each dimension of the main input, the index at which it is read.
-        inputs: Ordinal of an input that is read -> for each of its dimensions the position of the coordinate in
-            `coordinates`, or a constant coordinate.
+        inputs: Ordinal of each input that is read -> its indices, one for each of its dimensions. An index is a
+            position in `coordinates`, or a constant: S[d1] above has (1,), and S[d1, 0] would have (1, the constant 0).
         code: The operations of the body that compute the factor, producers first.
         is_element: Whether the factor is the element of the main input itself, without code.
     """
 
     value: SSAValue
     main_input: int
-    coordinates: tuple[Linear, ...]
-    inputs: dict[int, tuple[int | Linear, ...]]
+    coordinates: tuple[LinearIndex, ...]
+    inputs: dict[int, tuple[int | LinearIndex, ...]]
     code: tuple[Operation, ...]
     is_element: bool
 
@@ -114,10 +75,11 @@ class Factor:
         """Return the positions of the coordinates that depend on a dimension."""
         return [i for i, c in enumerate(self.coordinates) if c.coefficient(dim)]
 
-    def is_last(self, dim: int | None) -> bool:
+    def is_contiguous(self, dim: int | None) -> bool:
         """Return whether elements at neighbouring indices of loop `dim` are adjacent in the memory of the main input.
 
-        They are if `dim` has the coefficient 1 in its last coordinate: it is a row-major tensor.
+        They are if `dim` has the coefficient 1 in the index along the last dimension of the input, which is row-major.
+        The other indices must not depend on `dim`, which is not checked here: `positions_of` states whether they do.
         """
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].coefficient(dim) == 1
 
@@ -166,36 +128,6 @@ class Contraction:
         return self.generic.block.args[factor.main_input]
 
 
-def linear(expression: AffineExpr) -> Linear | None:
-    """Return an affine expression as a Linear; None if it has a division, a remainder or a coefficient below 1.
-
-    A Linear has pairs of (loop, coefficient), ordered by loop, and a constant: `(d3 + 2 * d0) + 5` has the terms
-    ((0, 2), (3, 1)) and the constant 5.
-    """
-    # A loop, a constant, a sum, or a product by a constant.
-    if isinstance(expression, AffineDimExpr):
-        return Linear(((expression.position, 1),), 0)
-    if isinstance(expression, AffineConstantExpr):
-        return Linear((), expression.value)
-    if not isinstance(expression, AffineBinaryOpExpr):
-        return None
-    left, right = linear(expression.lhs), linear(expression.rhs)
-    if left is None or right is None:
-        return None
-    if expression.kind is AffineBinaryOpKind.Add:
-        dims = dict(left.terms)
-        for dim, coefficient in right.terms:
-            dims[dim] = dims.get(dim, 0) + coefficient
-        return Linear(tuple(sorted(dims.items())), left.constant + right.constant)
-    if expression.kind is AffineBinaryOpKind.Mul:  # `left` is to be the constant coefficient
-        if left.terms and not right.terms:
-            left, right = right, left
-        if left.terms or left.constant < 1:
-            return None
-        return Linear(tuple((d, c * left.constant) for d, c in right.terms), right.constant * left.constant)
-    return None
-
-
 def contraction_of(op: Operation) -> Contraction | None:
     """Return an operation as a contraction C += A * B; None if it is none, or plain loops are better for it.
 
@@ -224,10 +156,8 @@ def _adds_products(generic: Structured) -> bool:
 
 def _recognize(generic: Structured) -> Contraction | None:
     """Return a generic as a contraction; None unless its body adds one product of two factors to one accumulator."""
-    op = generic.op
-    if len(generic.outputs) != 1 or not generic.reduced_loops or len(op.results) != 1:
-        return None
-    if cannot_lower(generic):
+    has_one_result = len(generic.outputs) == len(generic.op.results) == 1
+    if not has_one_result or not generic.reduced_loops or cannot_lower(generic):
         return None
     operands = _product(generic)
     if operands is None:
@@ -240,16 +170,18 @@ def _recognize(generic: Structured) -> Contraction | None:
 
 def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
     """Return the two values that the body multiplies and adds to its accumulator; None for another body."""
-    terminator = generic.block.last_op
-    assert terminator is not None
-    sum_ = terminator.operands[0]
-    acc = generic.block.args[-1]
-    # The accumulator is an operand of the last addition, and has no other use.
-    if not isinstance(sum_, OpResult) or sum_.op.name not in MULTIPLICATION_OF_ADDITION or len(list(acc.uses)) != 1:
+    yield_op = generic.block.last_op
+    assert yield_op is not None
+    total = yield_op.operands[0]
+    accumulator = generic.block.args[-1]
+    # The body must yield `accumulator + product`, the only use of the accumulator.
+    if not isinstance(total, OpResult) or total.op.name not in MULTIPLICATION_OF_ADDITION:
         return None
-    left, right = sum_.op.operands
-    product = right if left is acc else left if right is acc else None
-    if not isinstance(product, OpResult) or product.op.name != MULTIPLICATION_OF_ADDITION[sum_.op.name]:
+    if len(list(accumulator.uses)) != 1 or accumulator not in total.op.operands:
+        return None
+    left, right = total.op.operands
+    product = right if left is accumulator else left
+    if not isinstance(product, OpResult) or product.op.name != MULTIPLICATION_OF_ADDITION[total.op.name]:
         return None
     return product.op.operands[0], product.op.operands[1]
 
@@ -261,12 +193,12 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     all of its coordinates. For `Q[k, n] * S[n]` it is the factor with the main input Q: S needs only a coordinate of Q.
     `X[k] * Y[n]` is no factor. Nor is a value that reads an accumulator, or no input at all.
     """
-    slice_ = _backward_slice(generic, value)
-    if slice_ is None:
+    code_and_ordinals = _backward_slice(generic, value)
+    if code_and_ordinals is None:
         return None
-    code, ordinals = slice_
-    reads_output = bool(ordinals) and ordinals[-1] >= len(generic.inputs)  # ordinals are sorted, outputs are last
-    if not ordinals or reads_output:
+    code, ordinals = code_and_ordinals
+    reads_accumulator = any(ordinal >= len(generic.inputs) for ordinal in ordinals)
+    if not ordinals or reads_accumulator:
         return None
 
     def extent_of_reads(ordinal: int) -> tuple[int, int]:
@@ -274,10 +206,11 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
         return len(dims_in(generic.maps[ordinal])), len(generic.maps[ordinal].results)
 
     main = max(ordinals, key=extent_of_reads)
-    coordinates = tuple(c for r in generic.maps[main].results if (c := linear(r)) is not None)
-    if len(coordinates) < len(generic.maps[main].results):  # an index is not linear
+    coordinates = tuple(c for r in generic.maps[main].results if (c := linear_index(r)) is not None)
+    has_other_index = len(coordinates) < len(generic.maps[main].results)  # one that is not linear
+    if has_other_index:
         return None
-    # Each input is indexed by some of the main input's coordinates, or by constants; `positions` states which.
+    # All inputs must be indexed by some of the main input's coordinates, or by constants; `positions` states which.
     inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
     if len(inputs) < len(ordinals):
         return None
@@ -320,17 +253,23 @@ def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operatio
     return sorted(code, key=lambda op: order[op]), sorted(ordinals)
 
 
-def _positions(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
+def _positions(map: AffineMap, coordinates: tuple[LinearIndex, ...]) -> tuple[int | LinearIndex, ...] | None:
     """Return, for each result of a map, its position in `coordinates`, or the result itself if it is constant.
 
     Return None if a result is neither.
     """
-    positions: list[int | Linear] = []
+    positions: list[int | LinearIndex] = []
     for result in map.results:
-        coordinate = linear(result)
-        if coordinate is None or (coordinate.terms and coordinate not in coordinates):
+        coordinate = linear_index(result)
+        if coordinate is None:
             return None
-        positions.append(coordinates.index(coordinate) if coordinate.terms else coordinate)
+        is_constant = not coordinate.terms
+        if is_constant:
+            positions.append(coordinate)
+        elif coordinate in coordinates:
+            positions.append(coordinates.index(coordinate))
+        else:
+            return None
     return tuple(positions)
 
 
@@ -343,7 +282,7 @@ def _static_size(generic: Structured, dim: int) -> int:
 def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
     """Return which of the dimensions `parallel` may serve as N if `lhs` is A and `rhs` is B, ascending.
 
-    They index only `rhs`, in exactly one coordinate, and with the coefficient 1.
+    Such a dimension indexes only `rhs`, in exactly one coordinate, and with the coefficient 1.
     """
     candidates = [d for d in sorted(parallel) if d not in lhs.dims and len(rhs.positions_of(d)) == 1]
     return [d for d in candidates if rhs.coordinates[rhs.positions_of(d)[0]].coefficient(d) == 1]
@@ -357,9 +296,10 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
 
     Return None, too, if a reduced dimension indexes neither factor.
     """
-    # The reduced dimensions that may be K; each must index a factor.
+    # The reduced dimensions that may be K.
     eligible = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
-    if not eligible or not set(generic.reduced_loops) <= first.dims | second.dims:
+    is_each_reduction_read = set(generic.reduced_loops) <= first.dims | second.dims
+    if not eligible or not is_each_reduction_read:
         return None
     # N decides which factor is B, M is a dimension of the other one.
     roles = _choose_n(generic, first, second)
@@ -369,16 +309,19 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     m = _choose_m(generic, a, b)
 
     def preference_for_k(dim: int) -> tuple[bool, bool, bool, int, int]:
-        """Order K by: more than one step, contiguous in A, contiguous in B, length; of equal ones, by its number."""
+        """Return the rank of a dimension as K of `a` and `b`, greatest first: it has more than one step, is contiguous
+        in A, is contiguous in B, its size, its number.
+        """
         size = _static_size(generic, dim)
-        return size > 1, a.is_last(dim), b.is_last(dim), size, dim
+        return size > 1, a.is_contiguous(dim), b.is_contiguous(dim), size, dim
 
     # K, and the dimensions that have none of these roles.
     k = max(eligible, key=preference_for_k)
     outer = tuple(d for d in generic.out_dims if d not in (m, n))
-    if n is None and (outer or not (a.is_last(k) and b.is_last(k))):
-        # Without N each result is a dot product: plain loops vectorise it better if K is strided, or if there are
-        # several results, which are then along outer dimensions.
+    # Without N each result is a dot product: plain loops vectorise it better if K is strided, or if there are several
+    # results, which are then along outer dimensions.
+    is_k_strided = not a.is_contiguous(k) or not b.is_contiguous(k)
+    if n is None and (outer or is_k_strided):
         return None
     return Contraction(
         op=generic.op,
@@ -395,11 +338,11 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
 
 
 def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Factor, Factor, int | None] | None:
-    """Return A, B and N, which counts the columns of B; N is None if all parallel dimensions index both factors.
+    """Return A, B and N, the dimension of B's columns; N is None if all parallel dimensions index both factors.
 
     B is the factor that has N: for C[d0, d1] += X[d1, d2] * Y[d0, d2], A is Y, B is X and N is 1, the dimension that is
-    contiguous in C. Dimensions are compared by a score, and of equal ones the first one of the second factor is N.
-    Without N, A is the first factor and B the second.
+    contiguous in C. The dimension with the highest score is N. Of equal scores, a dimension of the second factor
+    precedes those of the first, and a lower number a higher one. Without N, A is the first factor and B the second.
 
     Return None if a dimension indexes one factor alone, but none can be N: the results are not dot products.
     """
@@ -409,14 +352,17 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     roles: tuple[Factor, Factor, int | None] = (first, second, None)
     for a, b in ((first, second), (second, first)):
         for dim in _candidates_for_n(a, b, parallel):
-            # N contiguous in C counts most: stores of whole vectors. Contiguous in B is next: loads of whole vectors. N
-            # below 4 fills no vector: it has at most the score 3, less than a longer dimension that is contiguous in C.
-            is_plain_coordinate = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
-            score = 4 * (dim == last_dim) + 3 * b.is_last(dim) + 2 * is_plain_coordinate
-            score -= 6 * (_static_size(generic, dim) < 4)
+            # N contiguous in C counts most: stores of whole vectors. Contiguous in B is next: loads of whole vectors.
+            # The penalty of an N that fills no vector leaves it at most 4 + 3 + 2 - 6 = 3, less than the score of any
+            # dimension that is contiguous in C and fills a vector.
+            is_contiguous_in_c = dim == last_dim
+            is_plain_index = b.coordinates[b.positions_of(dim)[0]].is_identity(dim)
+            fills_no_vector = _static_size(generic, dim) < 4
+            score = 4 * is_contiguous_in_c + 3 * b.is_contiguous(dim) + 2 * is_plain_index - 6 * fills_no_vector
             if best_score is None or score > best_score:
                 best_score, roles = score, (a, b, dim)
-    if best_score is None and any((d in first.dims) != (d in second.dims) for d in parallel):
+    indexes_one_factor_alone = any((d in first.dims) != (d in second.dims) for d in parallel)
+    if best_score is None and indexes_one_factor_alone:
         return None
     return roles
 
@@ -424,18 +370,22 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
 def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
     """Return the dimension that serves as M, the rows of A; None if no dimension indexes A alone.
 
-    It is the one with the most rows, of which only `MAX_INNER_ROWS` or `MAX_STRIDED_ROWS` count.
+    It is the longest dimension. Sizes above `MAX_INNER_ROWS` (for the innermost one in C) or `MAX_STRIDED_ROWS` (for
+    others) are no better, and count as these.
     """
-    rows = [d for d in generic.out_dims if len(a.positions_of(d)) == 1 and d not in b.dims]
+    candidates = [d for d in generic.out_dims if len(a.positions_of(d)) == 1 and d not in b.dims]
     order_in_c = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
-    innermost = max(rows, key=order_in_c.index, default=None)
+    innermost = max(candidates, key=order_in_c.index, default=None)
 
     def preference(dim: int) -> tuple[int, bool, int]:
-        """Order M by: size, as far as `most_rows`, since a longer one is no better; contiguous in A; its number."""
-        most_rows = MAX_INNER_ROWS if dim == innermost else MAX_STRIDED_ROWS
-        return min(_static_size(generic, dim), most_rows), a.is_last(dim), dim
+        """Return the rank of a dimension as M, greatest first: its size up to `most_rows`, contiguous in A, its number.
 
-    return max(rows, key=preference, default=None)
+        `innermost` is the candidate that is innermost in C.
+        """
+        most_rows = MAX_INNER_ROWS if dim == innermost else MAX_STRIDED_ROWS
+        return min(_static_size(generic, dim), most_rows), a.is_contiguous(dim), dim
+
+    return max(candidates, key=preference, default=None)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

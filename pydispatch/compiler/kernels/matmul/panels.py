@@ -49,34 +49,48 @@ class Layout:
     step_axis: int | None = None
 
     def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
-        """Return the type of the panels that a tensor of `type` is stored in."""
+        """Return the type of the panels that a tensor of `type` is stored in.
+
+        [K, N] in panels of 16 columns has the shape [N / 16, K, 16], and [N / 16, K / 4, 16, 4] with groups of 4 steps.
+        """
         shape = list(type.get_shape())
         if self.step_axis is not None:
             shape[self.step_axis] //= self.group
         columns = shape.pop(self.axis)
-        inner = [self.width] if self.step_axis is None else [self.width, self.group]
-        return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
+        panel_count = -(-columns // self.width)  # rounded up
+        inner_sizes = [self.width] if self.step_axis is None else [self.width, self.group]
+        return TensorType(type.element_type, [panel_count, *shape, *inner_sizes])
 
     def packed_map(self, rank: int) -> AffineMap:
-        """Return the map from indices of a tensor of rank `rank` to the indices of the same element in its panels."""
-        dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
-        column, inner = dims[self.axis], [dims[self.axis] % self.width]
+        """Return the map from indices of a tensor of rank `rank` to the indices of the same element in its panels.
+
+        (k, n) -> (n // 16, k, n % 16) for panels of 16 columns, and (n // 16, k // 4, n % 16, k % 4) with groups of 4
+        steps k.
+        """
+        indices: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
+        column = indices[self.axis]
+        indices_in_panel = [column % self.width]
         if self.step_axis is not None:
-            inner.append(dims[self.step_axis] % self.group)
-            dims[self.step_axis] = dims[self.step_axis] // self.group
-        del dims[self.axis]
-        return AffineMap(rank, 0, (column // self.width, *dims, *inner))
+            indices_in_panel.append(indices[self.step_axis] % self.group)
+            indices[self.step_axis] = indices[self.step_axis] // self.group
+        del indices[self.axis]
+        return AffineMap(rank, 0, (column // self.width, *indices, *indices_in_panel))
 
     def unpacked_map(self, rank: int) -> AffineMap:
-        """Return the map from indices in the panels to the indices of the same element in the tensor of rank `rank`."""
-        # Indices in the panels: [panel, other dimensions ..., column], and [step of a group] if there are groups.
-        loops = rank + 1 + (self.step_axis is not None)
-        dims = [AffineExpr.dimension(d) for d in range(loops)]
-        reads: list[AffineExpr] = dims[1:rank]
-        reads.insert(self.axis, dims[0] * self.width + dims[rank])
+        """Return the map from indices in the panels to the indices of the same element in the tensor of rank `rank`.
+
+        (panel, k, column) -> (k, panel * 16 + column) for panels of 16 columns. With groups of 4 steps k, there is a
+        fourth index: (panel, group, column, step) -> (group * 4 + step, panel * 16 + column).
+        """
+        index_count = rank + 1 + (self.step_axis is not None)
+        panel, *others = (AffineExpr.dimension(d) for d in range(index_count))
+        column = others[rank - 1]
+        tensor_indices: list[AffineExpr] = others[: rank - 1]
+        tensor_indices.insert(self.axis, panel * self.width + column)
         if self.step_axis is not None:
-            reads[self.step_axis] = reads[self.step_axis] * self.group + dims[rank + 1]
-        return AffineMap(loops, 0, tuple(reads))
+            step = others[rank]
+            tensor_indices[self.step_axis] = tensor_indices[self.step_axis] * self.group + step
+        return AffineMap(index_count, 0, tuple(tensor_indices))
 
 
 @dataclass(frozen=True)
@@ -92,25 +106,25 @@ class Panels:
     layout: Layout
 
     def strides(self) -> list[int]:
-        """Return the stride along each dimension of the tensor within a panel; `layout.step_axis` counts groups.
+        """Return the stride along each dimension of the tensor within a panel.
 
         A panel has a few adjacent columns with all their rows. A group is some neighbours along `layout.step_axis`,
-        usually steps of K, that are contiguous in each column. The strides along `layout.axis` and `layout.step_axis`
-        are in units of a group (`layout.group` elements), other strides in elements. For [K, N] stored as [N / 16, K /
-        4, 16, 4] they are [16, 1]: neighbouring groups of K are 64 elements apart, neighbouring columns 4. Callers add
-        the index within the group.
+        usually steps of K, that are contiguous in each column. The strides along `layout.axis` (columns) and
+        `layout.step_axis` (groups) are in units of a group, other strides in elements; without groups, a unit is one
+        element. Callers add the index within the group. Examples:
 
-        For [H, K, N] stored as [N / 16, H, K / 4, 16, 4] they are [16 * K, 16, 1]. Without groups all are in elements.
+            [K, N] stored as [N / 16, K, 16]                   [16, 1]
+            [K, N] stored as [N / 16, K / 4, 16, 4]            [16, 1], which are 64 and 4 elements
+            [H, K, N] stored as [N / 16, H, K / 4, 16, 4]      [16 * K, 16, 1]
         """
         layout = self.layout
         strides: list[int] = []
-        # From the innermost dimension outwards, without the columns, whose stride is 1 group: `stride` is the distance
-        # of neighbours in units of a group.
-        stride = layout.width
+        # From the innermost dimension outwards, without the columns, whose stride is 1 unit.
+        units = layout.width  # distance of neighbours along `dim`, in units of a group
         other_dims = [d for d in range(len(self._middle_sizes) + 1) if d != layout.axis]
         for dim, size in zip(reversed(other_dims), reversed(self._middle_sizes), strict=True):
-            strides.insert(0, stride if dim == layout.step_axis else stride * layout.group)
-            stride *= size
+            strides.insert(0, units if dim == layout.step_axis else units * layout.group)
+            units *= size
         strides.insert(layout.axis, 1)
         return strides
 
@@ -121,12 +135,13 @@ class Panels:
 
     @property
     def _middle_sizes(self) -> Sequence[int]:
-        """The sizes of the tensor's dimensions other than the one cut into panels, in order; `step_axis` counts groups.
+        """The sizes of the argument's dimensions between panels and columns: (H, K / 4) for [N / 16, H, K / 4, 16, 4].
 
-        They are the dimensions of the argument between panels and columns: (H, K / 4) for [N / 16, H, K / 4, 16, 4].
+        They are the sizes of the tensor's dimensions without the one cut into panels, and count groups of steps of K.
         """
         assert isinstance(self.argument.type, TensorType)
-        return self.argument.type.get_shape()[1 : -1 if self.layout.step_axis is None else -2]
+        inner_dims = 1 if self.layout.step_axis is None else 2  # columns, and steps of a group
+        return self.argument.type.get_shape()[1:-inner_dims]
 
 
 def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
@@ -135,15 +150,14 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
     Zeros are appended along the panels' dimension where its size is no multiple of the width of a panel.
     """
     assert isinstance(value.type, TensorType)
-    panels, ops = layout.type_of(value.type), list[Operation]()
+    panels_type, ops = layout.type_of(value.type), list[Operation]()
     shape = list(value.type.get_shape())
-    padding = -shape[layout.axis] % layout.width
+    padding = -shape[layout.axis] % layout.width  # up to the next multiple of the width
     if padding:
         shape[layout.axis] += padding
         ops = padded(value, [padding if d == layout.axis else 0 for d in range(len(shape))], shape)
         value = ops[-1].results[0]
-    from_panel_index = layout.unpacked_map(len(shape))
-    return [*ops, *_copy(value, panels, reads=from_panel_index)]
+    return [*ops, *_copy(value, panels_type, reads=layout.unpacked_map(len(shape)))]
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
@@ -175,12 +189,13 @@ def panels_of(value: SSAValue) -> Panels | None:
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
-    # `from_panels` built it: a copy of an argument whose map of reads is the `packed_map` of a layout.
+    # The generic must copy an argument, and read it at the `packed_map` of a layout: `from_panels` builds such copies.
     generic = structured(value.op)
     if len(generic.inputs) != 1 or not isinstance(generic.inputs[0], BlockArgument):
         return None
-    first = generic.block.first_op
-    if not isinstance(first, YieldOp) or first.operands[0] is not generic.block.args[0]:  # it computes something
+    first_op = generic.block.first_op
+    is_copy = isinstance(first_op, YieldOp) and first_op.operands[0] is generic.block.args[0]
+    if not is_copy:
         return None
     type_ = generic.inputs[0].type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
@@ -193,9 +208,10 @@ def panels_of(value: SSAValue) -> Panels | None:
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
-    """Return the layouts under which a tensor of rank `rank` has panels of this shape.
+    """Return the layouts under which panels of the shape `shape` can store a tensor of rank `rank`.
 
-    Panels have one dimension more than the tensor, or two where steps are grouped.
+    Without groups, panels have one dimension more than the tensor: [N / 16, K, 16]. With groups of steps, they have two
+    dimensions more: [N / 16, K / 4, 16, 4].
     """
     if len(shape) == rank + 1:
         return [Layout(axis, width=shape[-1]) for axis in range(rank)]

@@ -45,12 +45,15 @@ class _Ranges:
     def of(self, value: SSAValue) -> Range | None:
         """Return the range of a scalar, or of the elements of a tensor; None if the type is no integer."""
         if value not in self.cache:
-            self.cache[value] = None  # the answer for a value that depends on itself
+            self.cache[value] = None  # what `_range` finds if it comes back to this value in a loop: nothing is known
             self.cache[value] = self._range(value)
         return self.cache[value]
 
     def _range(self, value: SSAValue) -> Range | None:
-        """Return the range that operations state; all values of the type if they state none, or results may wrap."""
+        """Return the range that the operations before a value imply; None if its type is no integer.
+
+        It is the range of the type if they imply none, or if the value may wrap around.
+        """
         type_range = _range_of_type(_element_of(value))
         if type_range is None:
             return None
@@ -62,18 +65,22 @@ class _Ranges:
         return value_range if value_range is not None and _is_within(value_range, type_range) else type_range
 
     def _argument(self, value: BlockArgument) -> Range | None:
-        """Return the range of an argument of a body: of the input whose element it is; None if it is not an input."""
+        """Return the range of an argument of a generic's body that stands for an element of an input: of that input.
+
+        Return None for other block arguments, such as the accumulator of a reduction.
+        """
         parent = value.owner.parent_op()
         generic = None if parent is None else as_structured(parent)
         if generic is None or generic.body is None or value.owner is not generic.block:
             return None
-        return self.of(generic.inputs[value.index]) if value.index < len(generic.inputs) else None
+        is_input = value.index < len(generic.inputs)
+        return self.of(generic.inputs[value.index]) if is_input else None
 
     def _tensor(self, value: OpResult) -> Range | None:
         """Return the range of the elements of a tensor: its least and greatest value, or wider bounds of them.
 
         Supported are views and slices, concatenation, padding, bit casts, constants, and generics, whose body is
-        followed. Return None for other operations, and if a constant has no range.
+        followed. Return None for other operations, and for constants that `_elements` returns None for.
         """
         op = value.op
         if op.name in SAME_ELEMENTS:
@@ -81,10 +88,10 @@ class _Ranges:
         if op.name == "tensor.concat":
             return reduce(_joined, map(self.of, op.operands))
         if op.name == "tensor.pad":
-            terminator = op.regions[0].block.last_op
-            assert terminator is not None
-            return _joined(self.of(op.operands[0]), self.of(terminator.operands[0]))
-        # Bits that are read as another type of the same width are the same signed integer; as a float they are not.
+            yield_op = op.regions[0].block.last_op  # yields the padding
+            assert yield_op is not None
+            return _joined(self.of(op.operands[0]), self.of(yield_op.operands[0]))
+        # The range remains if both types are integers of the same width, since all ranges are signed.
         if op.name == "flow.tensor.bitcast":
             has_same_range = _range_of_type(_element_of(op.operands[0])) == _range_of_type(_element_of(value))
             return self.of(op.operands[0]) if has_same_range else None
@@ -129,24 +136,30 @@ class _Ranges:
 
     def _unsigned(self, value: SSAValue) -> Range:
         """Return the range of an integer whose bits are read as unsigned ones: -1 of 8 bits is 255."""
-        inner, type_ = self.of(value), value.type
+        signed_range, type_ = self.of(value), value.type
         assert isinstance(type_, IntegerType)
-        count = 1 << type_.width.data
-        if inner is not None and inner[1] < 0:  # all are negative: as unsigned numbers, they are 2^bits more
-            return inner[0] + count, inner[1] + count
-        return inner if inner is not None and inner[0] >= 0 else (0, count - 1)
+        modulus = 1 << type_.width.data
+        if signed_range is not None and signed_range[1] < 0:  # all are negative: read unsigned, they are 2^bits more
+            return signed_range[0] + modulus, signed_range[1] + modulus
+        return signed_range if signed_range is not None and signed_range[0] >= 0 else (0, modulus - 1)
 
     def _shifted(self, op: Operation) -> Range | None:
-        """Return the range of a right shift by at least a known number of bits; None if nothing is known."""
+        """Return the range of a right shift (`arith.shrsi` or `arith.shrui`); None if no least amount is known.
+
+        A shift of 20 to 100 by at least 2 bits has the range (0, 25): by more bits, the result is closer to 0, or to -1
+        if the shifted number is negative.
+        """
         value, amount = self.of(op.operands[0]), self.of(op.operands[1])
         type_ = op.operands[0].type
         assert isinstance(type_, IntegerType)
-        if value is None or amount is None or not 0 <= amount[0] < type_.width.data:
+        width = type_.width.data
+        if value is None or amount is None or not 0 <= amount[0] < width:
             return None
+        least_amount = amount[0]
         if op.name == "arith.shrui" and value[0] < 0:
-            return (0, ((1 << type_.width.data) - 1) >> amount[0]) if amount[0] else None
-        # Shifting by more than the least amount brings the result closer to 0, or to -1.
-        return min(value[0] >> amount[0], 0), max(value[1] >> amount[0], 0)
+            # A negative number is a large unsigned one, of up to `width` ones. Shifted by 0 it remains negative.
+            return (0, ((1 << width) - 1) >> least_amount) if least_amount else None
+        return min(value[0] >> least_amount, 0), max(value[1] >> least_amount, 0)
 
 
 def _elements(value: Attribute) -> Range | None:
@@ -160,12 +173,12 @@ def _elements(value: Attribute) -> Range | None:
     if not isinstance(value, DenseIntOrFPElementsAttr):
         return None
     type_, values = value.get_element_type(), value.get_values()
-    bits = type_.width.data if isinstance(type_, IntegerType) else 0
-    if not values or not bits:
+    if not values or not isinstance(type_, IntegerType):
         return None
-    half = 1 << bits - 1
+    half = 1 << (type_.width.data - 1)
+    # Read as signed: of 8 bits, 200 is (200 + 128) % 256 - 128 = -56.
     least, greatest = ((int(v) + half) % (2 * half) - half for v in (min(values), max(values)))
-    # Elements stored unsigned are in another order if their signs differ: these two are then not the extremes.
+    # If the stored elements 100 and 200 become 100 and -56, other elements may be less or greater than both.
     return (least, greatest) if least <= greatest else None
 
 

@@ -8,7 +8,7 @@ from math import copysign
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction
@@ -16,7 +16,7 @@ from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.compiler.tensor_ops.registry import rule_of, source_of
-from pydispatch.ir.structured import GENERIC, structured
+from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 DimCache = dict[SSAValue, "list[int] | bool | None"]
@@ -54,26 +54,39 @@ def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collec
         contraction: The contraction.
         readers: Operations that depend on the contraction's result.
     """
-    result_dims, column = contraction.generic.output_maps[0].results, contraction.n
+    column_loop = contraction.n
     for use in value.uses:
         if use.operation not in readers:
             continue
-        if use.operation.name != GENERIC or column is None:
+        if use.operation.name != GENERIC or column_loop is None:
             return False
-        generic = structured(use.operation)
-        dims = matching_dims(use.operation.results[0], contraction.op.results[0]) or ()
-        # Loop of the reader -> loop of the contraction (a dimension of its map), by the dimension of the contraction's
-        # result that both are along.
-        contraction_loops = {
-            r.position: result_dims[dim]
-            for r, dim in zip(generic.output_maps[0].results, dims, strict=False)  # none if `dims` is empty
-            if isinstance(r, AffineDimExpr)
-        }
-        # The value is read by column if each of its indices is the reader's loop over columns.
-        for r in generic.maps[use.index].results:
-            if not isinstance(r, AffineDimExpr) or contraction_loops.get(r.position) != AffineDimExpr(column):
+        reader = structured(use.operation)
+        contraction_loops = _contraction_loops_of(reader, contraction)
+        # Each index of the value must be the reader's loop over columns.
+        for index in reader.maps[use.index].results:
+            if not isinstance(index, AffineDimExpr):
+                return False
+            if contraction_loops.get(index.position) != AffineDimExpr(column_loop):
                 return False
     return True
+
+
+def _contraction_loops_of(reader: Structured, contraction: Contraction) -> dict[int, AffineExpr]:
+    """Return, for each loop of a generic that reads the contraction's result, the loop of the contraction there.
+
+    Two loops correspond if both run along the same dimension of the contraction's result C. If the contraction has the
+    loops (m, n, k) and C[m, n], the reader y[i, j] = C[i, j] * s[j] has i -> m and j -> n. Return no entries if the
+    elements of the reader's result do not each depend on one element of C.
+    """
+    contraction_loop_of_dim = contraction.generic.output_maps[0].results
+    dims = matching_dims(reader.op.results[0], contraction.op.results[0])
+    if dims is None:
+        return {}
+    return {
+        index.position: contraction_loop_of_dim[dim]
+        for index, dim in zip(reader.output_maps[0].results, dims, strict=True)
+        if isinstance(index, AffineDimExpr)
+    }
 
 
 def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
@@ -98,10 +111,10 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
 
 
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
-    """Return the entry of a value in the cache, computed on first use.
+    """Return the entry of a value in `cache`, computed on first use: how the value depends on a contraction's `result`.
 
-    It is, for each axis of `value`, the dimension of `result` that the axis runs along; False if the value does not
-    depend on `result`; None if it depends on it in another way.
+    The entry is, for each axis of `value`, the dimension of `result` that the axis runs along. It is False if the value
+    does not depend on `result`, and None if the value depends on it in another way.
     """
     if value not in cache:
         cache[value] = _computed_dims(value, result, cache)
@@ -127,7 +140,8 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
         return False  # an operation before the contraction cannot depend on it
     operands = [_dims(operand, result, cache) for operand in op.operands]
     if all(dims is False for dims in operands):
-        may_capture = op.regions and op.name != GENERIC  # the body of a loop may read the result from outside
+        # The body of a loop may read values from outside that are no operands; `inputs_of` has these, too.
+        may_capture = op.regions and op.name != GENERIC
         if may_capture and any(_dims(v, result, cache) is not False for v in inputs_of(op)):
             return None
         return False
@@ -136,6 +150,7 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
     rule = rule_of(op)
     if rule is None or not rule.is_pointwise(op):
         return None
+    # A pointwise operation: all operands that depend on `result` must have the same dimensions.
     first, *others = (dims for dims in operands if dims is not False)
     return first if all(dims == first for dims in others) else None
 
@@ -165,23 +180,25 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
     Args:
         op: The generic.
         ordinal: Ordinal of its result.
-        operands: For each operand its entry in `DimCache`: the same dimensions for its axes, False if it does not
-            depend on the contraction's result, None if it depends on it in another way.
+        operands: For each operand, the dimension of the contraction's result along each axis of the operand; False if
+            the operand does not depend on the contraction's result, None if it depends on it in another way.
     """
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:
         return None
     dims_of_loops: dict[int, int] = {}  # loop -> the dimension of the contraction's result that it runs along
-    for map_, dims in zip(generic.maps, operands, strict=False):
+    for map_, dims in zip(generic.maps, operands, strict=True):
         if dims is False:
             continue
-        if not isinstance(dims, list) or not all(isinstance(r, AffineDimExpr) for r in map_.results):
+        has_loops_as_indices = all(isinstance(r, AffineDimExpr) for r in map_.results)
+        if not isinstance(dims, list) or not has_loops_as_indices:
             return None
         loops = {r.position: d for r, d in zip(map_.results, dims, strict=True) if isinstance(r, AffineDimExpr)}
         # Each loop indexes each dependent operand, and runs along the same dimension of the result in all of them.
         if len(loops) != len(generic.iterators) or (dims_of_loops and dims_of_loops != loops):
             return None
         dims_of_loops = loops
+    # The result must be indexed by loops alone, by each loop once.
     results = generic.output_maps[ordinal].results
     dims = [dims_of_loops[r.position] for r in results if isinstance(r, AffineDimExpr)]
     return dims if len(dims) == len(results) == len(dims_of_loops) else None
@@ -203,5 +220,7 @@ def _is_zero(op: Operation) -> bool:
     """Return whether a constant is 0, or all of its elements are; -0.0 is not: sums that begin with it can be -0.0."""
     value = op.properties["value"]
     scalar = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value  # None: elements differ
-    element = scalar.value.data if isinstance(scalar, IntegerAttr | FloatAttr) else None
-    return element == 0 and copysign(1.0, element) > 0
+    if not isinstance(scalar, IntegerAttr | FloatAttr):
+        return False
+    element = scalar.value.data
+    return element == 0 and copysign(1.0, element) > 0  # `copysign` tells 0.0 from -0.0

@@ -49,8 +49,8 @@ def operand_of(
     return Operand(
         is_readable_in_place=is_readable_in_place,
         row_stride_bytes=bytes_in_memory * (row_stride or 0),
-        is_contiguous_k=factor.is_last(contraction.k),
-        is_contiguous_n=factor.is_last(contraction.n),
+        is_contiguous_k=factor.is_contiguous(contraction.k),
+        is_contiguous_n=factor.is_contiguous(contraction.n),
     )
 
 
@@ -92,7 +92,7 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     fits_l3 = 3 * row_bytes * row_count <= l3_bytes  # a third: A, C and the reads of other workers take the rest
     has_few_uses = (problem.m or 0) <= MAX_SINGLE_USE_ROWS  # of each element of B
     is_fast = are_rows_close or fits_l3 or has_few_uses
-    is_argument_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_last(contraction.n)
+    is_argument_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_contiguous(contraction.n)
     has_panels = problem.panel_width > 0
     is_readable_in_place = has_panels or (is_argument_in_rows and is_fast)
     return replace(operand, is_readable_in_place=is_readable_in_place, element_bytes=HALF_BYTES)
@@ -141,7 +141,7 @@ def is_a_stored_as_packed(contraction: Contraction, sizes: Sizes, arithmetic: Ar
     if reads_other_tensors or needs_packing or not is_static_argument:
         return False
     steps = sizes[contraction.k] or 1  # an unknown number, or 0, counts as 1: no whole group
-    are_groups = a.is_last(contraction.k) and steps % arithmetic.group == 0
+    are_groups = a.is_contiguous(contraction.k) and steps % arithmetic.group == 0
     return are_groups and is_stored_as_packed(a.value, element, arithmetic, arithmetic.unsigned_a)
 
 

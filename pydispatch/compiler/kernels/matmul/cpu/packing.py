@@ -22,7 +22,8 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_in_place
 from pydispatch.compiler.kernels.matmul.cpu.packed_positions import PaddedPosition, PanelColumn, Position, StepGroup
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
-from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, Linear
+from pydispatch.compiler.kernels.matmul.linear import LinearIndex
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import equal, opposite
@@ -76,7 +77,7 @@ class Packing:
         """
         self._emit_coordinate_loops(build.without_load_motion(), outer=[])
 
-    def _extent(self, build: Builder, coordinate: Linear) -> Index:
+    def _extent(self, build: Builder, coordinate: LinearIndex) -> Index:
         """Return the length of the range of a coordinate, a linear function of loop indices, in the region.
 
         Example:
@@ -121,7 +122,7 @@ class Packing:
         if end != extent:
             build.parallel(extent, end, lambda b, i: self._emit_coordinate_loops(b, [*outer, PaddedPosition(i)]))
 
-    def _padding(self, build: Builder, coordinate: Linear) -> Index:
+    def _padding(self, build: Builder, coordinate: LinearIndex) -> Index:
         """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none.
 
         Only rows of A and columns of B are divided into register blocks: 0 for any other coordinate.
@@ -339,7 +340,7 @@ class Packing:
             value = build.pure(arith.SubiOp(value, constant))
         return converted(build, value, self.plan.compute)
 
-    def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
+    def _index(self, build: Builder, coordinate: LinearIndex, position: Position, step: int) -> Index:
         """Return the index in the factor's tensor, along `coordinate`, of a position that is counted from the tile's.
 
         `step` is the position in a group of steps of K. For the coordinate 2 * i + 1 in a tile that begins at i = 10,

@@ -61,9 +61,11 @@ def has_chain_kernel(chain: Chain) -> bool:
         return False  # the chain kernel adds in the type of the result, other kernels add f16 and bf16 in f32
     if _pages(chain) is None or _RowTiles.rows_that_fit(chain) < 1:
         return False
-    # Each workgroup reads all pages, once for all of its rows. `MIN_ROWS` is for chains with more than `MAX_ROWS` rows.
+    # Each workgroup reads all pages once. Few rows for each of many workgroups would read the pages too often.
     tiles = _RowTiles.of(chain)
-    return tiles.rows >= MIN_ROWS or tiles.row_count <= MAX_ROWS
+    has_enough_rows = tiles.rows >= MIN_ROWS
+    has_few_workgroups = tiles.row_count <= MAX_ROWS
+    return has_enough_rows or has_few_workgroups
 
 
 def _pages(chain: Chain) -> tuple[GatheredPages, GatheredPages] | None:
@@ -111,21 +113,21 @@ class _RowTiles:
 
     @staticmethod
     def of(chain: Chain) -> _RowTiles:
-        """Return the division of a chain's rows with the most rows of a workgroup that `MAX_ROWS` and its memory allow.
+        """Return the division of a chain's rows among workgroups, each of which gets as many rows as possible.
 
-        Both products of the chain read pages of keys and of values, blocks of rows in memory. The number is a divisor
-        of all rows: with 32 rows and a limit of 6, a workgroup has 4.
+        `MAX_ROWS` and the workgroup's memory limit their number, a divisor of the number of all rows: with 32 rows and
+        a limit of 6, a workgroup has 4. Both products of the chain read pages, blocks of rows of the keys or values.
         """
         pages = _pages(chain)
         assert pages is not None, "`has_chain_kernel` must have checked it"
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)  # of `chain.rows`; None: there is a single row
-        count = 1 if axis is None else shape[axis]
-        limit = min(count, MAX_ROWS, _RowTiles.rows_that_fit(chain))
-        rows = next(n for n in range(limit, 0, -1) if count % n == 0)
+        row_count = 1 if axis is None else shape[axis]
+        limit = min(row_count, MAX_ROWS, _RowTiles.rows_that_fit(chain))
+        rows = next(n for n in range(limit, 0, -1) if row_count % n == 0)
         return _RowTiles(
             axis=axis,
-            row_count=count,
+            row_count=row_count,
             columns=shape[-1],
             outer=tuple(shape[d] for d in chain.outer),
             rows=rows,
@@ -134,13 +136,14 @@ class _RowTiles:
 
     @staticmethod
     def rows_that_fit(chain: Chain) -> int:
-        """Return how many rows of a chain fit into `MAX_BYTES` beside one row for each of `STORED_ROWS` stored tensors.
+        """Return how many rows of a chain fit into `MAX_BYTES`, beside `STORED_ROWS` rows of intermediate results.
 
         The result is below 1 if a row is too long.
         """
         element = tensor_type(chain.rows).element_type
         assert isinstance(element, AnyFloat)
-        return MAX_BYTES // (shape_of(chain.rows)[-1] * element.size) - STORED_ROWS
+        row_bytes = shape_of(chain.rows)[-1] * element.size
+        return MAX_BYTES // row_bytes - STORED_ROWS
 
     @property
     def workgroups(self) -> int:
@@ -167,9 +170,9 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
     frame.bind()
     frame.elements.distribute = distributed_reduction  # all invocations of a workgroup reduce a row together
 
-    def workgroup(build: Builder, group: Index) -> None:
-        """Emit the code of one workgroup, numbered by outer indices and then by rows."""
-        *outer, tile = build.split(group, [*tiles.outer, tiles.row_count // tiles.rows])
+    def emit_workgroup(build: Builder, workgroup: Index) -> None:
+        """Emit the code of a workgroup of `chain`: one of `tiles.workgroups`, numbered by outer indices, then rows."""
+        *outer, tile = build.split(workgroup, [*tiles.outer, tiles.row_count // tiles.rows])
         buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.columns)
         rows = _Rows(
             frame=frame,
@@ -181,7 +184,8 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         )
         rows.emit(build, result_dims)
 
-    over_groups(frame, tiles.workgroups, workgroup)  # in a loop where a grid has fewer workgroups than these
+    # A grid has at most `MAX_GRID` workgroups: if there are more, `over_groups` emits a loop over several.
+    over_groups(frame, tiles.workgroups, emit_workgroup)
     return finish(frame, grid=lambda elements, build: min(tiles.workgroups, MAX_GRID))
 
 
@@ -192,10 +196,10 @@ class _Rows:
     Attributes:
         frame: The kernel function, and its inputs and results.
         chain: The chain.
-        tiles: The division of its rows among workgroups.
-        outer: Indices of the outer dimensions.
-        first_row: Index of the first row along `tiles.axis`.
-        buffer: Workgroup memory of the rows, [row][column].
+        tiles: The division of the chain's rows among workgroups.
+        outer: Indices of the workgroup in the outer dimensions, such as a head.
+        first_row: Index of the workgroup's first row along `tiles.axis`.
+        buffer: Workgroup memory of the rows, [row][column]: of the scores, and later of `chain.rows`.
     """
 
     frame: Frame
@@ -206,19 +210,19 @@ class _Rows:
     buffer: SSAValue
 
     def emit(self, build: Builder, result_dims: Sequence[list[int]]) -> None:
-        """Emit the code of the workgroup.
+        """Emit the code of the workgroup: both products of the chain, and the row-wise operations between them.
 
         result_dims: for each result of the dispatch, the dimensions of the second product's result that index it.
         """
-        end = self._column_end(build)  # exclusive, for both products and the operations between them
+        end = self._column_end(build)  # exclusive: columns from `end` on are hidden, and not computed
         self._emit_first_product(build, end)
         self._emit_operations(build, end)
         self._emit_second_product(build, end, result_dims)
 
     def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
-        """Return the indices of an element of the rows, in all dimensions of the first product's result.
+        """Return the indices in the first product's result of an element of the workgroup's rows.
 
-        row: the row, counted from the first row of the workgroup. column: the column of the first product.
+        The indices of the outer dimensions are those of the workgroup. `row` is counted from its first row.
         """
         point: list[Index] = [0] * len(shape_of(self.chain.rows))
         for dim, index in zip(self.chain.outer, self.outer, strict=True):
@@ -229,7 +233,10 @@ class _Rows:
         return point
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset in the buffer of the element of the rows at these indices, which is [row][column]."""
+        """Return the offset in the buffer, [row of the workgroup][column], of an element of the rows.
+
+        indices: of the element in the first product's result.
+        """
         axis = self.tiles.axis  # None: there is a single row
         row = 0 if axis is None else build.minus(indices[axis], self.first_row)
         return build.plus(build.times(row, self.tiles.columns), indices[-1])
@@ -256,16 +263,14 @@ class _Rows:
         if not limits.bounds or has_finite_fill:
             return columns
 
-        def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return the end of the columns that row `i` or an earlier row needs.
-
-            `carried` has the end of the columns that the earlier rows need.
-            """
-            end = limits.end(self.frame.elements, inner, self._point(inner, i), columns)
-            return [inner.value(inner.most(carried[0], end))]
+        def include_row(inner: Builder, row: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Emit the maximum of `carried`, the end that earlier rows need, and the end of the row by `limits`."""
+            end_of_earlier_rows = carried[0]
+            end_of_row = limits.end(self.frame.elements, inner, self._point(inner, row), columns)
+            return [inner.value(inner.most(end_of_earlier_rows, end_of_row))]
 
         # The end is at least 1: a row without visible columns is computed from hidden ones, not from none.
-        (end,) = build.loop(0, self.tiles.rows, [build.index(1)], row)
+        (end,) = build.loop(0, self.tiles.rows, [build.index(1)], include_row)
         # `end` is at most `columns`, a multiple of `page_rows`, so that the last page is whole.
         pages = build.value(build.ceil_quotient(build.assume_below(end, columns + 1), page_rows))
         build.assume_below(pages, columns // page_rows + 1)
@@ -281,24 +286,24 @@ class _Rows:
         # `width` divides `page_rows`, so that the adjacent columns of an invocation are in one page.
         chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
 
-        def columns(inner: Builder, block: Index) -> None:
-            """Compute the scores of all rows at `width` adjacent columns, which are in one page, and store them.
+        def emit_columns(inner: Builder, block: Index) -> None:
+            """Emit the scores of all rows at `width` adjacent columns, from column block * width on, and store them.
 
             `_multiply` defines the elements of the product, from which `_store` computes the scores.
             """
             points = [
-                self._point(inner, i, inner.linear(block, width, j))
-                for i in range(self.tiles.rows)
-                for j in range(width)
+                self._point(inner, row, inner.linear(block, width, column_of_block))
+                for row in range(self.tiles.rows)
+                for column_of_block in range(width)
             ]
             self._multiply(inner, chain.first, [dict(zip(chain.first_loops, p, strict=True)) for p in points])
             for point in points:
                 self._store(inner, chain.scores, point)
 
-        build.parallel(0, build.quotient(end, width), columns, index_below=self.tiles.columns // width)
+        build.parallel(0, build.quotient(end, width), emit_columns, index_below=self.tiles.columns // width)
 
     def _emit_operations(self, build: Builder, end: Index) -> None:
-        """Emit the row-wise operations on columns before `end`; their reductions use all invocations.
+        """Emit the row-wise operations on columns before `end`. All invocations compute each reduction together.
 
         The buffer has the scores before this code, and `chain.rows` after it. For a softmax, the code of a row is the
         maximum and the sum of exponentials, then a parallel loop over the columns that stores the quotients.
@@ -317,21 +322,23 @@ class _Rows:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], end])
 
-        # `row` is the body of a loop that carries no values.
-        def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the operations on one row: their reductions, then the elements of the result, in parallel."""
-            row_point = self._point(inner, i)[:-1]  # without the column, the last index
-            elements.begin_row(row_point)  # the buffers of `allocate_rows`, for one row, have its values from here on
-            nest.emit_row_reductions(elements, inner, row_point)
+        def emit_row(inner: Builder, row: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the operations of `nest` on a row: their reductions, then `chain.rows` at all columns, in parallel.
 
-            def column(builder: Builder, index: Index) -> None:
-                """Store the element of the result at a column."""
-                self._store(builder, chain.rows, [*row_point, index])
-
-            inner.parallel(0, end, column, index_below=self.tiles.columns)
+            carried: empty, since the loop over rows carries no values.
+            """
+            row_indices = self._point(inner, row)[:-1]  # without the column, the last index
+            elements.begin_row(row_indices)  # the buffers of `allocate_rows` have the values of this row from here on
+            nest.emit_row_reductions(elements, inner, row_indices)
+            inner.parallel(
+                0,
+                end,
+                lambda builder, column: self._store(builder, chain.rows, [*row_indices, column]),
+                index_below=self.tiles.columns,
+            )
             return []
 
-        build.loop(0, self.tiles.rows, [], row)
+        build.loop(0, self.tiles.rows, [], emit_row)
         elements.forget_rows()
         elements.forget(chain.scores)  # the buffer has `chain.rows` now, in place of the scores
         self._read_from_buffer(chain.rows)
@@ -341,22 +348,23 @@ class _Rows:
 
         Args:
             build: Receives the code.
-            end: The end of the columns that are summed, a multiple of the rows of a page.
+            end: The end of the steps of K that are summed, a multiple of the rows of a page. Steps of K are the columns
+                of the first product, and those from `end` on are hidden.
             result_dims: For each result of the dispatch, the dimensions of the product's result that index it.
         """
         chain, frame, product = self.chain, self.frame, self.chain.second
-        size = 1 if product.n is None else product.generic.extents[product.n]
-        assert size is not None
+        columns = 1 if product.n is None else product.generic.extents[product.n]
+        assert columns is not None
 
-        def column(inner: Builder, index: Index) -> None:
-            """Compute the results of all rows at column `index` of the product, which share the loaded elements of B.
+        def emit_column(inner: Builder, column: Index) -> None:
+            """Emit the results of all rows of the workgroup at a column of `product`. They share loaded elements of B.
 
-            The columns of the first product are the steps of K here: those from `end` on are hidden.
+            Steps of K before `end` are summed.
             """
             points = []  # for each row: loop of the product -> index
-            for i in range(self.tiles.rows):
-                loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
-                points.append(loops if product.n is None else loops | {product.n: index})
+            for row in range(self.tiles.rows):
+                loops = dict(zip(chain.second_loops, self._point(inner, row), strict=True))
+                points.append(loops if product.n is None else loops | {product.n: column})
             # `_multiply` defines the elements of the product, from which elements of the results are computed.
             for product_indices in self._multiply(inner, product, points, end):
                 for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
@@ -364,7 +372,7 @@ class _Rows:
                     element = frame.elements.at(inner, value, result_indices)
                     frame.elements.store(inner, element, buffer, result_indices)
 
-        build.parallel(0, size, column, index_below=size)
+        build.parallel(0, columns, emit_column, index_below=columns)
 
     def _multiply(
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
@@ -384,11 +392,14 @@ class _Rows:
             For each point, the indices of its element in the product's result.
         """
         elements, generic = self.frame.elements, product.generic
-        output = generic.output_maps[0]  # does not depend on the reductions, which have no index here
-        indices = [evaluate(build, output, [p.get(d, 0) for d in range(len(generic.iterators))]) for p in points]
-        initial = [elements.at(build, generic.outputs[0], point) for point in indices]
+        output_map = generic.output_maps[0]
+        result_indices = []
+        for point in points:
+            loops = [point.get(loop, 0) for loop in range(len(generic.iterators))]  # 0 for reductions: unused
+            result_indices.append(evaluate(build, output_map, loops))
+        initial = [elements.at(build, generic.outputs[0], indices) for indices in result_indices]
         sums = ProductSums(elements=elements, product=product, points=points, page_rows=self.tiles.page_rows, end=end)
         totals = sums.emit(build, [*product.reductions, product.k], reduced={}, sums=initial)
-        for point, total in zip(indices, totals, strict=True):
-            elements.define(build, product.op.results[0], point, total)
-        return indices
+        for indices, total in zip(result_indices, totals, strict=True):
+            elements.define(build, product.op.results[0], indices, total)
+        return result_indices

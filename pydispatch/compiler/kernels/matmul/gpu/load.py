@@ -45,7 +45,10 @@ workgroup memory."""
 
 
 def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAValue:
-    """Allocate `size` elements of the workgroup or of an invocation (`space`), aligned for the widest access."""
+    """Allocate `size` elements of workgroup memory or of an invocation's own memory, aligned for the widest access.
+
+    space: WORKGROUP or PRIVATE.
+    """
     allocation = memref.AllocOp if space == WORKGROUP else memref.AllocaOp
     op = allocation.get(element, ACCESS_BYTES, shape=[size])
     op.results[0]._type = MemRefType(element, [size], NoneAttr(), IntegerAttr(space, 64))
@@ -77,10 +80,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Location:
-    """Position of a workgroup's tile.
+    """Position of a workgroup's tile in the result of a contraction.
 
     Attributes:
-        outer: Index of each loop dimension; 0 for those that are not outer.
+        outer: Number of a loop of the contraction -> its index if the loop is a batch dimension, else 0.
         row, column: Position of the tile along rows and columns, in tiles.
     """
 
@@ -124,21 +127,26 @@ class Staging:
     def of(elements: Elements, plan: Plan, operand: Operand, extent: int, fills_negative_zero: bool) -> Staging:
         """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads.
 
-        `extent` is the number of rows, or columns of B, of the tile; with `fills_negative_zero`, steps beyond the end
-        of K are filled with -0 instead of 0. Tiles for tensor cores are stored as their operand is: by rows if K is
-        contiguous, else by steps. All other tiles are stored by steps, so that one load reads several adjacent rows (or
-        columns of B) of a step.
+        Tiles for tensor cores are stored as their operand is: by rows if K is contiguous, else by steps of K. All other
+        tiles are stored by steps, so that one load reads several adjacent rows (or columns of B) of a step.
 
         A tile of 128 rows and 8 steps of f32 that is stored by steps has 8 lines of 128 elements. The pitch, from one
         line to the next, is 132: 16 bytes of padding.
+
+        Args:
+            elements: Tensors of the dispatch function.
+            plan: The plan of the contraction.
+            operand: The factor.
+            extent: Number of rows of the tile, or of columns for B.
+            fills_negative_zero: Whether steps beyond the end of K are filled with -0 instead of 0.
         """
         tile, bits = plan.tile, scalar_width(plan.element)
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
-        inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
-        pitch = inner + max(1, ACCESS_BYTES * 8 // bits)  # lines of the tile begin in different memory banks
-        # The vector loads of the tile, divided among the invocations and rounded up.
+        line_length, line_count = (tile.depth, extent) if is_row_major else (extent, tile.depth)
+        pitch = line_length + max(1, ACCESS_BYTES * 8 // bits)  # lines of the tile begin in different memory banks
+        # The vector loads of the tile, divided among the invocations: -(-a // b) is a / b rounded up.
         loads_per_invocation = -(-extent * tile.depth // operand.vector_width // tile.invocations)
-        buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
+        buffer = storage(elements.entry, plan.element, line_count * pitch, WORKGROUP)
         private = storage(elements.entry, plan.element, loads_per_invocation * operand.vector_width, PRIVATE)
         return Staging(
             elements=elements,
@@ -169,40 +177,42 @@ class Staging:
         return (self.pitch, 1) if self.is_row_major else (1, self.pitch)
 
     def _for_each_run(self, build: Builder, invocation: Index, body: Callable[[Builder, Run], None]) -> None:
-        """Emit `body` for each run that an invocation loads.
+        """Emit `body` for each run of a tile that an invocation loads.
 
-        A run is `vector_width` consecutive elements, and a line the runs of the tile that are neighbours in memory: a
-        row if K is contiguous, else a step. Neighbouring invocations take neighbouring runs of a line, then those of
-        the next line. Each takes `loads_per_invocation` runs, one for each slot of its private memory. The number of
-        runs in a line is a multiple of the number of invocations, or the reverse.
+        A run is `vector_width` consecutive elements, which one vector load reads. A line is the runs of the tile that
+        are neighbours in memory: a row if K is contiguous, else a step of K. Neighbouring invocations take neighbouring
+        runs of a line, then the runs of the next line. Each invocation takes `loads_per_invocation` runs, one for each
+        slot of its private memory.
 
         A tile of 128 rows and 8 steps with runs of 4 along K has 2 runs in each of 128 lines. Of 256 invocations,
         number 5 takes run 1 of row 2.
         """
         operand, tile, invocations = self.operand, self.tile, self.tile.invocations
-        contiguous_runs, lines = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
-        contiguous_runs //= operand.vector_width
+        line_length, lines = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
+        runs_per_line = line_length // operand.vector_width
         # If runs do not divide evenly among the invocations, the last slots of some invocations have no run.
-        has_spare_slots = contiguous_runs * lines < invocations * self.loads_per_invocation
+        has_spare_slots = runs_per_line * lines < invocations * self.loads_per_invocation
 
-        def emit(exists: SSAValue | bool, run: Run) -> None:
-            """Emit `body` for a run, under a condition unless the run is known to exist."""
-            build.when(exists, lambda inner: body(inner, run))
+        def emit_run(run: Run, has_run: SSAValue | bool) -> None:
+            """Emit `body` for a run of the invocation, under the condition that the slot has a run: True if known."""
+            build.when(has_run, lambda inner: body(inner, run))
 
-        # A slot has run `inner` of line `outer`.
+        # One of `invocations` and `runs_per_line` is a multiple of the other.
         for slot in range(self.loads_per_invocation):
-            if invocations >= contiguous_runs:  # all invocations together take several lines in each slot
-                inner = build.remainder(invocation, contiguous_runs)
-                outer = build.plus(build.quotient(invocation, contiguous_runs), slot * (invocations // contiguous_runs))
+            if invocations >= runs_per_line:  # all invocations together take several lines in each slot
+                run_in_line = build.remainder(invocation, runs_per_line)
+                line = build.plus(build.quotient(invocation, runs_per_line), slot * (invocations // runs_per_line))
             else:  # a line takes several slots
-                inner = build.plus(invocation, slot % (contiguous_runs // invocations) * invocations)
-                outer = slot // (contiguous_runs // invocations)
-            first = build.times(inner, operand.vector_width)
+                slots_per_line = runs_per_line // invocations
+                run_in_line = build.plus(invocation, slot % slots_per_line * invocations)
+                line = slot // slots_per_line
+            first = build.times(run_in_line, operand.vector_width)
             if operand.is_k_contiguous:
-                run = Run(row=outer, step=first, row_run=outer, step_run=inner, slot=slot)
+                run = Run(row=line, step=first, row_run=line, step_run=run_in_line, slot=slot)
             else:
-                run = Run(row=first, step=outer, row_run=inner, step_run=outer, slot=slot)
-            emit(build.less(outer, lines) if has_spare_slots else True, run)
+                run = Run(row=first, step=line, row_run=run_in_line, step_run=line, slot=slot)
+            has_run = build.less(line, lines) if has_spare_slots else True
+            emit_run(run, has_run)
 
     # Loads
 
@@ -234,8 +244,8 @@ class Staging:
     ) -> None:
         """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory.
 
-        Runs beyond the end of the rows repeat the last one, as results of these rows are not stored. Steps beyond the
-        end of K are filled with zeros, as they would be added to the sums.
+        A run beyond the last row is replaced by the run at the last rows, as results of these rows are not stored.
+        Steps beyond the end of K are filled with zeros, as they would be added to the sums.
 
         The position of an element in the tile becomes a row and a step of the product, and these the indices of the
         collapsed dimensions. With tiles of 128 rows, row 5 of tile 3 is row 389; if the rows are the pixels of an image
@@ -251,62 +261,63 @@ class Staging:
         """
         operand, steps, width = self.operand, self.plan.steps, self.operand.vector_width
         row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
-        row_length, step_length = (1, width) if operand.is_k_contiguous else (width, 1)
-        # The run in the whole product, counted in runs along the dimension of the vectors.
+        rows_of_run, steps_of_run = (1, width) if operand.is_k_contiguous else (width, 1)
+        # Position in the tile -> position in the product, both counted in runs.
         row_run, _ = self._clamped_run(
-            build, block=tile, extent=self.extent, run_in_block=run.row_run, length=row_length, size=row_count
+            build, block=tile, extent=self.extent, run_in_block=run.row_run, length=rows_of_run, size=row_count
         )
-        step_run, exists = self._clamped_run(
+        step_run, is_in_k = self._clamped_run(
             build,
             block=iteration,
             extent=self.tile.depth,
             run_in_block=run.step_run,
-            length=step_length,
+            length=steps_of_run,
             size=step_count,
         )
-        # The coordinates of each of its elements in the main input of the factor.
+        # The indices of each element of the run in the tensor of the factor.
         points: list[list[Index]] = []
         for i in range(width):
-            row, step = (
-                (row_run, build.linear(step_run, width, i))
-                if operand.is_k_contiguous
-                else (build.linear(row_run, width, i), step_run)
-            )
+            if operand.is_k_contiguous:
+                row, step = row_run, build.linear(step_run, width, i)
+            else:
+                row, step = build.linear(row_run, width, i), step_run
             indices = dict(location.outer)
             for dims, index in ((operand.dims, row), (steps, step)):
                 indices.update(zip(dims, build.split(index, [sizes[d] for d in dims]), strict=True))
             points.append(self._coordinates(build, indices))
-        self._store_private(build, run, points, exists)
+        self._store_private(build, run, points, is_in_k)
 
-    def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
+    def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], is_in_k: SSAValue | bool) -> None:
         """Emit stores of the elements of a run into private memory.
 
         Args:
             build: The builder of the invocation's code.
             run: The run.
-            points: Coordinates of each of its elements in the factor.
-            exists: Whether its steps are before the end of K; elements that add nothing are stored for others.
+            points: Indices of each element of the run in the tensor of the factor.
+            is_in_k: Whether the run's steps are before the end of K. If not, 0 or -0 is stored for its elements.
         """
         operand, contraction = self.operand, self.plan.contraction
-        # The loaded vector has the elements of the main input at `points`: `factor_at` computes the factor from them
-        # instead of loading them one by one.
         if operand.vector_width > 1:
-            main = contraction.tensor_of(operand.factor)
-            for point, value in zip(points, self._load_contiguous(build, main, points), strict=True):
-                self.elements.define(build, main, point, value)
+            # `factor_at` below computes the factor, such as a converted or scaled tensor, from elements of the tensor.
+            # `define` lets it use the elements of one vector load instead of loading them one by one.
+            tensor_value = contraction.tensor_of(operand.factor)
+            for point, value in zip(points, self._load_contiguous(build, tensor_value, points), strict=True):
+                self.elements.define(build, tensor_value, point, value)
         for i, point in enumerate(points):
             value = factor_at(self.elements, build, contraction, operand.factor, point)
             value = converted(build, value, self.plan.element)
-            if isinstance(exists, SSAValue):
-                value = build.pure(arith.SelectOp(exists, value, self._neutral(build)))
-            elif not exists:
+            if isinstance(is_in_k, SSAValue):
+                value = build.pure(arith.SelectOp(is_in_k, value, self._neutral(build)))
+            elif not is_in_k:
                 value = self._neutral(build)
             build.add(memref.StoreOp.get(value, self.private, [build.index(run.slot * operand.vector_width + i)]))
 
     def _clamped_run(
         self, build: Builder, block: Index, extent: int, run_in_block: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return the number of a run along a dimension, and whether it is before the end; the last run if it is not.
+        """Return the number of a run along a dimension, and whether the run is before the end of the dimension.
+
+        The number of a run beyond the end is that of the last run.
 
         With runs of 4 elements, tiles of 32 and a size of 100, which is 25 runs, run 2 of tile 3 is run 26: the result
         is (24, False).
@@ -323,21 +334,16 @@ class Staging:
         per_block = extent // length
         if isinstance(run_in_block, SSAValue):
             run_in_block = build.assume_below(run_in_block, per_block)
-        run = build.linear(block, per_block, run_in_block)
-        if isinstance(size, int) and size % extent == 0:
+        run = build.linear(block, per_block, run_in_block)  # block * per_block + run_in_block
+        blocks_fill_dimension = isinstance(size, int) and size % extent == 0
+        if blocks_fill_dimension:
             return run, True
         exists = build.less(run, count)
         return build.least(run, build.minus(count, 1)), exists
 
     def _coordinates(self, build: Builder, indices: Mapping[int, Index]) -> list[Index]:
-        """Return the indices of the factor's main input at these indices of the loop dimensions."""
-        coordinates: list[Index] = []
-        for coordinate in self.operand.factor.coordinates:
-            total: Index = coordinate.constant
-            for dim, times in coordinate.terms:
-                total = build.plus(total, build.times(indices[dim], times))
-            coordinates.append(total)
-        return coordinates
+        """Return the indices in the tensor of the factor that belong to `indices`: loop of the contraction -> index."""
+        return [coordinate.emit(build, indices) for coordinate in self.operand.factor.coordinates]
 
     def _load_contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
         """Emit the loads of the elements of a run, at the indices `points` of an argument or a padded argument.
@@ -347,7 +353,7 @@ class Staging:
         are padding or none is: a single branch decides, and the loads stay in it.
         """
         # An argument: a load for each element.
-        value = source_of(value)
+        value = source_of(value)  # the argument or pad that views lead to
         if not isinstance(value, OpResult):
             values = [self.elements.at(build, value, point) for point in points]
             load = values[0].owner
@@ -357,7 +363,7 @@ class Staging:
         # A pad: an `scf.if` with the loads from its source in one branch, and the padding in the other.
         pad = value.op
         assert isinstance(pad, tensor.PadOp)
-        exists = is_in_source(self.elements, build, pad, points[0])
+        is_in_pad_source = is_in_source(self.elements, build, pad, points[0])
         low, _ = pad_amounts(self.elements, pad)
         then_block, else_block = Block(), Block()
         inner = build.nested(then_block, pins_loads=True)
@@ -366,9 +372,9 @@ class Staging:
         inner.add(scf.YieldOp(*values))
         inner = build.nested(else_block, pins_loads=True)
         inner.add(scf.YieldOp(*(self._padding(inner, pad, point) for point in points)))
-        if not isinstance(exists, SSAValue):
-            exists = build.pure(arith.ConstantOp(IntegerAttr(int(exists), 1)))
-        choice = scf.IfOp(exists, [v.type for v in values], Region(then_block), Region(else_block))
+        if not isinstance(is_in_pad_source, SSAValue):  # a bool: known at compile time
+            is_in_pad_source = build.pure(arith.ConstantOp(IntegerAttr(int(is_in_pad_source), 1)))
+        choice = scf.IfOp(is_in_pad_source, [v.type for v in values], Region(then_block), Region(else_block))
         build.add(choice)
         return list(choice.results)
 
@@ -378,7 +384,8 @@ class Staging:
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(i) for argument, i in zip(block.args, point, strict=True)
         }
-        (padding,) = clone_block(self.elements, build, block, mapping, point=[])  # indices are block arguments
+        # `clone_block` needs a `point` only for `linalg.index`: here the indices are arguments of the block.
+        (padding,) = clone_block(self.elements, build, block, mapping, point=[])
         return padding
 
     def _neutral(self, build: Builder) -> SSAValue:
@@ -398,24 +405,23 @@ class Staging:
 
         A run is the `vector_width` consecutive elements that the invocation has loaded at once.
         """
-        operand, bits = self.operand, scalar_width(self.plan.element)
-
-        def store_run(inner: Builder, run: Run) -> None:
-            """Emit the stores of one run, `vector_width` elements along K or along the rows, into workgroup memory."""
-            row_stride, step_stride = self.strides
-            first = self.offset(inner, run.row, run.step)
-            stride = step_stride if operand.is_k_contiguous else row_stride
-            for i in range(operand.vector_width):
-                slot = inner.index(run.slot * operand.vector_width + i)
-                value = inner.add(memref.LoadOp.get(self.private, [slot]))
-                offset = inner.value(inner.plus(first, i * stride))
-                store = memref.StoreOp.get(value, self.buffer, [offset])
-                if i == 0 and stride == 1:  # then the emitter can merge the stores of the run to one vector store
-                    state_alignment(store, operand.vector_width * bits // 8)
-                inner.add(store)
-
         pinned = build.without_load_motion()  # private memory changes in each iteration: its loads are not reused
-        self._for_each_run(pinned, invocation, store_run)
+        self._for_each_run(pinned, invocation, self._store_run)
+
+    def _store_run(self, build: Builder, run: Run) -> None:
+        """Emit the stores of one run, `vector_width` elements along K or along the rows, into workgroup memory."""
+        operand, bits = self.operand, scalar_width(self.plan.element)
+        row_stride, step_stride = self.strides
+        first = self.offset(build, run.row, run.step)
+        stride = step_stride if operand.is_k_contiguous else row_stride
+        for i in range(operand.vector_width):
+            position = build.index(run.slot * operand.vector_width + i)  # in private memory
+            value = build.add(memref.LoadOp.get(self.private, [position]))
+            offset = build.value(build.plus(first, i * stride))
+            store = memref.StoreOp.get(value, self.buffer, [offset])
+            if i == 0 and stride == 1:  # then the emitter can merge the stores of the run to one vector store
+                state_alignment(store, operand.vector_width * bits // 8)
+            build.add(store)
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
@@ -427,7 +433,7 @@ def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
         return value
     if isinstance(to, IntegerType):
         assert isinstance(value.type, IntegerType | IndexType)
-        is_wider = isinstance(value.type, IntegerType) and value.type.width.data < to.width.data
-        return build.pure(arith.ExtSIOp(value, to) if is_wider else arith.TruncIOp(value, to))
-    is_wider = scalar_width(value.type) < scalar_width(to)
-    return build.pure(arith.ExtFOp(value, to) if is_wider else arith.TruncFOp(value, to))
+        extends = isinstance(value.type, IntegerType) and value.type.width.data < to.width.data
+        return build.pure(arith.ExtSIOp(value, to) if extends else arith.TruncIOp(value, to))
+    extends = scalar_width(value.type) < scalar_width(to)
+    return build.pure(arith.ExtFOp(value, to) if extends else arith.TruncFOp(value, to))

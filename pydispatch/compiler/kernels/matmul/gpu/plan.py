@@ -57,7 +57,7 @@ class Operand:
 
     Attributes:
         factor: The factor.
-        dims: The collapsed dimensions, outer first.
+        dims: The loops of the contraction that are collapsed into its rows or columns, outermost first.
         vector_width: Number of consecutive elements that an invocation loads at once.
         is_k_contiguous: Whether these elements are consecutive along K, not along rows or columns.
     """
@@ -98,8 +98,9 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
     With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64 or the
-    first tile is no higher. A tile of 128x128, which 8 subgroups compute in blocks of 32x64, gets a second one of
-    16x256, in 8 blocks of 16x32. The kernel has the code of both, and the number of rows selects one at run time.
+    tile of the first plan is no higher than that. A first tile of 128x128, which 8 subgroups compute in blocks of
+    32x64, is joined by a tile of 16x256, in 8 blocks of 16x32. The kernel has the code of both plans, and the number of
+    rows selects one at run time.
 
     `architecture` is the compute capability of the device, such as 80.
     """
@@ -111,9 +112,9 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     multiplies_i64 = plan.element == i64
     if has_static_rows or plan.tile.height <= SKINNY_ROWS or multiplies_i64:
         return [plan]
-    # Both plans are in one kernel, and so have as many subgroups (warps): in the second, each computes all rows of its
-    # columns, one block of `SKINNY_ROWS` x `warp_columns`.
-    warps = plan.tile.invocations // LANES  # NVIDIA's word for a subgroup
+    # Both plans are in one kernel, so the second plan has as many subgroups (NVIDIA's warps) as the first. Each of them
+    # computes one block of `SKINNY_ROWS` x `warp_columns`: the tile is one block high.
+    warps = plan.tile.invocations // LANES
     uses_tensor_cores = plan.form == "tensor"
     warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
     depth = 32 if uses_tensor_cores else 16
@@ -125,7 +126,9 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
         block_columns=warp_columns,
         throughput=0,  # unused: this tile is not compared with others
     )
-    return [plan, plan_of(contraction, elements, architecture, skinny_tile) or plan]
+    skinny_plan = plan_of(contraction, elements, architecture, skinny_tile)
+    assert skinny_plan is not None  # `plan_of` returns None for reasons that do not depend on the tile
+    return [plan, skinny_plan]
 
 
 def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
@@ -162,11 +165,14 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     form, element, sum_type, a, b = multiplication
     bits = scalar_width(element)
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
-    tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
+    products = prod(sizes[d] or 1 for d in outer)  # a dynamic size counts as 1
+    tile = tile or choose_tile(table, height, width, products)
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    # Loads of single elements take registers: then the tile is smaller, and the operands are chosen for it again.
-    if form == "tensor" and min(left.vector_width, right.vector_width) == 1:
-        tile = _tile_of_scalar_loads(tile, are_both_scalar=left.vector_width == right.vector_width)
+    # Loads of single elements take registers: a smaller tile is chosen for them, and the operands again for this tile.
+    has_scalar_loads = min(left.vector_width, right.vector_width) == 1
+    if form == "tensor" and has_scalar_loads:
+        are_both_scalar = left.vector_width == right.vector_width
+        tile = _tile_of_scalar_loads(tile, are_both_scalar)
         left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
     return Plan(
         contraction=contraction,
@@ -182,9 +188,10 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
 
 
 def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
-    """Return a smaller tile for tensor cores, for an A or B (or both) that is loaded element by element.
+    """Return the tile to use instead of `tile` on tensor cores if A or B, or both, are loaded element by element.
 
-    The tile has half the depth. More sums, or a deeper tile, would leave too few registers for these loads.
+    It has half the depth and, if both are loaded so, at most the elements of `LARGEST_SCALAR_TILE`: more sums, or a
+    deeper tile, would leave too few registers for these loads.
     """
     most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
     if are_both_scalar and tile.height * tile.width > most_elements:
@@ -219,8 +226,8 @@ class _Multiplication(NamedTuple):
 def _multiplication(contraction: Contraction, architecture: int) -> _Multiplication | None:
     """Return how factors are multiplied on a device of the compute capability `architecture`, such as 80.
 
-    Factors of 16-bit floats are multiplied by tensor cores ("tensor") if the device has them for these types, others
-    one by one ("fma"). Return None for element types without a kernel.
+    Factors of 16-bit floats are multiplied by tensor cores ("tensor") if the device has them for these types, other
+    factors by scalar multiply-adds ("fma"). Return None for element types without a kernel.
     """
     a, b = contraction.a.value, contraction.b.value
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
@@ -254,9 +261,10 @@ def _half_precision(factor: Factor) -> SSAValue | None:
 
 
 def _contiguous_argument(elements: Elements, value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value views, possibly padded along other dimensions than the last; else None.
+    """Return the argument that a value is a view of, or a padded view; None if there is none.
 
-    Along the last dimension, consecutive elements of such a value are consecutive in memory, or all of them padding.
+    Padding along the last dimension is not accepted: consecutive elements along it are thus consecutive in memory, or
+    all of them padding.
     """
     while isinstance(value, OpResult) and not elements.is_materialized(value):
         if looks_through(value.op):
@@ -332,15 +340,17 @@ def _operand(
         sizes: Sizes of all loop dimensions; None where dynamic.
     """
     factor = staged.factor
-    has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    is_along_k = has_rows_of_k or not factor.is_last(staged.last_dim)  # True, too, if neither dimension is contiguous
+    has_rows_of_k = factor.is_contiguous(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
+    # Along K, too, if neither dimension is contiguous: loads are scalar then.
+    is_along_k = has_rows_of_k or not factor.is_contiguous(staged.last_dim)
     # The dimension that vectors are along, and its length in a tile.
     dim, length = (contraction.k, tile.depth) if is_along_k else (staged.last_dim, staged.extent)
     value = contraction.tensor_of(factor)
+    is_view_of_argument = _contiguous_argument(elements, value) is not None
     vector_width = 1
-    if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
-        row_length = value.type.get_shape()[-1]
-        # The dimension is static, and reads each row of the tensor from its first element to its last.
+    if isinstance(value.type, TensorType) and is_view_of_argument and factor.is_contiguous(dim):
+        row_length = value.type.get_shape()[-1]  # -1 if dynamic
+        # The loop `dim` has a static size, and reads each row of the tensor from its first element to its last.
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row_length > 0
         # Elements of less than a byte count as bytes. An unknown width counts as that of the widest load: no vectors.
         bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)
@@ -354,14 +364,16 @@ def _vector_width(bits: int, row_length: int, length: int, tile_elements: int, i
 
     Args:
         bits: Bits of an element.
-        row_length: Elements of a row of the tensor, which must begin at a multiple of the vector's size.
-        length: Elements of the tile along the vector, which must be whole vectors.
-        tile_elements: Elements of the tile, which must be enough vectors for all invocations.
+        row_length: Elements of a row of the tensor. It must be whole vectors, so that each row begins at a multiple of
+            the vector's size.
+        length: Elements of the tile along the vector. It must be whole vectors.
+        tile_elements: Elements of the tile. It must have a vector for each invocation.
         invocations: Number of invocations of a workgroup.
     """
     for width in (16, 8, 4, 2):
         has_whole_vectors = row_length % width == 0 and length % width == 0
-        if width * bits <= LARGEST_LOAD_BITS and has_whole_vectors and tile_elements // width >= invocations:
+        has_vector_for_each_invocation = tile_elements // width >= invocations
+        if width * bits <= LARGEST_LOAD_BITS and has_whole_vectors and has_vector_for_each_invocation:
             return width
     return 1
 
@@ -389,12 +401,12 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
 
     plans: the general plan, and optionally one for few rows. sizes: the size of each loop of the contraction.
     """
-    general, *skinny = (workgroups_of(plan, build, sizes) for plan in plans)
-    if not skinny:
-        return general
-    condition = has_skinny_rows(plans[0], build, sizes)
-    assert isinstance(condition, SSAValue)
-    return build.pure(arith.SelectOp(condition, build.value(skinny[0]), build.value(general)))
+    general_count, *skinny_count = (workgroups_of(plan, build, sizes) for plan in plans)
+    if not skinny_count:
+        return general_count
+    has_few_rows = has_skinny_rows(plans[0], build, sizes)
+    assert isinstance(has_few_rows, SSAValue)  # there are two plans only if the number of rows is dynamic
+    return build.pure(arith.SelectOp(has_few_rows, build.value(skinny_count[0]), build.value(general_count)))
 
 
 def tile_of(
@@ -402,12 +414,13 @@ def tile_of(
 ) -> tuple[list[Index], Index, Index]:
     """Return the indices of the outer dimensions, and the row and column of the tile, in tiles, of a workgroup.
 
-    Workgroups of a band, a few rows of tiles, follow each other column by column, so that they share both factors in
-    the cache. `workgroup_id` is the workgroup's linear number, `sizes` has the size of each loop of the contraction.
+    A band is a few rows of tiles. Workgroups with successive numbers pass through a band column by column, so that they
+    share both factors in the cache: with a band of 2, they have the tiles (0, 0), (1, 0), (0, 1), (1, 1) and so on.
+    `workgroup_id` is the workgroup's linear number, `sizes` has the size of each loop of the contraction.
     """
-    outer, rows, columns = _tile_counts(plan, build, sizes)
-    band = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)
-    *batch, band_index, column, row_in_band = build.split(
-        workgroup_id, [*outer, build.quotient(rows, band), columns, band]
+    outer_sizes, rows, columns = _tile_counts(plan, build, sizes)
+    band_height = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)
+    *batch, band, column, row_in_band = build.split(
+        workgroup_id, [*outer_sizes, build.quotient(rows, band_height), columns, band_height]
     )
-    return batch, build.linear(band_index, band, row_in_band), column
+    return batch, build.linear(band, band_height, row_in_band), column

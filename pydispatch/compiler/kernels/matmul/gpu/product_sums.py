@@ -50,15 +50,15 @@ class ProductSums:
     ) -> list[SSAValue]:
         """Emit loops over reductions, and return the sums after them, one for each element that the invocation sums up.
 
-        Each call emits the outermost loop, and calls itself for the others inside. If the product has an `end`, factor
-        B is composed of pages: blocks of `page_rows` consecutive steps of K, each of which a table of indices locates
-        in a tensor. The loop over K is then one over the pages before `end` that has a loop over the steps of a page
-        inside.
+        Each call emits the loop of the first of `dims`, and calls itself for the others inside. If the product has an
+        `end`, factor B is composed of pages: blocks of `page_rows` consecutive steps of K, each of which a table of
+        indices locates in a tensor. The loop over K is then a loop over the pages before `end`, with a loop over the
+        steps of a page inside.
 
         Args:
             build: Receives the code.
-            dims: The reductions that are loops here, the outermost first.
-            reduced: Reduction -> its index, for those whose loops enclose these.
+            dims: The reduced loops that are still to be emitted, outermost first.
+            reduced: Reduced loop -> its index, for the loops that enclose `build`.
             sums: The sum of each element before the loops.
         """
         if not dims:
@@ -66,10 +66,9 @@ class ProductSums:
         dim, *others = dims
         size = self.product.generic.extents[dim]
         assert size is not None
-        # A loop over all indices.
-        if self.end is None or dim != self.product.k:
+        is_over_pages = self.end is not None and dim == self.product.k
+        if self.end is None or not is_over_pages:
             return unrolled(build, size, sums, lambda b, i, carried: self.emit(b, others, reduced | {dim: i}, carried))
-        # K of a B that is composed of pages.
         most_pages = size // self.page_rows  # pages of all of K
         page = partial(self._page, others, reduced)
         pages = build.quotient(self.end, self.page_rows)  # exact: the caller rounds `end` up to whole pages
@@ -92,15 +91,15 @@ class ProductSums:
         A page is `page_rows` consecutive steps of K: with 16, the page at index 2 has the steps 32 to 47.
 
         Args:
-            dims: The reductions that are loops within K.
-            reduced: Reduction -> its index, for the reductions whose loops enclose the loop over pages.
+            dims: The reduced loops inside the loop over K, outermost first.
+            reduced: Reduced loop -> its index, for the loops that enclose the loop over pages.
             build: Receives the code.
             table_index: Index of the page in the table of pages.
             sums: The sum of each element before the page.
         """
 
         def step_of_page(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Add step `i` of the page."""
+            """Add step `i` of the page at `table_index`, which is step `table_index * page_rows + i` of K."""
             step = inner.linear(table_index, self.page_rows, i)
             return self.emit(inner, dims, reduced | {self.product.k: step}, carried)
 
@@ -113,7 +112,10 @@ class ProductSums:
         )
 
     def _step(self, build: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
-        """Add the products at the indices `reduced` of all reductions to the sums, and return these."""
+        """Emit the addition of one product to each sum, at the indices `reduced` of all reduced loops.
+
+        Return the new sums.
+        """
         product, totals = self.product, []
         for total, point in zip(sums, self.points, strict=True):
             a, b = (self._factor(build, factor, point | reduced) for factor in (product.a, product.b))
@@ -121,14 +123,12 @@ class ProductSums:
         return totals
 
     def _factor(self, build: Builder, factor: Factor, loops: dict[int, Index]) -> SSAValue:
-        """Emit the element of a factor at indices of the product's loops, and return it in the type of the sums."""
-        coordinates: list[Index] = []
-        for coordinate in factor.coordinates:
-            total: Index = coordinate.constant
-            for dim, times in coordinate.terms:
-                total = build.plus(total, build.times(loops[dim], times))
-            coordinates.append(total)
-        value = factor_at(self.elements, build, self.product, factor, coordinates)
+        """Emit the element of a factor at indices of the product's loops, and return it in the type of the sums.
+
+        loops: loop of the product -> its index.
+        """
+        factor_indices = [coordinate.emit(build, loops) for coordinate in factor.coordinates]
+        value = factor_at(self.elements, build, self.product, factor, factor_indices)
         return converted(build, value, self.product.acc)
 
 
@@ -138,9 +138,9 @@ def unrolled(
     sums: list[SSAValue],
     step: Callable[[Builder, Index, list[SSAValue]], list[SSAValue]],
 ) -> list[SSAValue]:
-    """Emit a loop of `size` steps, several in each iteration where that divides its size, and return the sums after it.
+    """Emit a loop of `size` steps that is unrolled by a divisor of the size, and return the sums after it.
 
-    An iteration has 8 steps for 64, and 4 for 12.
+    An iteration has 8 steps if the size is 64, and 4 if it is 12.
 
     Args:
         build: Receives the code.
@@ -149,12 +149,12 @@ def unrolled(
         step: Emits a step from a builder, its index from 0 to `size` - 1 and the sums before it, and returns the new
             sums.
     """
-    count = gcd(size, UNROLLED_STEPS)  # so that no steps remain
+    unroll_factor = gcd(size, UNROLLED_STEPS)  # divides the size, so that no steps remain
 
-    def steps(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the steps of one iteration."""
-        for i in range(count):
-            carried = step(inner, inner.linear(index, count, i), carried)
+    def steps(inner: Builder, iteration: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the steps of one iteration, iteration * unroll_factor + i."""
+        for i in range(unroll_factor):
+            carried = step(inner, inner.linear(iteration, unroll_factor, i), carried)
         return carried
 
-    return build.loop(0, size // count, sums, steps)
+    return build.loop(0, size // unroll_factor, sums, steps)

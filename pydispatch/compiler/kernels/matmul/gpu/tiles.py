@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.ir.dialects.pyd.mma import LANES
 
 CORES = 100
@@ -46,9 +47,10 @@ class Tile:
         return self.block_rows * self.block_columns // LANES
 
 
-# For each 16 bytes that an invocation reads of the tile, it does 16 multiply-adds with blocks of 32x64, 10.7 with
-# 32x32, and 5.3 with 16x32. In a block of 32x64, each of 32 invocations has 8x8 sums. These take 64 registers, and the
-# elements of a step 16, which leaves room for two workgroups of 256 invocations on a core of 64 K registers.
+# Larger blocks read less memory: for each 16 bytes that an invocation reads of the tiles of A and B, it does 16
+# multiply-adds with blocks of 32x64, 10.7 with 32x32, and 5.3 with 16x32. Registers bound the size of blocks. In a
+# block of 32x64, each of 32 invocations has 8x8 sums, and reads 8 + 8 elements in a step of K. These 80 registers leave
+# room for two workgroups of 256 invocations on a core of 64 K registers.
 TILES_32 = (
     Tile(height=128, width=128, depth=8, block_rows=32, block_columns=64, throughput=1.0),
     Tile(height=128, width=64, depth=8, block_rows=32, block_columns=64, throughput=0.9, workgroups_per_core=4),
@@ -89,7 +91,8 @@ too few registers for the loads."""
 def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
     """Return the tile with the shortest estimated time on a device that runs `CORES` workgroups at once.
 
-    The time is the number of waves, each of `CORES` workgroups, times the time of a wave.
+    A workgroup computes a tile, and a wave is `CORES` workgroups. The time is the number of waves, rounded up, times
+    the time of a wave.
 
     Args:
         table: The tiles to choose from.
@@ -98,8 +101,10 @@ def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, ou
     """
 
     def time(tile: Tile) -> float:
-        """Return the estimated time with a tile, in an arbitrary unit; unknown sizes are assumed."""
-        tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
-        return -(-tiles // CORES) * tile.height * tile.width / tile.throughput
+        """Return the estimated time of the product with a tile, in an arbitrary unit."""
+        tile_rows = ceil_quotient(height or ASSUMED_EXTENT, tile.height)
+        tile_columns = ceil_quotient(width or ASSUMED_EXTENT, tile.width)
+        waves = ceil_quotient(tile_rows * tile_columns * outer, CORES)
+        return waves * tile.height * tile.width / tile.throughput
 
     return min(table, key=time)

@@ -8,8 +8,9 @@ some positions between them whose sums are never read, and short rows fill vecto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from xdsl.dialects import arith, func, tensor
@@ -58,7 +59,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     plan = None if frame.updates_arguments else image_plan(generic, frame)
     if plan is None:
         return None
-    frame.bind()
+    frame.bind()  # emits the buffers of arguments and results
     elements = frame.elements
     # Workgroup memory of a tile: the packed images, and the sums.
     packed_type = tensor_type(generic.inputs[plan.input]).element_type
@@ -87,26 +88,30 @@ class _Workgroup:
 
     def emit(self, build: Builder) -> None:
         """Emit the loop over the tiles of the workgroup: pack the images, reduce, and store the sums."""
-        plan = self.plan
-        # Tiles of all images, tiles of a workgroup, and rows of the result in an image.
-        total, count, height = plan.tiles, plan.tiles_of_workgroup, plan.axes[0].position_count
-        workgroup = build.assume_below(self.frame.workgroup(), ceil_quotient(total, count))
-        first = build.times(workgroup, count)
+        tiles, tiles_of_workgroup = self.plan.tiles, self.plan.tiles_of_workgroup
+        workgroup = build.assume_below(self.frame.workgroup(), ceil_quotient(tiles, tiles_of_workgroup))
+        first_tile = build.times(workgroup, tiles_of_workgroup)
+        end_tile = build.least(build.plus(first_tile, tiles_of_workgroup), tiles)
+        build.loop(first_tile, end_tile, [], self._tile, index_below=tiles)
 
-        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit tile `index` of all tiles: some rows of the result, at one index of each outer dimension."""
-            *outer, tile = inner.split(index, [*(plan.sizes[d] for d in plan.outer), ceil_quotient(height, plan.rows)])
-            origin: list[Index] = [0] * len(plan.generic.iterators)
-            for dim, outer_index in zip(plan.outer, outer, strict=True):
-                origin[dim] = outer_index
-            first_row = inner.least(inner.times(tile, plan.rows), height - plan.rows)  # the last tile overlaps
-            pinned = inner.without_load_motion()  # each tile overwrites the images and sums in memory
-            self._pack(pinned, origin, first_row)
-            self._reduce(pinned, origin)
-            self._store(pinned, origin, first_row)
-            return []
+    def _tile(self, build: Builder, tile_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit a tile of all tiles: some rows of the result, at one index of each outer dimension.
 
-        build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
+        carried: empty, since tiles return their results in memory.
+        """
+        plan, height = self.plan, self.plan.axes[0].position_count
+        tiles_of_image = ceil_quotient(height, plan.rows)
+        *outer, tile_of_image = build.split(tile_index, [*(plan.sizes[d] for d in plan.outer), tiles_of_image])
+        origin: list[Index] = [0] * len(plan.generic.iterators)
+        for dim, outer_index in zip(plan.outer, outer, strict=True):
+            origin[dim] = outer_index
+        # The last tile of an image overlaps the one before, so that all have `plan.rows` rows.
+        first_row = build.least(build.times(tile_of_image, plan.rows), height - plan.rows)
+        pinned = build.without_load_motion()  # each tile overwrites the images and sums in memory
+        self._pack(pinned, origin, first_row)
+        self._reduce(pinned, origin)
+        self._store(pinned, origin, first_row)
+        return []
 
     # Packing
 
@@ -139,69 +144,67 @@ class _Workgroup:
             phases: The vertical and the horizontal phase.
             first_row: The first row of the tile in the result.
         """
-        plan, (rows, columns), (row_phase, column_phase) = self.plan, self.plan.axes, phases
-        # Elements of a packed row that windows read; those from here to `plan.row_length` are between two rows.
-        extent = columns.position_count + columns.largest_shift_by_phase[column_phase]
+        plan, (vertical, horizontal), (row_phase, column_phase) = self.plan, self.plan.axes, phases
+        # The number of elements of a packed row that windows read. Elements from there to `plan.row_length` are gaps.
+        extent = horizontal.position_count + horizontal.largest_shift_by_phase[column_phase]
 
-        def row(inner: Builder, y: Index) -> None:
-            """Pack row `y` of the image: row `(first_row + y) * stride + row_phase` of the padded input."""
-            padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), row_phase)
+        def pack_row(inner: Builder, y: Index) -> None:
+            """Pack row `y` of the image of `phases`: row (first_row + y) * stride + row_phase of the padded input."""
+            padded_row = inner.plus(inner.times(inner.plus(first_row, y), vertical.stride), row_phase)
             unpadded_row = inner.minus(padded_row, source.low[-2])
             offset = inner.plus(inner.times(y, plan.row_length), plan.image_offsets[phases])
-            # The row is packed if it is in the tensor, else it is padding.
-            exists: SSAValue | bool = True
+            # Pack the row if it is in the tensor, else fill it with padding.
+            is_in_tensor: SSAValue | bool = True
             if source.padding is not None:
                 height = self.frame.elements.dims(source.value)[-2]
                 is_after_padding = inner.less(source.low[-2] - 1, padded_row)  # low <= padded_row
-                exists = both(inner, is_after_padding, inner.less(unpadded_row, height))
-            inner.when(
-                exists, lambda b: self._pack_row(b, source, [*start[:-2], unpadded_row], column_phase, extent, offset)
-            )
-            inner.when(opposite(inner, exists), lambda b: self._fill(b, source.padding, offset, 0, extent))
-            # `_reduce` also computes sums of the elements between rows, and drops them. They are 0, since a sum of what
-            # happens to be in memory could be of subnormal numbers, which are slow on some CPUs.
+                is_in_tensor = both(inner, is_after_padding, inner.less(unpadded_row, height))
+            row_indices = [*start[:-2], unpadded_row]
+            inner.when(is_in_tensor, lambda b: self._pack_row(b, source, row_indices, column_phase, extent, offset))
+            inner.when(opposite(inner, is_in_tensor), lambda b: self._fill(b, source.padding, offset, 0, extent))
+            # `_reduce` also sums up the elements in the gap after the row, and never reads these sums. The gap is
+            # filled with 0: whatever is in memory could be subnormal numbers, which are slow on some CPUs.
             if extent < plan.row_length:
                 zero = inner.pure(arith.ConstantOp(zero_attribute(tensor_type(self._input).element_type)))
                 self._fill(inner, zero, offset, extent, plan.row_length)
 
-        build.parallel(0, plan.rows + rows.largest_shift_by_phase[row_phase], row)
+        build.parallel(0, plan.rows + vertical.largest_shift_by_phase[row_phase], pack_row)
 
     def _pack_row(
         self, build: Builder, source: PaddedSource, outer: Sequence[Index], phase: int, extent: int, offset: Index
     ) -> None:
         """Emit the packing of one row of an image: padding before, elements, padding after.
 
-        Without padding, `low` is 0 and elements fill the row: nothing else is stored.
-
         A row of 8 elements, with 1 element of padding before and after it, is columns 0 to 9 of the padded tensor. With
         a stride of 2, phase 0 has the columns 0, 2, 4, 6 and 8: the first is padding, and the others are the elements
-        1, 3, 5 and 7 of the row. So [begin, end) is [1, 5).
+        1, 3, 5 and 7 of the row. So elements [begin, end) = [1, 5) of the packed row are copied. Without padding, all
+        elements are.
 
         Args:
             build: Receives the code.
             source: The tensor that elements are copied from, and its padding.
-            outer: Indices of the row in the tensor, without padding.
+            outer: Indices of the row in the tensor, for all dimensions but the last.
             phase: The horizontal phase: the row has every `stride`-th column from this one on.
             extent: Elements of the packed row.
             offset: Index of the row's first element in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
-        # Elements [begin, end) of the packed row are elements of the tensor; padding is before and after them. Element
-        # x is column x * stride + phase of the padded tensor, in which [low, low + width) are elements of the tensor.
+        # Element x of the packed row is column x * stride + phase of the padded tensor. It is an element of the tensor
+        # if low <= x * stride + phase < low + width.
         begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]
             assert isinstance(width, int)  # `_source` reads a pad of known sizes only
             end = max(begin, min(extent, ceil_quotient(width + low - phase, stride)))
 
-        def element(inner: Builder, x: Index) -> None:
-            """Copy element `x` of the row, column `x * stride + phase` of the padded tensor."""
+        def copy_element(inner: Builder, x: Index) -> None:
+            """Copy column x * stride + phase - low of a row of the tensor to element `x` of the packed row."""
             column = inner.plus(inner.times(x, stride), phase - low)
             value = elements.at(inner, source.value, [*outer, column])
             elements.store(inner, value, self.images, [inner.plus(offset, x)])
 
         self._fill(build, source.padding, offset, 0, begin)
-        build.parallel(begin, end, element, index_below=extent)
+        build.parallel(begin, end, copy_element, index_below=extent)
         self._fill(build, source.padding, offset, end, extent)
 
     def _fill(self, build: Builder, value: SSAValue | None, offset: Index, begin: int, end: int) -> None:
@@ -221,21 +224,22 @@ class _Workgroup:
         return self.plan.generic.inputs[self.plan.input]
 
     def _source(self, build: Builder) -> PaddedSource:
-        """Return the tensor that images are packed from: the source of the input's pad if that is simple enough, else
-        the input.
+        """Return the tensor that images are packed from: the source of the input's pad if the pad is simple, else the
+        input.
 
-        Packing then stores the padding itself, instead of reading a padded tensor. A pad is simple enough if it is not
+        Packing then stores the padding itself, instead of reading a padded tensor. A pad is simple if its result is not
         stored in memory, all sizes are known, only the last two dimensions are padded, and one value is the padding.
         """
-        elements, value, pad = self.frame.elements, self._input, self._input.owner
-        unpadded = PaddedSource(value=value, low=[0] * tensor_type(value).get_num_dims(), padding=None)
-        if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):
-            return unpadded
+        elements, input_, pad = self.frame.elements, self._input, self._input.owner
+        input_itself = PaddedSource(value=input_, low=[0] * tensor_type(input_).get_num_dims(), padding=None)
+        if not isinstance(pad, tensor.PadOp) or elements.is_materialized(input_):
+            return input_itself
         low, high = pad_amounts(elements, pad)
-        are_known = all(isinstance(n, int) for n in (*low, *high, *elements.dims(pad.source)))
-        pads_others = any(n != 0 for n in (*low[:-2], *high[:-2]))
-        if not are_known or pads_others or any(a.uses.get_length() for a in pad.region.block.args):
-            return unpadded
+        has_known_sizes = all(isinstance(n, int) for n in (*low, *high, *elements.dims(pad.source)))
+        pads_other_dims = any(n != 0 for n in (*low[:-2], *high[:-2]))
+        padding_depends_on_index = any(index.uses.get_length() for index in pad.region.block.args)
+        if not has_known_sizes or pads_other_dims or padding_depends_on_index:
+            return input_itself
         padding = clone_block(elements, build, pad.region.block, {}, point=[])[0]
         return PaddedSource(value=pad.source, low=[n for n in low if isinstance(n, int)], padding=padding)
 
@@ -244,46 +248,55 @@ class _Workgroup:
     def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
         """Emit the sums of all window positions of a tile, as one parallel loop over one long row.
 
-        Sums between two rows of positions are computed from the elements between them, and never read. With 5 positions
-        in a row and rows of 7 packed elements, as a window of 3x3 with the stride 1 has, index 7 * y + x is position x
-        of row y, and the indices 7 * y + 5 and 7 * y + 6 are between two rows.
-
-        The input was copied to packed images, one for each pair of phases (remainders of row and column in the division
-        by the stride), in which neighbouring positions read neighbouring elements.
+        The gaps between two rows of positions get sums, too, which are never read. With 5 positions in a row and rows
+        of 7 packed elements, as a window of 3x3 with the stride 1 has, index 7 * y + x is position x of row y, and the
+        indices 7 * y + 5 and 7 * y + 6 are in a gap.
 
         Args:
             build: Receives the code.
-            origin: Index of each loop: of the tile in the outer dimensions, else 0. It is the same for all positions,
-                since the body reads no input at it: `Elements.define` gives the body the loaded element, under the
-                indices as a key.
+            origin: Index of each loop: of the tile in the outer dimensions, else 0.
+        """
+        row_length, positions_of_row = self.plan.row_length, self.plan.axes[1].position_count
+        index_count = (self.plan.rows - 1) * row_length + positions_of_row  # without the gap after the last row
+        build.parallel(0, index_count, partial(self._reduce_window, origin))
+
+    def _reduce_window(self, origin: Sequence[Index], build: Builder, index: Index) -> None:
+        """Emit the sum of one window, and its store at `index` in `sums`.
+
+        The input was copied to packed images, one for each pair of phases (remainders of row and column in the division
+        by the stride). In each image, the window begins `index` elements after the start.
+
+        Args:
+            origin: Index of each loop: of the tile in the outer dimensions, else 0.
+            build: Receives the code.
+            index: Row of the position in the tile * `plan.row_length` + position in the row.
         """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
-        image_offsets, row_length = plan.image_offsets, plan.row_length
+        # The initial value is the same at all positions of the image: `image_plan` accepts no other reduction.
+        initial_indices = evaluate(build, generic.output_maps[0], origin)
+        accumulators = [elements.at(build, generic.outputs[0], initial_indices)]
+        for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
+            indices_of_step = dict(zip(generic.reduced_loops, step, strict=True))
+            # The body reads the input at `point`, which has this step, but position 0. `define` makes the loaded
+            # element the one that the body gets there.
+            point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
+            element = load(build, self.images, build.plus(index, self._offset_of_step(indices_of_step)))
+            elements.define(build, self._input, evaluate(build, generic.maps[plan.input], point), element)
+            accumulators.append(step_at(elements, build, generic, point, accumulators[-1]))
+        # The last accumulator; if all steps are the same maximum or minimum, one of all elements at once.
+        (value,) = reduced(build, [accumulators])
+        elements.store(build, value, self.sums, [index])
 
-        def position(inner: Builder, index: Index) -> None:
-            """Compute and store the sum of the window whose first element is `index` elements after the start of each
-            image.
-            """
-            # The initial value is the same at all positions of the image: `image_plan` accepts no other reduction.
-            initial = evaluate(inner, generic.output_maps[0], origin)
-            accumulators = [elements.at(inner, generic.outputs[0], initial)]
-            for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
-                indices_of_step = dict(zip(generic.reduced_loops, step, strict=True))
-                point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
-                row_step, column_step = (0 if a.step_loop is None else indices_of_step[a.step_loop] for a in plan.axes)
-                # The image that has the element, and its distance in the image from the first element of the window.
-                row_phase, row_shift = plan.axes[0].phase_and_shift(row_step)
-                column_phase, column_shift = plan.axes[1].phase_and_shift(column_step)
-                offset = image_offsets[row_phase, column_phase] + row_shift * row_length + column_shift
-                element = load(inner, self.images, inner.plus(index, offset))
-                # The body, which reads the input at `point`, gets this element: that at `index` and the step.
-                elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
-                accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
-            # The last accumulator; a maximum of all elements at once if each step is one.
-            (value,) = reduced(inner, [accumulators])
-            elements.store(inner, value, self.sums, [index])
+    def _offset_of_step(self, indices_of_step: Mapping[int, int]) -> int:
+        """Return the offset in `images` of the element that the window at position 0 of the tile reads at a step.
 
-        build.parallel(0, (plan.rows - 1) * plan.row_length + plan.axes[1].position_count, position)
+        indices_of_step: reduced loop -> its index.
+        """
+        row_step, column_step = (0 if a.step_loop is None else indices_of_step[a.step_loop] for a in self.plan.axes)
+        row_phase, row_shift = self.plan.axes[0].phase_and_shift(row_step)
+        column_phase, column_shift = self.plan.axes[1].phase_and_shift(column_step)
+        image_offset = self.plan.image_offsets[row_phase, column_phase]
+        return image_offset + row_shift * self.plan.row_length + column_shift
 
     def _store(self, build: Builder, origin: Sequence[Index], first_row: Index) -> None:
         """Emit the results of the dispatch from the sums of a tile, and their stores.
@@ -296,8 +309,8 @@ class _Workgroup:
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
         vertical, horizontal = (axis.position_loop for axis in plan.axes)
 
-        def element(inner: Builder, y: Index, x: Index) -> None:
-            """Store the results at row `y` of the tile and position `x`.
+        def store_results(inner: Builder, y: Index, x: Index) -> None:
+            """Store the results at row `y` of the tile, which begins at `first_row`, and at position `x`.
 
             `Elements.define` makes the sum the element of the reduction from which the returned elements are computed.
             """
@@ -310,8 +323,8 @@ class _Workgroup:
             for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
                 elements.store(inner, elements.at(inner, returned, indices), buffer, indices)
 
-        def row(outer: Builder, y: Index) -> None:
-            """Store the results of one row of the tile."""
-            outer.parallel(0, plan.axes[1].position_count, lambda inner, x: element(inner, y, x))
+        def store_row(outer: Builder, y: Index) -> None:
+            """Store the results of row `y` of the tile, at all positions."""
+            outer.parallel(0, plan.axes[1].position_count, lambda inner, x: store_results(inner, y, x))
 
-        build.parallel(0, plan.rows, row)
+        build.parallel(0, plan.rows, store_row)

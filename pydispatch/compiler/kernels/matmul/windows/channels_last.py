@@ -19,6 +19,7 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.windows.padding import PaddedInputs
 from pydispatch.compiler.kernels.matmul.windows.plan import (
+    Division,
     WindowPlan,
     division_of,
     plan_of,
@@ -50,9 +51,9 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
         return None
     frame.bind()  # emits the buffers of arguments and results
     sizes = loop_sizes(frame.elements, generic)
-    inputs = PaddedInputs.of(frame.elements, generic, plan.channels, plan.positions)
+    inputs = PaddedInputs.of(frame.elements, generic, plan.channel_dim, plan.position_dim)
     sums = None
-    if plan.loops:  # sums are in memory: [position of a block][channel of a chunk]
+    if plan.looped_dims:  # sums are in memory: [position of a block][channel of a chunk]
         sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.block_positions * plan.chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
     return frame.finish(workgroups=lambda elements, build: workgroups_of(plan, build, loop_sizes(elements, generic)))
@@ -64,7 +65,8 @@ class _Block:
 
     Attributes:
         plan: The plan of the reduction.
-        origin: Index of each loop; 0 for positions, channels and reductions, whose indices `points` sets.
+        origin: Index of each loop of `plan.generic`: of the outer loops in the result; 0 for positions, channels and
+            reductions, whose indices `points` sets.
         first: The first position.
         width: The number of positions.
         channels: The first channel, and the exclusive end of the channels.
@@ -81,14 +83,14 @@ class _Block:
     ) -> list[list[Index]]:
         """Return, for each position of the block, the indices of all loops at `channel`.
 
-        reduced_indices: indices of the reductions that enclose the code; others remain 0.
+        reduced_indices: reduced loop -> its index, for loops around the emitted code. Unrolled loops remain at 0.
         """
         points = []
         for i in range(self.width):
             point = list(self.origin)
-            point[self.plan.channels] = channel
-            if self.plan.positions is not None:
-                point[self.plan.positions] = build.plus(self.first, i)
+            point[self.plan.channel_dim] = channel
+            if self.plan.position_dim is not None:
+                point[self.plan.position_dim] = build.plus(self.first, i)
             for dim, index in (reduced_indices or {}).items():
                 point[dim] = index
             points.append(point)
@@ -100,7 +102,8 @@ class _Tile:
     """Neighbouring positions of one row of the result, which a workgroup divides into blocks.
 
     Attributes:
-        origin: Index of each loop; 0 for positions, channels and reductions.
+        origin: Index of each loop of the reduction: of the outer loops in this row; 0 for positions, channels and
+            reductions, which the code of the tile iterates over.
         first: The first position.
         count: The number of positions.
     """
@@ -132,46 +135,50 @@ class _Workgroup:
     sums: SSAValue | None
 
     def emit(self, build: Builder) -> None:
-        """Emit the loop over the tiles of the workgroup, each of some neighbouring positions in a row of the result.
+        """Emit the loop over the tiles of the workgroup, each of some neighbouring positions in a row of the result."""
+        division = division_of(self.plan, build, self.sizes)
+        tile_count = tiles_of_workgroup(self.plan, build, self.sizes)
+        workgroup = build.assume_below(self.frame.workgroup(), build.ceil_quotient(division.tiles, tile_count))
+        first_tile = build.times(workgroup, tile_count)
+        end_tile = build.least(build.plus(first_tile, tile_count), division.tiles)
 
-        With 5 tiles in a row and 100 rows in all outer dimensions, tile 12 is tile 2 of row 2.
-        """
-        plan = self.plan
-        tiles_of_row, tile_size, total = division_of(plan, build, self.sizes)
-        count = tiles_of_workgroup(plan, build, self.sizes)
-        workgroup = build.assume_below(self.frame.workgroup(), build.ceil_quotient(total, count))
-        first = build.times(workgroup, count)
-
-        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit tile `index` of all tiles: some neighbouring positions, at one index of each outer dimension."""
-            *outer, tile_index = inner.split(index, [*(self.sizes[d] for d in plan.outer), tiles_of_row])
-            first_position = inner.times(tile_index, tile_size)
-            origin: list[Index] = [0] * len(self.sizes)
-            for dim, outer_index in zip(plan.outer, outer, strict=True):
-                origin[dim] = outer_index
-            positions: Index = 1 if plan.positions is None else self.sizes[plan.positions]
-            extent = inner.least(tile_size, inner.minus(positions, first_position))
-            self._tile(inner, _Tile(tuple(origin), first=first_position, count=extent))
+        def body(inner: Builder, tile_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit one of the tiles in the `division` of the result."""
+            self._tile(inner, self._tile_at(inner, tile_index, division))
             return []
 
-        # `total` is the product of the sizes that `split` divides by: as the bound of the index it lets divisions fold.
-        # The end of the loop does not: it is the minimum of two values.
-        build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
+        # `end_tile` is a bound of the index, too, but the divisions of the index by the sizes of the outer dimensions
+        # fold only for the bound `division.tiles`: it is the product of these sizes and of `tiles_of_row`.
+        build.loop(first_tile, end_tile, [], body, index_below=division.tiles)
+
+    def _tile_at(self, build: Builder, tile_index: Index, division: Division) -> _Tile:
+        """Return the tile at an index among all tiles of the result: 5 tiles in a row make tile 12 tile 2 of row 2."""
+        plan = self.plan
+        outer_sizes = [self.sizes[d] for d in plan.outer_dims]
+        *outer, tile_in_row = build.split(tile_index, [*outer_sizes, division.tiles_of_row])
+        first_position = build.times(tile_in_row, division.tile_length)
+        origin: list[Index] = [0] * len(self.sizes)
+        for dim, outer_index in zip(plan.outer_dims, outer, strict=True):
+            origin[dim] = outer_index
+        row_length: Index = 1 if plan.position_dim is None else self.sizes[plan.position_dim]
+        count = build.least(division.tile_length, build.minus(row_length, first_position))
+        return _Tile(tuple(origin), first=first_position, count=count)
 
     def _tile(self, build: Builder, tile: _Tile) -> None:
         """Emit the blocks of a tile, for one chunk of `plan.chunk` channels after the other.
 
         The weights of a chunk then stay in the first-level cache while all positions use them.
         """
-        chunk, channels = self.plan.chunk, self.sizes[self.plan.channels]
+        chunk, channels = self.plan.chunk, self.sizes[self.plan.channel_dim]
         if isinstance(channels, int) and channels <= chunk:
             self._blocks(build, tile, (0, channels))
             return
 
-        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the blocks of one chunk of channels; the last chunk may have fewer channels."""
-            start = inner.times(index, chunk)
-            self._blocks(inner, tile, (start, inner.least(inner.plus(start, chunk), channels)))
+        def body(inner: Builder, chunk_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the blocks of `tile` for `chunk` channels, or fewer in the last chunk of all `channels`."""
+            start = inner.times(chunk_index, chunk)
+            end = inner.least(inner.plus(start, chunk), channels)
+            self._blocks(inner, tile, (start, end))
             return []
 
         build.loop(0, build.ceil_quotient(channels, chunk), [], body)
@@ -180,51 +187,45 @@ class _Workgroup:
         """Emit the blocks of a tile for the channels of a chunk, given as (first, end).
 
         A block is up to `block_positions` neighbouring positions, whose reductions are computed side by side for each
-        channel. Positions that do not fill a block are one narrower block if their number is known, else blocks of one
-        position.
+        channel. The code of a block is unrolled along its positions. The last positions, too few for a block, are thus
+        one narrower block if their number is known at compile time, else a loop over blocks of one position.
         """
-        width, count = self.plan.block_positions, tile.count
+        full_width, count = self.plan.block_positions, tile.count
 
-        def block(inner: Builder, position: Index, width: int) -> None:
-            """Emit the block of `width` positions that begins `position` positions after the first one of the tile."""
-            first = inner.plus(tile.first, position)
+        def emit_block(inner: Builder, offset: Index, width: int) -> None:
+            """Emit the block of `width` positions from `offset` on in `tile`, at `channels`."""
+            first = inner.plus(tile.first, offset)
             self._block(inner, _Block(self.plan, tile.origin, first=first, width=width, channels=channels))
 
-        def full_block(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the whole block with the index `i`."""
-            block(inner, inner.times(i, width), width)
+        def emit_full_block(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit one of the tile's blocks of `full_width` positions."""
+            emit_block(inner, inner.times(index, full_width), full_width)
             return []
 
-        def single(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit a block of the position `i` alone."""
-            block(inner, i, 1)
+        def emit_position(inner: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit a block of one position, at `offset` in the tile."""
+            emit_block(inner, offset, width=1)
             return []
 
-        blocks = build.quotient(count, width)
-        build.loop(0, blocks, [], full_block)
-        # The remaining positions.
-        covered = build.times(blocks, width)
+        full_blocks = build.quotient(count, full_width)
+        build.loop(0, full_blocks, [], emit_full_block)
+        covered = build.times(full_blocks, full_width)
         if isinstance(count, int) and isinstance(covered, int):
             if count > covered:
-                block(build, covered, count - covered)
-        elif width > 1:
-            build.loop(covered, count, [], single)
+                emit_block(build, covered, count - covered)
+        elif full_width > 1:  # blocks of one position cover all of them
+            build.loop(covered, count, [], emit_position)
 
     def _block(self, build: Builder, block: _Block) -> None:
-        """Emit two versions of a block, one of which is executed: without checks for padding if the block reads no
-        padding, else with them.
+        """Emit a block twice, without and with checks for padding; the kernel executes one of the two.
+
+        The checks are left out if the block reads no padding.
         """
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
-
-        def emit(inner: Builder, is_edge: bool) -> None:
-            """Emit a version; sums stay in registers unless there are reduction loops around the unrolled ones."""
-            if self.plan.loops:
-                self._block_in_memory(inner, block, is_edge)
-            else:
-                self._block_in_registers(inner, block, is_edge)
-
-        build.when(is_interior, lambda inner: emit(inner, is_edge=False))
-        build.when(opposite(build, is_interior), lambda inner: emit(inner, is_edge=True))
+        # Sums stay in registers unless there are reduction loops around the unrolled ones.
+        emit = self._block_in_memory if self.plan.looped_dims else self._block_in_registers
+        build.when(is_interior, lambda inner: emit(inner, block, is_edge=False))
+        build.when(opposite(build, is_interior), lambda inner: emit(inner, block, is_edge=True))
 
     def _block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
         """Emit a block whose reductions are all unrolled: for each channel, the sums of all positions, and their
@@ -234,25 +235,26 @@ class _Workgroup:
         """
 
         def body(inner: Builder, channel: Index) -> None:
-            """Emit the results of all positions of the block at one channel."""
+            """Emit the results of all positions of `block` at one channel; with `is_edge`, reads may be padding."""
             points = block.points(inner, channel)
             values = [self._initial(inner, point) for point in points]
             self._store(inner, points, self._steps(inner, points, values, is_edge))
 
         first_channel, end_channel = block.channels
-        build.parallel(first_channel, end_channel, body, index_below=self.sizes[self.plan.channels])
+        build.parallel(first_channel, end_channel, body, index_below=self.sizes[self.plan.channel_dim])
 
     def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
-        """Emit a block of a plan that has reductions which are too long to unroll, or of unknown size (`plan.loops`).
+        """Emit a block of a plan with `looped_dims`: reductions that are too long to unroll, or of unknown size.
 
-        Their loops enclose the loop over channels, so that the sums of all channels are in memory between iterations.
+        The loops over these reductions enclose the loop over channels, so that the sums of all channels are in memory
+        between iterations.
 
         is_edge: whether the block may read padding.
         """
-        (first, end), channel_count = block.channels, self.sizes[self.plan.channels]
+        (first, end), channel_count = block.channels, self.sizes[self.plan.channel_dim]
         pinned = build.without_load_motion()  # sums are loaded from memory that changes between the loops
         pinned.parallel(first, end, partial(self._initialize, block), index_below=channel_count)
-        self._reduce(pinned, block, self.plan.loops, indices={}, is_edge=is_edge)
+        self._reduce(pinned, block, self.plan.looped_dims, indices={}, is_edge=is_edge)
         pinned.parallel(first, end, partial(self._finish, block), index_below=channel_count)
 
     def _initialize(self, block: _Block, build: Builder, channel: Index) -> None:
@@ -266,24 +268,24 @@ class _Workgroup:
     ) -> None:
         """Emit loops over reductions, and in the innermost one the unrolled steps for all channels of a block.
 
-        A block is some neighbouring positions of the result at a range of channels. Each call emits the outermost loop,
-        and calls itself for the others inside; without loops, it emits the loop over channels.
+        A block is some neighbouring positions of the result at a range of channels. Each call emits the first one of
+        `loops`, and calls itself for the others inside it. Without `loops`, the call emits the loop over channels.
 
         Args:
             build: Receives the code.
             block: The block, whose sums are in memory.
-            loops: The reductions that are loops here, the outermost first.
-            indices: Indices of the reductions whose loops enclose these.
+            loops: Numbers of the reduced loops that are still to be emitted, outermost first.
+            indices: Number of a loop -> its index, for the reduced loops that enclose `build`.
             is_edge: Whether the block may read padding.
         """
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the inner loops at an index of the outermost one of `loops`."""
+            """Emit the loops that are inside the first one of `loops`, whose index is `index`."""
             self._reduce(inner, block, loops[1:], {**indices, loops[0]: index}, is_edge)
             return []
 
         def steps(inner: Builder, channel: Index) -> None:
-            """Add the unrolled steps of one channel to the sums in memory."""
+            """Add the unrolled steps of one channel of `block` to its sums in memory; `indices` are of outer loops."""
             points = block.points(inner, channel, indices)
             offsets = self._sum_offsets(inner, block, points)
             values = self._steps(inner, points, self._sums(inner, offsets), is_edge)
@@ -294,7 +296,7 @@ class _Workgroup:
             build.loop(0, self.sizes[loops[0]], [], body)
             return
         first_channel, end_channel = block.channels
-        build.parallel(first_channel, end_channel, steps, index_below=self.sizes[self.plan.channels])
+        build.parallel(first_channel, end_channel, steps, index_below=self.sizes[self.plan.channel_dim])
 
     def _finish(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit the results of one channel of a block, from its sums in memory, and their stores."""
@@ -302,12 +304,13 @@ class _Workgroup:
         self._store(build, points, self._sums(build, self._sum_offsets(build, block, points)))
 
     def _sum_offsets(self, build: Builder, block: _Block, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Return the offset in `sums`, [position][channel of the chunk], of each point of a block.
+        """Return the offset in `sums`, [position of the block][channel of the chunk], of each point of a block.
 
-        `points` has, for each position of the block, the indices of all loops there.
+        offset = position * chunk + (channel - first channel). `points` has, for each position of the block, the indices
+        of all loops there.
         """
         first_channel, _ = block.channels
-        channels = [point[self.plan.channels] for point in points]
+        channels = [point[self.plan.channel_dim] for point in points]
         return [
             build.value(build.plus(build.minus(channel, first_channel), position * self.plan.chunk))
             for position, channel in enumerate(channels)
@@ -346,7 +349,7 @@ class _Workgroup:
             values: The sum of each point before the steps.
             is_edge: Whether the steps may read padding.
         """
-        unrolled = self.plan.unrolled
+        unrolled = self.plan.unrolled_dims
         accumulators = [[value] for value in values]  # for each point, its sum before the steps and after each step
         for step in product(*(range(self._static_size(d)) for d in unrolled)):
             indices_of_step = dict(zip(unrolled, step, strict=True))
@@ -367,7 +370,9 @@ class _Workgroup:
         return size
 
     def _store(self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue]) -> None:
-        """Emit the results of the dispatch from the sums of a block, and then their stores, after all loads.
+        """Emit the results of the dispatch from the sums of a block, and then their stores.
+
+        All stores are after all loads: a store between two loads would hinder later passes from moving the second one.
 
         Args:
             build: Receives the code.

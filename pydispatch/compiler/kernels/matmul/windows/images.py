@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
-from pydispatch.compiler.kernels.matmul.match import Linear, linear
+from pydispatch.compiler.kernels.matmul.linear import LinearIndex, linear_index
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -120,9 +120,10 @@ class ImagePlan:
 
     @property
     def image_offsets(self) -> dict[tuple[int, int], int]:
-        """The offset of the packed image of each (vertical phase, horizontal phase), in elements."""
-        phases = product(self.axes[0].largest_shift_by_phase, self.axes[1].largest_shift_by_phase)
-        return {pair: index * self.image_size for index, pair in enumerate(phases)}
+        """(Vertical phase, horizontal phase) -> offset of its packed image, in elements."""
+        vertical_phases, horizontal_phases = (axis.largest_shift_by_phase.keys() for axis in self.axes)
+        pairs = product(vertical_phases, horizontal_phases)
+        return {pair: index * self.image_size for index, pair in enumerate(pairs)}
 
     @property
     def tiles(self) -> int:
@@ -146,11 +147,13 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     less than 8 bits.
     """
     sizes = loop_sizes(frame.elements, generic)
-    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]  # of the result
     static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
-    if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
+    result_indices = generic.output_maps[0].results
+    dims = [r.position for r in result_indices if isinstance(r, AffineDimExpr)]  # loops that are an index of the result
+    has_other_indices = len(dims) != len(result_indices)
+    if len(static_sizes) < len(sizes) or len(dims) < 2 or has_other_indices:
         return None
-    # The sizes of a window and of an image.
+    # The number of elements of a window and of positions in an image.
     *outer, vertical, horizontal = dims
     steps = prod(static_sizes[d] for d in generic.reduced_loops)
     positions = static_sizes[vertical] * static_sizes[horizontal]
@@ -159,15 +162,17 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     # The input that windows read: the only one that depends on the position in the image.
     image_dims = {vertical, horizontal}
     window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]
-    varies_initially = bool(image_dims & _initial_dims(generic))  # the initial values, within an image
-    if len(window_inputs) != 1 or varies_initially:
+    # The kernel reads the initial value of one position for all positions of an image.
+    has_varying_initial_value = bool(image_dims & _initial_dims(generic))
+    if len(window_inputs) != 1 or has_varying_initial_value:
         return None
     (input_,) = window_inputs
     is_read = bool(generic.block.args[input_].uses)
-    # How windows move along its rows and columns.
+    # How windows move along the rows and columns of this input.
     axes = _axes(generic, input_, (vertical, horizontal), static_sizes)
     bits = bits_of(tensor_type(generic.inputs[input_]).element_type)
-    if not is_read or axes is None or bits < 8:  # elements of fewer bits would share bytes
+    shares_bytes = bits < 8
+    if not is_read or axes is None or shares_bytes:
         return None
     element_bytes = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
     return ImagePlan(
@@ -181,25 +186,23 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
 
 
 def _rows_of_tile(axes: tuple[Axis, Axis], element_bytes: int) -> int:
-    """Return the rows of a tile, so that its packed images have at most `PACKED_BYTES`; tiles are about equally high.
+    """Return the number of rows of a tile: as many as its packed images have room for in `PACKED_BYTES`, at least 1.
 
-    There is a packed image for each pair of a vertical and a horizontal phase. `axes` are the vertical and the
-    horizontal one.
+    All tiles of an image have about as many rows. There is a packed image for each pair of a vertical and a horizontal
+    phase. `axes` are the vertical and the horizontal one.
     """
     vertical, horizontal = axes
     row_shifts, column_shifts = vertical.largest_shift_by_phase, horizontal.largest_shift_by_phase
     image_count = len(row_shifts) * len(column_shifts)
     row_bytes = (horizontal.position_count + max(column_shifts.values())) * element_bytes * image_count  # in all images
+    # Windows at the last of the tile's rows read the packed rows up to the largest shift after it.
     most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
     tile_count = ceil_quotient(vertical.position_count, most_rows)
     return ceil_quotient(vertical.position_count, tile_count)
 
 
 def _initial_dims(generic: Structured) -> set[int]:
-    """Return the dimensions that the initial value of the sums depends on; none for a splat.
-
-    They must not be dimensions of positions: the kernel reads the initial value of position 0 for all.
-    """
+    """Return the loops of a reduction that the initial value of its sums depends on; none for a splat."""
     owner = generic.outputs[0].owner
     is_splat = isinstance(owner, Operation) and owner.name == "tensor.splat"
     return set() if is_splat else dims_in(generic.output_maps[0])
@@ -218,18 +221,24 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
         image: The loops over the vertical and the horizontal positions, such as i and j for the result [i, j].
         sizes: Size of each loop.
     """
-    coordinates = [c for r in generic.maps[ordinal].results if (c := linear(r)) is not None]
-    if len(coordinates) < max(2, len(generic.maps[ordinal].results)):
+    coordinates = [linear_index(r) for r in generic.maps[ordinal].results]
+    linear_coordinates = [c for c in coordinates if c is not None]
+    has_other_coordinates = len(linear_coordinates) < len(coordinates)
+    if has_other_coordinates or len(coordinates) < 2:
         return None
-    *outer, vertical, horizontal = coordinates
-    down, right = _axis(generic, vertical, image[0], sizes), _axis(generic, horizontal, image[1], sizes)
-    if down is None or right is None or {d for c in outer for d in c.dims} & {*image, *generic.reduced_loops}:
+    *outer, vertical, horizontal = linear_coordinates
+    vertical_axis = _axis(generic, vertical, image[0], sizes)
+    horizontal_axis = _axis(generic, horizontal, image[1], sizes)
+    if vertical_axis is None or horizontal_axis is None:
         return None
-    step_loops = {down.step_loop, right.step_loop} - {None}
-    return (down, right) if step_loops == set(generic.reduced_loops) else None
+    outer_loops = {d for coordinate in outer for d in coordinate.dims}
+    if outer_loops & {*image, *generic.reduced_loops}:
+        return None
+    step_loops = {vertical_axis.step_loop, horizontal_axis.step_loop} - {None}
+    return (vertical_axis, horizontal_axis) if step_loops == set(generic.reduced_loops) else None
 
 
-def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
+def _axis(generic: Structured, coordinate: LinearIndex, positions: int, sizes: Sequence[int]) -> Axis | None:
     """Return the axis of a window along a dimension of its input; None unless the index there is the position times a
     stride plus, maybe, the step times a dilation.
 
@@ -242,11 +251,12 @@ def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequen
         positions: The loop of the window's positions.
         sizes: Size of each loop.
     """
-    # The loops of the index: the positions, and at most one reduction.
+    # The index may depend on the positions and on at most one reduced loop, without an offset.
     step_loops = [d for d in coordinate.dims if d in generic.reduced_loops]
     stride = coordinate.coefficient(positions)
     has_other_loops = len(coordinate.dims) != 1 + len(step_loops)
-    if coordinate.constant or not stride or has_other_loops or len(step_loops) > 1:
+    has_offset = coordinate.constant != 0
+    if has_offset or stride == 0 or has_other_loops or len(step_loops) > 1:
         return None
     step_loop = step_loops[0] if step_loops else None
     return Axis(

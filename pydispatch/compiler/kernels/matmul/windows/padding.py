@@ -28,14 +28,14 @@ from pydispatch.ir.structured import Structured
 class PaddedInputs:
     """Emitter of elements of padded inputs of a window reduction, which tests only at edges whether they are padding.
 
-    The inputs are padded along the windows, and not along the dimension that vectors are along.
+    The inputs are padded along dimensions that windows slide over, and not along the dimension of the vectors.
 
     Attributes:
         elements: Tensors of the dispatch function.
         generic: The reduction.
         position_loop: The parallel loop along which a block computes several neighbouring results; None for none.
         sizes: Sizes of the loops of the reduction.
-        pads: For each of these inputs (which input of the reduction, the pad that makes it).
+        pads: For each of these inputs (its ordinal among the inputs of the reduction, the pad that computes it).
     """
 
     elements: Elements
@@ -93,18 +93,20 @@ class PaddedInputs:
         Returns:
             A bool if it is known at compile time, else an i1.
         """
-        start, end = list(origin), list(origin)
+        # The indices of all loops at the first step and position, and at the last ones.
+        first_point, last_point = list(origin), list(origin)
         for dim in self.generic.reduced_loops:
-            start[dim], end[dim] = 0, build.minus(self.sizes[dim], 1)
+            first_point[dim], last_point[dim] = 0, build.minus(self.sizes[dim], 1)
         if self.position_loop is not None:
-            start[self.position_loop], end[self.position_loop] = first, build.plus(first, width - 1)
+            first_point[self.position_loop] = first
+            last_point[self.position_loop] = build.plus(first, width - 1)
         is_interior: SSAValue | bool = True
         for ordinal, pad in self.pads:
             low, high = pad_amounts(self.elements, pad)
             sizes = self.elements.dims(pad.source)
-            lowest, highest = (evaluate(build, self.generic.maps[ordinal], point) for point in (start, end))
+            lowest, highest = (evaluate(build, self.generic.maps[ordinal], p) for p in (first_point, last_point))
             for dim, size in enumerate(sizes):
-                # The source begins at `low` in the padded tensor, so: low <= lowest, and highest - low < size.
+                # The source begins at `low` in the padded tensor: test low - 1 < lowest and highest - low < size.
                 if low[dim] != 0:
                     is_interior = both(build, is_interior, build.less(build.minus(low[dim], 1), lowest[dim]))
                 if high[dim] != 0:
@@ -127,8 +129,8 @@ class PaddedInputs:
         for ordinal, pad in self.pads:
             value = self.generic.inputs[ordinal]
             indices = evaluate(build, self.generic.maps[ordinal], point)
-            key = (value, tuple(indices))
-            if build.recall(key) is not None:  # another position of the block reads it, too
+            is_defined = build.recall((value, tuple(indices))) is not None
+            if is_defined:  # another position of the block reads this element, too
                 continue
             if not is_edge:
                 low, _ = pad_amounts(self.elements, pad)
@@ -138,16 +140,17 @@ class PaddedInputs:
                 self.elements.define(build, value, indices, self._source_or_padding(build, pad, indices))
 
     def _has_nearest_element(self, pad: tensor.PadOp) -> bool:
-        """Return whether all dimensions with padding have elements, so that one can be read in place of any padding."""
+        """Return whether each padded dimension of the source has elements, so that each padding has a nearest one."""
         low, high = pad_amounts(self.elements, pad)
-        shape = tensor_type(pad.source).get_shape()
-        return all(size > 0 for a, b, size in zip(low, high, shape, strict=True) if a != 0 or b != 0)
+        shape = tensor_type(pad.source).get_shape()  # -1 for a dynamic size, which may be 0
+        amounts_and_sizes = zip(low, high, shape, strict=True)
+        return all(size > 0 for before, after, size in amounts_and_sizes if before != 0 or after != 0)
 
     def _source_or_padding(self, build: Builder, pad: tensor.PadOp, indices: Sequence[Index]) -> SSAValue:
         """Emit the element of a padded tensor at `indices`, and return it.
 
-        The nearest element of the source is loaded, whose indices are clamped, and then it or the padding is selected:
-        that takes no branch.
+        The element of the source at the clamped indices is loaded, and a select between it and the padding follows: no
+        branch is needed.
         """
         low, high = pad_amounts(self.elements, pad)
         nearest: list[Index] = []
@@ -155,8 +158,8 @@ class PaddedInputs:
         sizes = self.elements.dims(pad.source)
         for index, low_amount, high_amount, size in zip(indices, low, high, sizes, strict=True):
             unpadded = build.minus(index, low_amount)
-            # A padded dimension: whether the index is in the source, and the nearest one that is.
             if low_amount != 0 or high_amount != 0:
+                # The index is in the source if low - 1 < index and index - low < size. Else clamp it.
                 exists = both(build, exists, build.less(build.minus(low_amount, 1), index))
                 exists = both(build, exists, build.less(unpadded, size))
                 unpadded = build.least(build.most(unpadded, 0), build.minus(size, 1))
@@ -165,7 +168,7 @@ class PaddedInputs:
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(index) for argument, index in zip(block.args, indices, strict=True)
         }
-        # The body gets its indices as arguments, so that there is no `linalg.index` that would need a point.
+        # `point` is for `linalg.index`, which this block cannot have: its arguments are the indices.
         padding = clone_block(self.elements, build, block, mapping, point=[])[0]
         if isinstance(exists, bool):
             return self.elements.at(build, pad.source, nearest) if exists else padding

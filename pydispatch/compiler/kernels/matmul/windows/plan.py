@@ -43,34 +43,35 @@ tile with larger results is a workgroup of its own."""
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Plan of a reduction over sliding windows. Dimensions are positions among the loops of `generic`.
+    """Plan of a reduction over sliding windows. A dimension (`_dim`) is the number of a loop of `generic`.
 
     `plan_of` creates it. For the depthwise convolution out[n, y, x, c] += image[n, y + ky, x + kx, c] * w[ky, kx, c] of
     f32, with loops (n, y, x, c, ky, kx), a result of 2 x 56 x 56 x 128 elements and windows of 3 x 3, the plan is
 
-        channels=3, positions=2, outer=(0, 1), unrolled=(4, 5), loops=(), block_positions=4, chunk=128
+        channel_dim=3, position_dim=2, outer_dims=(0, 1), unrolled_dims=(4, 5), looped_dims=(), block_positions=4,
+        chunk=128
 
     so that vectors are along c, and the unrolled code of a block adds 9 steps to the sums of 4 neighbouring x.
 
     Attributes:
         generic: The reduction.
-        channels: The dimension that vectors are along, the innermost one of the result.
-        positions: The dimension of the result before `channels`, along which a block has several neighbouring indices;
-            None if the result has no other dimension.
-        outer: The other dimensions of the result, outermost first, without those of size 1.
-        unrolled: Reduced dimensions whose loops are unrolled: the innermost ones.
-        loops: Reduced dimensions that are loops around the unrolled ones.
-        block_positions: Number of indices along `positions` of a block, whose sums are computed side by side.
+        channel_dim: The dimension that vectors are along, the innermost one of the result.
+        position_dim: The dimension of the result before `channel_dim`, along which a block has several neighbouring
+            indices; None if the result has no other dimension.
+        outer_dims: The other dimensions of the result, outermost first, without those of size 1.
+        unrolled_dims: Reduced dimensions whose loops are unrolled: the innermost ones.
+        looped_dims: Reduced dimensions that are loops around the unrolled ones.
+        block_positions: Number of indices along `position_dim` of a block, whose sums are computed side by side.
         chunk: Number of channels that are computed for all positions of a tile before the next ones are, so that
             their weights stay in the first-level cache.
     """
 
     generic: Structured
-    channels: int
-    positions: int | None
-    outer: tuple[int, ...]
-    unrolled: tuple[int, ...]
-    loops: tuple[int, ...]
+    channel_dim: int
+    position_dim: int | None
+    outer_dims: tuple[int, ...]
+    unrolled_dims: tuple[int, ...]
+    looped_dims: tuple[int, ...]
     block_positions: int
     chunk: int
 
@@ -79,65 +80,67 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     """Return the plan of a reduction over windows whose vectors are along channels; None for other reductions.
 
     The channels are the last dimension of the result whose size is not 1. Return None, too, if they are not contiguous
-    or fewer than `MIN_CHANNELS`, if elements of results have less than 8 bits, or if a parallel loop is in no result.
+    or fewer than `MIN_CHANNELS`, if several elements of the result share a byte, or if a parallel loop is in no result.
 
     Args:
         generic: The reduction.
         frame: The kernel of the dispatch function that has the reduction, with the values that it returns.
     """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
-    # `reduced_loops` are those that no result has: a parallel one among them is no reduction.
+    # `reduced_loops` are the loops that index no result: a parallel one among them is no reduction.
     if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):
         return None
-    if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
+    shares_bytes = bits_of(tensor_type(generic.op.results[0]).element_type) < 8
+    if shares_bytes:
         return None
     # The loops of the dimensions of the result, without those of one iteration.
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     dims = [d for d in dims if sizes[d] != 1]
     if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
         return None
-    channels, positions = dims[-1], dims[-2] if len(dims) > 1 else None
-    channel_count = sizes[channels]
+    channel_dim, position_dim = dims[-1], dims[-2] if len(dims) > 1 else None
+    channel_count = sizes[channel_dim]
     if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
-    # The steps in the code of a block, and the bytes of an element, from which `chunk` estimates the bytes of weights.
-    unrolled = _unrolled(generic.reduced_loops, sizes)
-    steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
+    # A window's weights for one channel are estimated as one element for each unrolled step.
+    unrolled_dims = _unrolled(generic.reduced_loops, sizes)
+    steps = max(1, prod(sizes[d] or 0 for d in unrolled_dims))  # `or 0` for the type only: these sizes are known
     element_bytes = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
     return WindowPlan(
         generic=generic,
-        channels=channels,
-        positions=positions,
-        outer=tuple(d for d in dims if d not in (channels, positions)),
-        unrolled=unrolled,
-        loops=tuple(d for d in generic.reduced_loops if d not in unrolled),
-        block_positions=_positions_of_block(1 if positions is None else sizes[positions], steps),
-        chunk=_channels_of_chunk(channel_count, element_bytes * steps),
+        channel_dim=channel_dim,
+        position_dim=position_dim,
+        outer_dims=tuple(d for d in dims if d not in (channel_dim, position_dim)),
+        unrolled_dims=unrolled_dims,
+        looped_dims=tuple(d for d in generic.reduced_loops if d not in unrolled_dims),
+        block_positions=_positions_of_block(1 if position_dim is None else sizes[position_dim], steps),
+        chunk=_channels_of_chunk(channel_count, bytes_per_channel=element_bytes * steps),
     )
 
 
-def _positions_of_block(count: int | None, steps: int) -> int:
-    """Return how many of `count` positions a block has; their `steps` unrolled steps bound its code.
+def _positions_of_block(position_count: int | None, steps: int) -> int:
+    """Return the number of positions of a block: as many as its unrolled code may have, but at most `position_count`.
 
-    `count` is None if it is unknown.
+    The code of a block has `steps` steps for each position. `position_count` is None if it is unknown.
     """
     most = max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
-    return most if count is None else max(1, min(most, count))
+    return most if position_count is None else max(1, min(most, position_count))
 
 
-def _channels_of_chunk(count: int | None, bytes_per_channel: int) -> int:
-    """Return how many of `count` channels a chunk has, so that the weights of its unrolled steps stay in the cache.
+def _channels_of_chunk(channel_count: int | None, bytes_per_channel: int) -> int:
+    """Return the number of channels of a chunk, so that the weights of its unrolled steps stay in the cache.
 
-    `count` is None if it is unknown. `bytes_per_channel` is the size of these weights for one channel.
+    `channel_count` is None if it is unknown. `bytes_per_channel` is the size of these weights for one channel.
     """
-    chunk = max(64, WEIGHTS_BYTES // bytes_per_channel // 64 * 64)  # whole vectors, of any width
-    if count is not None and count <= 2 * chunk:  # rather one chunk than a second one that is short
-        return max(1, count)
+    chunk = max(64, WEIGHTS_BYTES // bytes_per_channel // 64 * 64)  # multiples of 64 are whole vectors of any width
+    # Up to twice as many channels are one chunk: otherwise the second of two chunks could be very short.
+    if channel_count is not None and channel_count <= 2 * chunk:
+        return max(1, channel_count)
     return chunk
 
 
 def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the innermost of the reduced `loops` that have at most `MAX_UNROLLED_STEPS` steps together.
+    """Return the innermost of the reduced `loops`, as many as have at most `MAX_UNROLLED_STEPS` steps together.
 
     Args:
         loops: Positions of the reduced loops among all loops, outermost first.
@@ -163,8 +166,8 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
 
     Args:
         generic: The reduction.
-        channels: Position of the loop that vectors are to be along.
-        sizes: Of each loop; None for an unknown size.
+        channels: Number of the loop that vectors are to be along.
+        sizes: Size of each loop; None if it is unknown.
     """
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
     # The maps of the tensors that the body reads, without scalars and tensors of rank 0.
@@ -173,8 +176,8 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
         for i in used_inputs
         if isinstance(generic.inputs[i].type, TensorType) and generic.maps[i].results
     ]
-    windows = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
-    if not windows or any(channels not in dims_in(m) for m in windows):
+    window_maps = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
+    if not window_maps or any(channels not in dims_in(m) for m in window_maps):
         return False
     channel_maps = [m for m in maps if channels in dims_in(m)]
     return all(_is_contiguous(m, channels, sizes) for m in channel_maps)
@@ -187,50 +190,51 @@ def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> boo
 
     Args:
         map: Indices of the loops -> indices of the input.
-        dim: Position of the loop.
-        sizes: Of each loop; None for an unknown size.
+        dim: Number of the loop.
+        sizes: Size of each loop; None if it is unknown.
     """
     results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
-    index_count = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
-    return index_count == 1 and results[-1] == AffineDimExpr(dim)
+    indices_with_dim = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
+    return indices_with_dim == 1 and results[-1] == AffineDimExpr(dim)
 
 
 class Division(NamedTuple):
-    """Division of the rows of a result into tiles; a row has all indices of `WindowPlan.positions`.
+    """Division of the rows of a result into tiles: a result [n, y, x, c] has n * y rows of x positions.
 
     Attributes:
         tiles_of_row: Number of tiles of a row.
-        positions: Number of positions of a tile; the last tile of a row may have fewer.
+        tile_length: Number of positions of a tile; the last tile of a row may have fewer.
         tiles: Number of tiles of all rows.
     """
 
     tiles_of_row: Index
-    positions: Index
+    tile_length: Index
     tiles: Index
 
 
 def division_of(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Division:
-    """Return the division of a plan's rows into tiles of at most `TILE_POSITIONS`.
+    """Return the division of the result's rows into tiles of at most `TILE_POSITIONS`, rounded up to whole blocks.
 
-    If the length of a row is known, all tiles are about as long, in multiples of `plan.block_positions`. `sizes` has
-    the size of each loop of the reduction.
+    If the length of a row is known, all its tiles have the same length, a multiple of the positions of a block: with
+    blocks of 4, a row of 100 positions has 2 tiles of 52, of which the last one ends early. `sizes` has the size of
+    each loop of the reduction.
     """
-    count: Index = 1 if plan.positions is None else sizes[plan.positions]
-    positions: Index = TILE_POSITIONS
-    if isinstance(count, int):
-        fewest_tiles = ceil_quotient(max(1, count), TILE_POSITIONS)
-        equal_share = ceil_quotient(max(1, count), fewest_tiles)
-        positions = ceil_quotient(equal_share, plan.block_positions) * plan.block_positions
-    tiles_of_row = build.ceil_quotient(count, positions)
-    rows = build.product([sizes[d] for d in plan.outer])
-    return Division(tiles_of_row, positions, tiles=build.times(rows, tiles_of_row))
+    row_length: Index = 1 if plan.position_dim is None else sizes[plan.position_dim]
+    tile_length: Index = TILE_POSITIONS
+    if isinstance(row_length, int):
+        fewest_tiles = ceil_quotient(max(1, row_length), TILE_POSITIONS)
+        equal_share = ceil_quotient(max(1, row_length), fewest_tiles)
+        tile_length = ceil_quotient(equal_share, plan.block_positions) * plan.block_positions
+    tiles_of_row = build.ceil_quotient(row_length, tile_length)
+    rows = build.product([sizes[d] for d in plan.outer_dims])
+    return Division(tiles_of_row, tile_length, tiles=build.times(rows, tiles_of_row))
 
 
 def tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of tiles of a workgroup, at least 1: as many as have `WORKGROUP_BYTES` of 4-byte results."""
     division = division_of(plan, build, sizes)
-    positions = 1 if plan.positions is None else division.positions
-    tile_bytes = build.times(build.times(positions, sizes[plan.channels]), 4)
+    tile_length = 1 if plan.position_dim is None else division.tile_length
+    tile_bytes = build.times(build.times(tile_length, sizes[plan.channel_dim]), 4)
     return build.most(build.quotient(WORKGROUP_BYTES, build.most(tile_bytes, 1)), 1)
 
 

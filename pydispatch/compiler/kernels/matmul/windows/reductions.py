@@ -22,7 +22,8 @@ from pydispatch.ir.structured import Structured, is_reduction, structured
 def reduction_in(source: func.FuncOp) -> Structured | None:
     """Return the only reduction of a dispatch function, if its result has the shape of all results of the function.
 
-    None where there are several reductions, or one that cannot be lowered, or results of less than a byte.
+    Return None if there are several reductions, or one that cannot be lowered, or results whose elements have less than
+    a byte.
     """
     reductions = [structured(op) for op in source.body.block.ops if is_reduction(op)]
     last = source.body.block.last_op
@@ -33,9 +34,11 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
         return None
     result = generic.op.results[0]
     dims = list(range(tensor_type(result).get_num_dims()))
-    # All returned tensors are computed from the reduction element by element, without a permutation.
+    # All returned tensors are computed from the reduction element by element, without a permutation, and no two of
+    # their elements share a byte.
     fits = all(matching_dims(v, result) == dims and bits_of(tensor_type(v).element_type) >= 8 for v in last.operands)
-    return generic if fits and last.operands else None
+    has_results = bool(last.operands)
+    return generic if fits and has_results else None
 
 
 def step_at(
