@@ -21,9 +21,10 @@ from pydispatch.compiler.kernel_ir.kernel import Target
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul import cpu, gpu, windows
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.nest import Blocks, BlockStep, Loop, Nest, Span, TileStep
+from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Span
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, variants
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
+from pydispatch.compiler.kernels.matmul.cpu.statements import Blocks, BlockStep, Loop, TileStep
 from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
 from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.compiler.target.cpu import machine_of

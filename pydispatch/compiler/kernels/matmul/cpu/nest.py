@@ -4,8 +4,8 @@
 
 Outer dimensions are the parallel ones other than the rows (M) and the columns (N).
 
-`Nest.of` derives the statements of a tile from a plan. A `Region` is the range of each dimension at one level of the
-nest; each level makes a new one. `tile.py` emits the statements.
+`Nest.of` derives the statements of a tile from a plan (`statements.py`). A `Region` is the range of each dimension at
+one level of the nest; each level makes a new one. `tile.py` emits the statements.
 
 Blocks of a dimension that is known to fill one overlap: the last block begins early enough to end with the dimension,
 and computes some elements again, with the same bits. Otherwise the last block is partial: it runs over the edge, and
@@ -16,78 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
+from pydispatch.compiler.kernels.matmul.cpu.statements import Loop, Node, statements_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-
-
-class TileStep(Enum):
-    """A statement that is executed once for the current region of a tile, outside the loops over register blocks.
-
-    The factor sums are the sums of A's packed rows and of B's packed columns. They correct the products if packing
-    subtracts a constant from the elements of a factor, so that these fit bytes.
-    """
-
-    PACK_A = "pack A"
-    PACK_B = "pack B"
-    CLEAR_FACTOR_SUMS = "clear the sums of factors"
-    ADD_FACTOR_SUMS = "add up the packed factors"
-
-
-class BlockStep(Enum):
-    """A statement that is executed for one register block: `mr` rows by `nr` columns of sums in vector registers."""
-
-    INITIALIZE = "initialize the sums"
-    MULTIPLY = "add products to the sums"
-    FINISH = "compute and store the results"
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Two loops over all register blocks of a tile, which execute `steps` for each block in order.
-
-    The outer loop visits columns of blocks and the inner one rows, so that a panel of B stays in the first-level cache
-    while all rows of the tile use it. The extents of the tile are those of the `Region` that the loops are emitted for.
-    """
-
-    steps: tuple[BlockStep, ...]
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A sequential loop over the reduced dimension `dim` of the contraction, `step` indices at a time.
-
-    Each iteration executes the statements of `body` in order.
-    """
-
-    dim: int
-    step: int
-    body: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A loop over a workgroup's batch of outer indices, which use the same packed columns of B.
-
-    Outer dimensions are the parallel ones other than the rows and columns.
-
-    Attributes:
-        dims: The outer dimensions that do not index B, collapsed into one index.
-        count: Outer indices of a batch; the last batch may have fewer.
-        body: The statements for each outer index.
-    """
-
-    dims: tuple[int, ...]
-    count: int
-    body: tuple[Node, ...]
-
-
-Node = TileStep | Blocks | Loop | Batch
-"""A statement of a tile's loop nest."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +143,7 @@ class Nest:
             ends: Dimension -> end of its visited indices, for each dimension whose last indices a workgroup may leave
                 out; None if there is no such dimension.
         """
-        statements = _statements(plan, packs_a=packs_a, is_batched=is_batched)
+        statements = statements_of(plan, packs_a=packs_a, is_batched=is_batched)
         return Nest(plan=plan, sizes=variant_sizes(plan, sizes), body=statements, ends=ends or {})
 
     # Regions
@@ -368,49 +303,6 @@ class Nest:
         if self.plan.last_block_overlaps(dim, size, block):  # at run time, the dimension has at least a whole block
             return block
         return build.least(block, build.minus(region.extent(dim), start))
-
-
-def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]:
-    """Return the statements of a tile, in the order of execution.
-
-    `Blocks(...)` is a loop over the register blocks of the tile, with the steps of each block. If one pass over K has
-    all products of a block, the sums of the block stay in registers from the first product to the results. Otherwise
-    the reductions are loops around the blocks, and the sums of the tile are stored in memory between two iterations.
-
-    Example:
-        With B packed and sums in registers:
-
-            PACK_B, Blocks(INITIALIZE, MULTIPLY, FINISH)
-
-        With both packed in chunks of 512 steps of K, and an outer reduction d3:
-
-            Blocks(INITIALIZE), Loop(d3, 1: Loop(K, 512: PACK_B, PACK_A, Blocks(MULTIPLY))), Blocks(FINISH)
-
-    Args:
-        plan: The plan.
-        packs_a: Whether A is packed if the plan says so; False for an A that is in workgroup memory already.
-        is_batched: Whether a workgroup runs over a batch of indices of the outer dimensions, the parallel ones other
-            than M and N; False for one index of each.
-    """
-    pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
-    pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()
-    has_offsets = bool(plan.arithmetic.a_offset or plan.arithmetic.b_offset)
-    # Packing may subtract a constant offset from elements, so that they fit bytes. The sums of the packed rows of A and
-    # columns of B then correct the products (`FactorSums`).
-    clear = (TileStep.CLEAR_FACTOR_SUMS,) if has_offsets else ()
-    add = (TileStep.ADD_FACTOR_SUMS,) if has_offsets else ()
-    if plan.sums_in_registers:
-        blocks = Blocks((BlockStep.INITIALIZE, BlockStep.MULTIPLY, BlockStep.FINISH))
-        tile = (*clear, *pack_a, *add, blocks)
-        if is_batched and plan.batched_dims:
-            # B is equal for all outer indices of a batch: it is packed once, before the loop over them.
-            return (*pack_b, Batch(plan.batched_dims, plan.schedule.batch, tile))
-        return (*pack_b, *tile)
-    multiply = Blocks((BlockStep.MULTIPLY,))
-    chunk: Node = Loop(plan.contraction.k, step=plan.schedule.kc, body=(*pack_b, *pack_a, *add, multiply))
-    for dim in reversed(plan.outer_reductions):
-        chunk = Loop(dim, step=1, body=(chunk,))
-    return (*clear, Blocks((BlockStep.INITIALIZE,)), chunk, Blocks((BlockStep.FINISH,)))
 
 
 def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:

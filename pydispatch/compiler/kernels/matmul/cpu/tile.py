@@ -17,24 +17,13 @@ from pydispatch.compiler.kernels.matmul.cpu.epilogue import (
     transposed_height,
 )
 from pydispatch.compiler.kernels.matmul.cpu.factor_sums import FactorSums
-from pydispatch.compiler.kernels.matmul.cpu.nest import (
-    Batch,
-    Block,
-    Blocks,
-    BlockStep,
-    End,
-    Loop,
-    Nest,
-    Node,
-    Region,
-    Span,
-    TileStep,
-)
+from pydispatch.compiler.kernels.matmul.cpu.nest import Block, End, Nest, Region, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_a, view_b
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.cpu.products import BlockSums, Products, emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.statements import Batch, Blocks, BlockStep, Loop, Node, TileStep
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
