@@ -11,8 +11,9 @@ import pytest
 import pydispatch as pd
 from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
+from pydispatch.compiler.kernels.matmul.cpu.default_schedule import default_schedule
 from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem, prefetch_distance
-from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, default_schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.target import cpu as cpus

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, is_stored_as_packed
+from pydispatch.compiler.kernels.matmul.cpu.default_schedule import ASSUMED_STEPS
 from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
-from pydispatch.compiler.kernels.matmul.cpu.schedule import ASSUMED_STEPS
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor

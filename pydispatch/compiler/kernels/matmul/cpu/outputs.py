@@ -18,7 +18,7 @@ class Output:
 
     Attributes:
         value: The value.
-        dims: For each dimension of the value, the equal dimension of the contraction's result.
+        dims: For each dimension of the value, the equal dimension of the contraction's result: [1, 0] for a transpose.
         store: Emits the store of an element; its parameters are the builder, the element and its indices.
     """
 
@@ -28,14 +28,18 @@ class Output:
 
     @staticmethod
     def to(elements: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
-        """Return the output that stores a value in `buffer`, a memref of its shape. `dims`: see the attribute."""
+        """Return the output that stores a value in `buffer`, a memref of its shape.
+
+        `dims` has, for each dimension of the value, the equal dimension of the contraction's result.
+        """
         return Output(value, dims, lambda build, element, indices: elements.store(build, element, buffer, indices))
 
 
 def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
-    """Return an output for each result of a dispatch, which stores into its binding.
+    """Return an output for each result of a dispatch function: it stores into the buffer that is bound to the result.
 
-    `dims` has, for each result, the dimension of the contraction's result that each of its own dimensions is equal to.
+    `dims` has a list for each result of the function: for each of its dimensions, the equal dimension of the
+    contraction's result, such as [1, 0] for the transpose.
     """
     return [
         Output.to(frame.elements, value, dims_of_value, buffer)

@@ -10,9 +10,9 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 @dataclass(frozen=True)
 class Position:
-    """Index of a packed element along one coordinate of a factor: what is read there, and where it is written.
+    """Index of a packed element along one coordinate of a factor: which element is read, and where it is written.
 
-    A factor is the operand A or B of the product, and has a coordinate for each axis of its tensor. `Packing` has one
+    A factor is the operand A or B of the product, and has a coordinate for each axis of its tensor. An element has one
     position for each coordinate: for row 3 and step 5 of A they are `Position(3)` and `Position(5)`, and the element is
     written at 3 * row stride + 5. This class is for coordinates that are stored with a constant stride. Subclasses are
     for padding, where the factor has no element, and for coordinates that are stored in panels or groups.
@@ -34,12 +34,12 @@ class Position:
         """Return the index of this step of a group in the factor, counted from the first index of the tile."""
         return self.index
 
-    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+    def offset(self, build: Builder, packed: OperandView, stride: Index, step: int) -> Index:
         """Return the part of the offset in the packed copy that is due to this coordinate, in elements.
 
         Args:
             build: Emits the arithmetic.
-            view: The packed copy.
+            packed: The packed copy.
             stride: Elements between neighbours along the coordinate.
             step: The step of a group.
         """
@@ -79,10 +79,10 @@ class PanelColumn(Position):
         """Return whether the column is in B."""
         return not self.is_padding
 
-    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+    def offset(self, build: Builder, packed: OperandView, stride: Index, step: int) -> Index:
         """Return the offset of the column in the packed copy: its panel, then `group` elements per earlier column."""
-        assert view.panel_stride is not None
-        return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
+        assert packed.panel_stride is not None
+        return build.plus(build.times(self.panel, packed.panel_stride), build.times(self.column, self.group))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class StepGroup(Position):
         """Return the index along K of a step of the group."""
         return build.plus(self.index, step)
 
-    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+    def offset(self, build: Builder, packed: OperandView, stride: Index, step: int) -> Index:
         """Return the offset of a step in the packed copy, in elements.
 
         A copy in rows is [row][group][step of the group], and `stride` is 1. A panel is [group][column][step of the

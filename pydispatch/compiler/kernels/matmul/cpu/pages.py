@@ -29,29 +29,41 @@ def pages_in_place(
     """Return B as gathered pages of an argument if register blocks can read them in place; else None.
 
     Pages are blocks of rows of the argument that a table of indices selects. Their rows are along N or K. Pages of f16
-    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. `rows` is the number of rows of
-    A; None if it is dynamic. Pages are packed then, and for more than `MAX_ROWS_OF_PAGES` rows, for which that pays.
+    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. Pages are packed instead for
+    more than `MAX_ROWS_OF_PAGES` rows of A, for which that pays.
+
+    Args:
+        contraction: The contraction.
+        rows: Number of rows of A; None if it is dynamic, for which pages are packed, too.
+        arithmetic: Element types and instructions of the product.
+        level: Vector registers, caches and instructions of the CPU.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))
     has_few_rows = rows is not None and 0 < rows <= MAX_ROWS_OF_PAGES
-    if pages is None or not b.is_element or not has_few_rows:
+    if pages is None or not b.is_element or not has_few_rows:  # `is_element`: nothing is computed from the element
         return None
     if argument_of(pages.source) is None or shape_of(pages.source)[0] < 1:  # a gather from no pages reads nothing
         return None
+    # Elements have the type in which the product is computed, or are widened to it.
     is_widened = level.widens_half and pages.element_type in HALF_TYPES and arithmetic.compute == Float32Type()
     is_readable = pages.element_type == arithmetic.compute or is_widened
     if not is_readable or not arithmetic.reads_in_place(contraction.acc):
         return None
-    row, is_contiguous = b.coordinates[pages.axis], pages.strides[-1] == 1
-    is_along_n_or_k = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))
+    row_coordinate, is_contiguous = b.coordinates[pages.axis], pages.strides[-1] == 1
+    dims = [dim for dim in (contraction.n, contraction.k) if dim is not None]
+    is_along_n_or_k = any(row_coordinate.is_identity(dim) for dim in dims)
     return pages if is_along_n_or_k and is_contiguous else None
 
 
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
-    """Return a schedule whose register blocks, and chunks of K, do not cross pages of B."""
-    (dim,) = contraction.b.coordinates[pages.axis].dims  # the rows of pages are along it: K or N
-    if dim == contraction.k:
+    """Return a schedule whose register blocks, and chunks of K, do not cross pages of B.
+
+    The rows of pages are along K or N. The length of a chunk (`kc`), or the columns of a block (`nr`), then divide the
+    number of rows of a page.
+    """
+    (row_dim,) = contraction.b.coordinates[pages.axis].dims
+    if row_dim == contraction.k:
         return replace(schedule, kc=_largest_divisor_up_to(pages.rows, max(schedule.kc, MIN_PAGE_STEPS)))
     nr = _largest_divisor_up_to(pages.rows, schedule.nr)
     return replace(schedule, nr=nr, nt=schedule.nt // nr * nr)  # tiles consist of whole blocks

@@ -13,6 +13,7 @@ from math import prod
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic
+from pydispatch.compiler.kernels.matmul.cpu.default_schedule import default_schedule, uses_b_once
 from pydispatch.compiler.kernels.matmul.cpu.in_place import Sizes
 from pydispatch.compiler.kernels.matmul.cpu.operand_access import (
     OperandAccess,
@@ -22,12 +23,7 @@ from pydispatch.compiler.kernels.matmul.cpu.operand_access import (
 )
 from pydispatch.compiler.kernels.matmul.cpu.pages import within_pages
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
-from pydispatch.compiler.kernels.matmul.cpu.schedule import (
-    Schedule,
-    default_schedule,
-    refusal,
-    uses_b_once,
-)
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages

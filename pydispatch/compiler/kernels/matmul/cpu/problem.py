@@ -49,14 +49,15 @@ class Problem:
         sum_bytes: Bytes of an accumulator, and of a packed element unless steps of K are grouped.
         m, n, k: Sizes; None if dynamic.
         min_rows, max_rows: Bounds of the row count that the kernel is used for, inclusive; 0 and None for no bound.
-        outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced
-            dimensions; a dynamic size counts as 1.
+        outer: Product of the sizes of the outer dimensions: parallel ones other than M and N. A dynamic size counts as
+            1.
+        reductions: Product of the sizes of the reduced dimensions other than K. A dynamic size counts as 1.
         a, b: The factors.
         panel_width: Columns of a panel if an argument has B in panels of adjacent columns, else 0.
         group: Steps of K that one instruction takes.
         matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
-        b_uses: Product of the static sizes of the outer dimensions that do not index B; 1 if the size of a reduction
-            is dynamic.
+        b_uses: At how many indices of the outer dimensions a packed element of B can be used: the product of the static
+            sizes of those that do not index B. 1 if the size of a reduction is dynamic: no packed B spans it.
     """
 
     sum_bytes: int
@@ -78,7 +79,8 @@ class Problem:
     def is_skinny_variant(self) -> bool:
         """Whether the kernel is for a range of several row counts, all lower than a register block.
 
-        The number of rows then selects one of several kernels at run time.
+        The number of rows then selects one of several kernels at run time. Ranges without an upper bound are those of
+        more rows; a static M has a range of a single count.
         """
         return self.max_rows is not None and self.min_rows != self.max_rows
 
@@ -90,20 +92,23 @@ class Problem:
         """
         if self.m is None:
             return False
-        return self.m <= ALWAYS_SKINNY_ROWS or (self.m <= SKINNY_ROWS and (self.k or 0) >= SKINNY_STEPS)
+        has_many_steps = (self.k or 0) >= SKINNY_STEPS
+        return self.m <= ALWAYS_SKINNY_ROWS or (self.m <= SKINNY_ROWS and has_many_steps)
 
     @property
     def is_b_transposed(self) -> bool:
         """Whether B, if not in panels, is contiguous along K and not along N.
 
-        In place, its vectors are along K then, and the lanes of an accumulator hold partial sums.
+        Vectors of a transposed B that is read in place are along K, and the lanes of an accumulator hold partial sums.
         """
         return not self.panel_width and self.b.is_contiguous_k and not self.b.is_contiguous_n
 
     @property
     def vectorizes_packed_k(self) -> bool:
-        """Whether a B that is computed in the dispatch is packed along K: A is too skinny for packing by columns, which
-        transposes B, to pay."""
+        """Whether a B that is computed in the dispatch is packed with its elements along K in the order of memory.
+
+        A is then so skinny that packing B by columns, which transposes it, would not pay.
+        """
         has_known_sizes = self.m is not None and self.n is not None
         has_single_steps = self.group == 1
         are_contiguous_k = self.is_b_transposed and self.a.is_contiguous_k
@@ -111,18 +116,20 @@ class Problem:
         return has_known_sizes and has_single_steps and are_contiguous_k and is_computed and self.is_skinny
 
     @property
-    def b_bytes(self) -> int:
-        """Bytes that B spans in memory if its outer dimensions follow each other; 0 if a size is dynamic.
+    def b_span_bytes(self) -> int:
+        """Bytes that B spans in memory, with the gaps between its rows; 0 if the stride of rows or K is not known.
 
-        An upper bound: outer dimensions may share rows, as the heads of an attention do.
+        It is an upper bound, for outer dimensions that follow each other. They may share rows, as the heads of an
+        attention do.
         """
         return self.outer * self.b.row_stride_bytes * (self.k or 0)
 
     @property
-    def b_elements_bytes(self) -> int:
-        """Bytes of all elements of B, with the outer dimensions that index it; 0 if a size is dynamic."""
+    def b_compact_bytes(self) -> int:
+        """Bytes of all elements of B, without gaps between its rows; 0 if N or K is dynamic."""
         element_bytes = self.b.element_bytes or self.sum_bytes
-        return self.outer // self.b_uses * (self.k or 0) * (self.n or 0) * element_bytes
+        matrices = self.outer // self.b_uses  # one for each index of the outer dimensions that index B
+        return matrices * (self.k or 0) * (self.n or 0) * element_bytes
 
     @property
     def widens_b(self) -> bool:
@@ -135,21 +142,22 @@ class Problem:
 
     @property
     def can_read_a_in_place(self) -> bool:
-        """Whether A may be read in place, by register blocks with at most M rows."""
+        """Whether A may be read in place, by register blocks with at most M rows: M must be known."""
         return self.a.is_readable_in_place and self.m is not None and not self.is_skinny_variant
 
     @property
     def can_read_b_in_place(self) -> bool:
         """Whether B may be read in place: in panels, or along N or K where M and N are known at compile time.
 
-        Register blocks then have at most N columns.
+        Outside of panels, register blocks then have at most N columns.
         """
         if not self.b.is_readable_in_place:
             return False
-        is_in_panels = self.panel_width > 0
-        is_along_k = self.is_b_transposed and self.a.is_contiguous_k
+        if self.panel_width > 0:
+            return True
+        has_vectors_along_k = self.is_b_transposed and self.a.is_contiguous_k
         has_known_sizes = self.m is not None and self.n is not None
-        return is_in_panels or (has_known_sizes and (self.b.is_contiguous_n or is_along_k))
+        return has_known_sizes and (self.b.is_contiguous_n or has_vectors_along_k)
 
 
 # Reading in place
@@ -161,17 +169,21 @@ long as one pass. A pass is the product of one block of rows and the panel.
 The maximum is twice as large if the third-level cache delivers evicted rows in time: on Zen 5, 42x784x1024 takes 0.84x
 as long as packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
 
-PACKED_ELEMENT_CYCLES = 4
-"""Maximum number of cycles that a tile multiplies by an element of A for which A is read in place. The element is then
-used too rarely for packing to be faster than reads from the second-level cache: 128x3072x768 takes 7,600 us in tiles of
-130x64 with A packed and 5,800 with A in place, 1024x3072x768 in tiles of 208x128 53,300 and 42,900, 1024 cubed in tiles
-of 208x256 21,100 and 20,800 (Intel Xeon with 2 MiB of L2)."""
+FEW_USES_CYCLES = 4
+"""Maximum number of cycles that the uses of an element of A in a tile take, for few uses. Packing A is then slower than
+reading it in place, even from the second-level cache.
 
-MOST_ROWS = 1.25
-"""Maximum bytes of the cache lines that a block reads of A at a time, as a multiple of those of the first-level cache
-that lines at this stride can occupy, for A to be read in place in spite of that. With 13 rows that are 4096 bytes apart
-and 8 ways, each step of K reads all of them from the second-level cache again: 128x1024x256 takes 1,004 us, 620 with A
-packed, 196x1024x256 1,661 and 1,031 (Zen 4); 12 ways keep most of them (Xeon, see `PACKED_ELEMENT_CYCLES`)."""
+Times in us with A packed / in place (Intel Xeon with 2 MiB of L2): 128x3072x768 in tiles of 130x64 7,600 / 5,800;
+1024x3072x768 in tiles of 208x128 53,300 / 42,900; 1024 cubed in tiles of 208x256 21,100 / 20,800."""
+
+MAX_LINES_RATIO = 1.25
+"""Maximum ratio of the cache lines that a block reads of A at a time, one of each row, to the lines of the first-level
+cache that rows at their stride can occupy. Up to this ratio, most lines stay in the cache; above, none do, and A with
+few uses of its elements is packed, too.
+
+13 rows that are 4096 bytes apart can occupy 8 lines of a cache with 8 ways: each step of K reads all rows from the
+second-level cache again. Times in us in place / packed (Zen 4): 128x1024x256 1,004 / 620; 196x1024x256 1,661 / 1,031.
+12 ways keep most of them (Xeon, see `FEW_USES_CYCLES`)."""
 
 PREFETCH_BYTES = 4096
 """Distance in bytes from the elements of B that a block reads to those that it prefetches. An Intel Xeon with 2 MiB of
@@ -185,20 +197,23 @@ contiguous rows. Zen 4, panels in memory, with and without prefetches of blocks:
 
 SHARED_BYTES = 1 << 20
 """Minimum size of a factor B for which a product of one or two rows is cut into workgroups, on a CPU whose cores wait
-for B. Each worker then has a part of B in its own second-level cache when B is used again. 1x784x512 and 1x512x512 that
-are computed alternately take 80 us if each is one workgroup. Cut along K they take 26 us with two workers and 81 to 89
-with one; cut into panels of columns, 17 and 79 (Intel Xeon with AMX)."""
+for B. Each worker then has a slice of B in its own second-level cache when B is used again.
+
+Times in us of 1x784x512 and 1x512x512, computed alternately (Intel Xeon with AMX): 80 if each is one workgroup; cut
+along K 26 with two workers, 81 to 89 with one; cut into panels of columns 17 with two workers, 79 with one."""
 
 
 def shares_factor(level: Level, factor_bytes: int) -> bool:
-    """Return whether products of one or two rows by a B of so many bytes are cut into workgroups to share its reading.
+    """Return whether products of one or two rows by a B of so many bytes are cut, into workgroups for slices of B.
 
-    A core then waits for B: the cache after the second-level one is slow, and other cores' second-level caches have
-    room for their parts.
+    They are if a core would wait for B, because the cache after the second-level one is slow, and the second-level
+    caches of the cores have room for their slices.
     """
     model = level.model
     is_slow = model.bandwidth < PREFETCHING_BANDWIDTH
-    return is_slow and factor_bytes >= SHARED_BYTES and model.l2.bytes_per_core >= SHARED_BYTES
+    is_large = factor_bytes >= SHARED_BYTES
+    has_room = model.l2.bytes_per_core >= SHARED_BYTES
+    return is_slow and is_large and has_room
 
 
 def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
@@ -207,7 +222,7 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
     Return 0, for no prefetches, if the bandwidth beyond the second-level cache is as high as the rate at which a block
     reads B, or is at least `PREFETCHING_BANDWIDTH`.
     """
-    bandwidth = level.model.bandwidth  # bytes per cycle
+    bandwidth = level.model.bandwidth  # bytes per cycle, beyond the second-level cache
     is_bound_by_memory = row_bytes > bandwidth * level.cycles(mr, row_bytes)
     has_good_prefetchers = bandwidth >= PREFETCHING_BANDWIDTH
     return PREFETCH_BYTES if is_bound_by_memory and not has_good_prefetchers else 0
@@ -233,19 +248,16 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     if is_panel_cached(level, row_bytes, stride_bytes, steps):
         return True
     model, panel_bytes = level.model, steps * row_bytes
-    # B takes at most a third of the third-level cache, which also has A, C, and what other workers read.
+    # B takes at most a third of the third-level cache, which also has A, C, and operands of other workers.
     is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
-    # While a block multiplies a row of the panel, that cache could deliver at least two rows.
+    # While a block multiplies a row of the panel, the third-level cache could deliver at least two rows.
     is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
     few_passes = 2 * FEW_PASSES if is_in_time else FEW_PASSES
     if ceil_quotient(rows, mr) <= few_passes:  # each block of mr rows is a pass over the panel
         return True
-    # A panel of up to twice the usable second-level cache is evicted only in part.
-    return (
-        is_in_time
-        and _is_prefetched(level, stride_bytes, steps)
-        and panel_bytes <= 2 * model.l2.reachable(row_bytes, stride_bytes)
-    )
+    # A panel of up to twice the second-level cache that its rows can occupy (`reachable`) is evicted only in part.
+    stays_mostly = panel_bytes <= 2 * model.l2.reachable(row_bytes, stride_bytes)
+    return is_in_time and stays_mostly and _is_prefetched(level, stride_bytes, steps)
 
 
 def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int) -> bool:
@@ -256,10 +268,9 @@ def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int)
     bytes: its associativity limits it. Half of that is left to A and C.
     """
     model, panel_bytes = level.model, steps * row_bytes
-    if (
-        panel_bytes <= model.l1.reachable(row_bytes, stride_bytes) // 2
-        and _pages(level, stride_bytes, steps) <= model.tlb1 // 2
-    ):
+    is_in_l1 = panel_bytes <= model.l1.reachable(row_bytes, stride_bytes) // 2
+    has_tlb_entries = _pages(level, stride_bytes, steps) <= model.tlb1 // 2  # for its pages of virtual memory
+    if is_in_l1 and has_tlb_entries:
         return True
     is_in_l2 = panel_bytes <= model.l2.reachable(row_bytes, stride_bytes) // 2
     return is_in_l2 and _is_prefetched(level, stride_bytes, steps)
@@ -283,25 +294,27 @@ def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
 def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
     """Return whether it pays that blocks of mr rows read A, whose rows are `stride_bytes` apart, in place.
 
-    A block reads one cache line of each row at a time. These lines may take two thirds of the bytes of the first-level
-    cache that lines at this stride can occupy; the rest is left to B. On Zen 5, 14 rows that are 2048 bytes apart take
-    0.97x the time of packing, 4096 bytes apart 1.08x.
+    A block reads one cache line of each row at a time. Only a part of the first-level cache is `reachable` for lines at
+    this stride, in bytes. They may take two thirds of it; the rest is left to B. On Zen 5, 14 rows that are 2048 bytes
+    apart take 0.97 of the time of packing, 4096 bytes apart 1.08.
     """
     model = level.model
-    return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride_bytes)
+    lines_bytes = mr * model.line
+    return 3 * lines_bytes <= 2 * model.l1.reachable(model.line, stride_bytes)
 
 
 def reads_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> bool:
     """Return whether register blocks read A where it is stored instead of a packed copy.
 
-    They do if it has a block of rows, and packing does not pay: the rows of a block stay in the first-level cache
-    (`pays_in_place_a`), or most of them do and a tile uses each element for few cycles.
+    They do if A has at least a block of rows, and packing does not pay: either the rows of a block stay in the
+    first-level cache (`pays_in_place_a`), or most of them do and a tile uses each element for few cycles.
     """
     if not problem.can_read_a_in_place or (problem.m or 0) < tiles.mr:
         return False
-    # Cycles that a tile multiplies by an element of A.
-    cycles_of_element = level.cycles(tiles.mr, tiles.nr * problem.sum_bytes) / tiles.mr * (tiles.nt // tiles.nr)
-    has_few_uses = problem.group == 1 and cycles_of_element <= PACKED_ELEMENT_CYCLES
-    stride_bytes = problem.a.row_stride_bytes
-    stays_mostly = tiles.mr * level.model.line <= MOST_ROWS * level.model.l1.reachable(level.model.line, stride_bytes)
+    # Cycles that the uses of an element of A take: in each register block along the columns of the tile.
+    cycles_of_block = level.cycles(tiles.mr, tiles.nr * problem.sum_bytes)  # for a step of K, mr elements of A
+    cycles_of_element = cycles_of_block / tiles.mr * (tiles.nt // tiles.nr)
+    has_few_uses = problem.group == 1 and cycles_of_element <= FEW_USES_CYCLES
+    line, stride_bytes = level.model.line, problem.a.row_stride_bytes
+    stays_mostly = tiles.mr * line <= MAX_LINES_RATIO * level.model.l1.reachable(line, stride_bytes)
     return (has_few_uses and stays_mostly) or pays_in_place_a(level, tiles.mr, stride_bytes)

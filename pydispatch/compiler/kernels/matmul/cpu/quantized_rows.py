@@ -102,7 +102,7 @@ class RowConversion:
     def buffers(self) -> RowBuffers:
         """The buffers that receive a chunk of the rows; `digits` is None if elements are not converted to integers."""
         if self._digits is not None:
-            return RowBuffers(copy=self._copy, digits=self._digits.target, sums=self._digits.target.sums)
+            return RowBuffers(copy=self._copy, digits=self._digits.digits, sums=self._digits.digits.sums)
         copy = self._copy  # allocated before the sums
         return RowBuffers(copy=copy, digits=None, sums=self.elements.fresh(f32, self.rows * self.blocks))
 

@@ -20,11 +20,11 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, load
 from pydispatch.compiler.kernels.ops.elements import Elements
 
-GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
-"""Number of digits, signed bytes -> the integer that the largest element of a block becomes.
+GREATEST_INTEGER = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
+"""Number of digits (signed bytes) of an integer -> the integer that the largest element of a block becomes.
 
-All digits are 127, but the lowest of several is 0: the product of an element and the reciprocal of the unit may be
-rounded to 1 more, which these digits then represent, too."""
+All digits of it are 127, but the lowest of several digits is 0. Rounding may yield an integer that is greater by 1,
+which so many digits can then represent, too."""
 
 ALL_BUT_SIGN = 0x7FFFFFFF
 """Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""
@@ -33,7 +33,7 @@ BITS_OF_DIGIT = 8
 """Bits of a digit of an integer: one signed byte."""
 
 LEAST_MAXIMUM = 2.0**-100
-"""Lower bound of the largest magnitude of a block, from which its unit is computed: it keeps the reciprocal of the unit
+"""Magnitude that the unit of a block is computed from if all elements are smaller. It keeps the reciprocal of the unit
 finite, for a block of zeros, too."""
 
 
@@ -63,8 +63,8 @@ class Digits:
 class DigitConversion:
     """Emitter of the conversion of rows of f32 in workgroup memory to digits.
 
-    With the largest magnitude m of a block and g = `GREATEST[digit_count]`, the unit is m / g, and element x becomes
-    the integer round(x g / m), which is split into signed bytes.
+    With the largest magnitude m of a block and g = `GREATEST_INTEGER[digit_count]`, the unit is m / g, and element x
+    becomes the integer round(x g / m), which is split into signed bytes.
 
     Example:
         With one digit, g is 127. A block whose largest magnitude is 2.0 has the unit 2 / 127, and its element 1.0
@@ -77,8 +77,8 @@ class DigitConversion:
         blocks: Number of blocks in a row.
         steps: Number of elements in a block.
         digit_count: Signed bytes of the integer that an element becomes, 1 to 3.
-        lanes: Number of blocks that are converted at a time: of 32-bit elements in a vector.
-        target: Buffers that receive the digits.
+        lanes: Number of blocks of a group, which are converted at a time: the 32-bit elements of a vector.
+        digits: Buffers that receive the digits, units and sums.
         partials: Memory for the reductions of a group of blocks.
         reciprocals: Buffer of f32, the reciprocal of the unit of each block of a group.
     """
@@ -90,7 +90,7 @@ class DigitConversion:
     steps: int
     digit_count: int
     lanes: int
-    target: Digits
+    digits: Digits
     partials: Partials
     reciprocals: SSAValue
 
@@ -98,9 +98,19 @@ class DigitConversion:
     def allocate(
         elements: Elements, copy: SSAValue, *, rows: int, blocks: int, steps: int, digit_count: int, lanes: int
     ) -> DigitConversion:
-        """Return the conversion of `copy`, with memory for its results; see the attributes."""
+        """Return the conversion of the rows in `copy`, and allocate memory for its results.
+
+        Args:
+            elements: Tensors of the dispatch function.
+            copy: Buffer of the rows, [row][block][step of the block].
+            rows: Number of rows.
+            blocks: Number of blocks in a row.
+            steps: Number of elements in a block.
+            digit_count: Signed bytes of the integer that an element becomes, 1 to 3.
+            lanes: Number of blocks that are converted at a time.
+        """
         count = lanes * ceil_quotient(rows * blocks, lanes)  # whole groups of blocks are stored
-        target = Digits(
+        digits = Digits(
             bytes=elements.fresh(i8, rows * digit_count * digit_stride(blocks * steps)),
             units=elements.fresh(f32, count),
             low=elements.fresh(i32, count),
@@ -109,11 +119,16 @@ class DigitConversion:
         )
         partials = Partials.allocate(elements, i32, count=min(2, digit_count), lanes=lanes, steps=steps)
         reciprocals = elements.fresh(f32, lanes)
-        return DigitConversion(elements, copy, rows, blocks, steps, digit_count, lanes, target, partials, reciprocals)
+        return DigitConversion(elements, copy, rows, blocks, steps, digit_count, lanes, digits, partials, reciprocals)
 
     def emit(self, build: Builder) -> None:
-        """Emit the stores into `target`, for `lanes` blocks at a time, which are counted through all rows."""
-        emit_loop(build, self.rows * self.blocks, self.lanes, lambda inner, block: _Group(self, block).emit(inner))
+        """Emit the stores into `digits`: a loop over groups of `lanes` blocks, which are counted through all rows."""
+        emit_loop(
+            build,
+            self.rows * self.blocks,
+            step=self.lanes,
+            body=lambda inner, first_block: _Group(self, first_block).emit(inner),
+        )
 
 
 def digit_stride(steps: int) -> int:
@@ -176,8 +191,8 @@ class _Group:
         """
         conversion = self.conversion
         magnitude = build.add(arith.BitcastOp(maximum[0], f32))
-        greatest = f32_constant(build, GREATEST[conversion.digit_count])
-        self._store(build, build.add(arith.DivfOp(magnitude, greatest)), conversion.target.units, block)
+        greatest = f32_constant(build, GREATEST_INTEGER[conversion.digit_count])
+        self._store(build, build.add(arith.DivfOp(magnitude, greatest)), conversion.digits.units, block)
         conversion.elements.store(build, build.add(arith.DivfOp(greatest, magnitude)), conversion.reciprocals, [block])
 
     def _convert(self, build: Builder, block: Index, step: Index) -> list[SSAValue]:
@@ -195,27 +210,32 @@ class _Group:
         return self._store_digits(build, self._rounded(build, scaled), offset, stride)
 
     def _store_sums(self, build: Builder, block: Index, sums: Sequence[SSAValue]) -> None:
-        """Store the sums of a block: of its lowest digits, of the integers above these, and of its integers."""
+        """Emit the stores of the sums of a block of the group.
+
+        `sums` are the sums of its lowest digits and, if there are several digits, of the integers that the higher
+        digits form. Together they are the sum of the integers of the block.
+        """
         low, high = sums[0], sums[1] if len(sums) > 1 else i32_constant(build, 0)
-        target = self.conversion.target
-        for value, buffer in (
-            (low, target.low), (high, target.high), (joined_digits(build, low, high), target.sums),
-        ):  # fmt: skip
-            self._store(build, value, buffer, block)
+        sum_of_integers = joined_digits(build, low, high)
+        digits = self.conversion.digits
+        self._store(build, low, digits.low, block)
+        self._store(build, high, digits.high, block)
+        self._store(build, sum_of_integers, digits.sums, block)
 
     def _rounded(self, build: Builder, value: SSAValue) -> SSAValue:
-        """Emit the conversion of an f32 to the nearest integer, whose magnitude is at most `GREATEST`; NaN becomes 0.
+        """Emit the conversion of an f32 to the nearest integer of `digit_count` signed bytes; NaN becomes 0.
 
-        The sum of 1.5 * 2^23 and a float of at most two digits has the float, rounded to an integer, in its lowest
-        bits. This takes fewer instructions than a conversion, which saturates.
+        Up to two bytes, 1.5 * 2^23 is added: the spacing of floats is 1 there, so that the sum is rounded to an
+        integer, whose lowest bits are those of the result. This takes fewer instructions than a conversion, which
+        saturates. For -3.2, the sum is 12582909 = 0xBFFFFD, whose lowest byte 0xFD is -3.
         """
         digit_count = self.conversion.digit_count
         if digit_count > 2:
             return build.add(arith.FPToSIOp(build.add(math.RoundEvenOp(value)), i32))
         total = build.add(arith.AddfOp(value, f32_constant(build, 1.5 * 2.0**23)))
         bits = build.add(arith.BitcastOp(total, i32))
-        narrow = build.add(arith.TruncIOp(bits, IntegerType(BITS_OF_DIGIT * digit_count)))  # of a NaN, they are 0
-        return build.add(arith.ExtSIOp(narrow, i32))
+        lowest_bits = build.add(arith.TruncIOp(bits, IntegerType(BITS_OF_DIGIT * digit_count)))  # of a NaN, they are 0
+        return build.add(arith.ExtSIOp(lowest_bits, i32))
 
     def _store_digits(self, build: Builder, integer: SSAValue, offset: Index, stride: int) -> list[SSAValue]:
         """Emit stores of the digits of an i32, lowest first; return [low] for one digit, else [low, high].
@@ -232,22 +252,22 @@ class _Group:
             build: Receives the code.
             integer: The integer.
             offset: Offset of the lowest digit in the buffer of digits.
-            stride: Distance of the digits of an integer.
+            stride: Distance of the digits of an integer in the buffer, in bytes.
         """
-        digit_count, digits = self.conversion.digit_count, self.conversion.target.bytes
+        digit_count, buffer = self.conversion.digit_count, self.conversion.digits.bytes
         store = self.conversion.elements.store
         if digit_count == 1:
-            store(build, build.add(arith.TruncIOp(integer, i8)), digits, [offset])
+            store(build, build.add(arith.TruncIOp(integer, i8)), buffer, [offset])
             return [integer]
-        remainder = high = integer
-        for digit in range(digit_count):
-            byte = build.add(arith.TruncIOp(remainder, i8))  # the digit, as a signed byte
-            store(build, byte, digits, [build.plus(offset, digit * stride)])
-            # Without its lowest digit, the remainder is a multiple of 2^8.
-            remainder = build.add(arith.SubiOp(remainder, build.add(arith.ExtSIOp(byte, i32))))
-            remainder = build.add(arith.ShRSIOp(remainder, i32_constant(build, BITS_OF_DIGIT)))
-            if digit == 0:  # the integer that all further digits form
-                high = remainder
+        remaining = high = integer
+        for position in range(digit_count):
+            digit = build.add(arith.TruncIOp(remaining, i8))
+            store(build, digit, buffer, [build.plus(offset, position * stride)])
+            # remaining = (remaining - digit) / 2^8: the integer that the digits above this one form.
+            remaining = build.add(arith.SubiOp(remaining, build.add(arith.ExtSIOp(digit, i32))))
+            remaining = build.add(arith.ShRSIOp(remaining, i32_constant(build, BITS_OF_DIGIT)))
+            if position == 0:
+                high = remaining
         shifted = build.add(arith.ShLIOp(high, i32_constant(build, BITS_OF_DIGIT)))
         low = build.add(arith.SubiOp(integer, shifted))
         return [low, high]

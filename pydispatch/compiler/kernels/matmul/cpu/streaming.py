@@ -86,9 +86,9 @@ def streams_b(level: Level, problem: Problem) -> bool:
     l2_bytes = level.model.l2.bytes_per_core
     cached_bytes = l2_bytes // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * l2_bytes
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
-    if is_unprefetched and problem.b_bytes > cached_bytes:
+    if is_unprefetched and problem.b_span_bytes > cached_bytes:
         return True
-    return _waits_for_memory(level, problem) and problem.b_bytes > level.model.l1.bytes_per_core
+    return _waits_for_memory(level, problem) and problem.b_span_bytes > level.model.l1.bytes_per_core
 
 
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
@@ -208,7 +208,7 @@ def _comes_from_memory(level: Level, problem: Problem) -> bool:
     `level` is the CPU; its `model` describes the caches. B comes from memory if it takes half of the cache or more.
     """
     l3 = level.model.l3
-    return l3 is None or 2 * problem.b_elements_bytes >= l3.bytes
+    return l3 is None or 2 * problem.b_compact_bytes >= l3.bytes
 
 
 def _has_long_chunks(level: Level, problem: Problem) -> bool:
