@@ -64,14 +64,16 @@ def write_as_computed(op: Operation) -> SSAValue | None:
     """Make an elementwise operation or a row reduction write its result in the order of dimensions of its operands, so
     that its loops follow the memory of the operands.
 
-    Return a transposing copy of the new result in the old order, by which the caller replaces the old result. Return
-    None if nothing changes.
+    For example, y[d0, d1] = exp(x[d1, d0]) becomes z[d0, d1] = exp(x[d0, d1]). The function then returns a transposing
+    copy of z, and the caller replaces y by it. Return None if nothing changes.
     """
     generic = structured(op)
     order = _order_computed(generic)
-    if order is None or len(op.results) != 1 or not is_projected_permutation(generic.maps[-1]):
+    if order is None or len(op.results) != 1:
         return None
-    if defining_copy(op.results[0]) is not None:  # `op` itself only copies: its order is its purpose
+    if not is_projected_permutation(generic.maps[-1]):  # an index such as d0 + d1 cannot be reordered by loops
+        return None
+    if defining_copy(op.results[0]) is not None:  # `op` is a transposition: its purpose is to change the order
         return None
     return computed_in(op, order)
 

@@ -80,20 +80,22 @@ class GroupOrder:
     def merge(self, a: int, into: int) -> None:
         """Merge node `a` into node `into`, whose number remains. No other node may be on a path between the two.
 
-        Each node has a rank, its position in a topological order: nodes that it reads have lower ranks. If `into` has
-        the rank 1, a reader of it 2, a node that `a` reads 3, and `a` 4, that node gets the rank 1, the merged one 2
-        and the reader 4.
+        Each node has a rank, its position in a topological order: nodes that it reads have lower ranks.
         """
         # Both sets are nodes with ranks between the two: predecessors of the later node, successors of the earlier one.
-        predecessors, successors = self._between(a, into, limit=None)
+        predecessors, successors = self._between(a, into, limit=None)  # None: any number of nodes
         assert not predecessors & successors, "the merged node would need itself"
         by_rank = self._rank.__getitem__
         # The merged node belongs after the predecessors and before the successors. So the ranks of all these nodes are
-        # assigned again in this order. Other nodes keep their ranks: predecessors only move down, and successors only
-        # move up. One rank remains unused, because two nodes become one.
+        # assigned again in this order; other nodes keep theirs. The rank after the merged node's remains unused,
+        # because two nodes become one. Example: the reader r of `into`, and p, which `a` reads, are between the two:
+        #
+        #     rank      1      2       3        4
+        #     before    into   r       p        a
+        #     after     p      into    unused   r
         ranks = sorted(map(by_rank, (*predecessors, *successors, a, into)))
-        merged_at = len(predecessors)
-        predecessor_ranks, merged_rank, successor_ranks = ranks[:merged_at], ranks[merged_at], ranks[merged_at + 2 :]
+        count = len(predecessors)
+        predecessor_ranks, merged_rank, successor_ranks = ranks[:count], ranks[count], ranks[count + 2 :]
         for node, rank in zip(sorted(predecessors, key=by_rank), predecessor_ranks, strict=True):
             self._rank[node] = rank
         for node, rank in zip(sorted(successors, key=by_rank), successor_ranks, strict=True):

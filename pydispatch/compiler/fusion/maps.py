@@ -89,10 +89,12 @@ def _map_of_source(copy: Structured, map_: AffineMap) -> AffineMap:
     map_: the reader's map to the index in the copy.
     """
     source_map, copy_map = copy.maps
-    # For each loop of the copy, its index over the loops of the reader.
-    copy_loops: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
-    for loop, result in zip(copy_map.results, map_.results, strict=True):
-        copy_loops[cast(AffineDimExpr, loop).position] = result
+    # A copy writes its result with a permutation of its loops. So the reader's index in the copy has one expression
+    # for each of these loops. For a copy t[d1, d0] that is read at t[i, j], d1 is i and d0 is j.
+    index_of_loop = {
+        cast(AffineDimExpr, loop).position: index for loop, index in zip(copy_map.results, map_.results, strict=True)
+    }
+    copy_loops = [index_of_loop[loop] for loop in range(len(copy.iterators))]
     return AffineMap(map_.num_dims, 0, tuple(r.replace_dims_and_symbols(copy_loops, []) for r in source_map.results))
 
 
@@ -107,18 +109,19 @@ def _state_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Pad a tensor without its dimensions of size 1, and return the result in the old shape.
+    """Rewrite a padding to pad its tensor without dimensions of size 1; return the result in the old shape.
 
-    Return None if it has none, if one of them is padded, or if the padding is dynamic or of several values.
+    Return None if the tensor has no such dimension, if one of them is padded, or if the padding is dynamic or of
+    several values.
     """
     pad = cast(tensor.PadOp, op)
-    source, shape = shape_of(pad.source), shape_of(pad.result)
-    if not any(old == new == 1 for old, new in zip(source, shape, strict=True)) or not has_static_uniform_padding(pad):
+    source_shape, result_shape = shape_of(pad.source), shape_of(pad.result)
+    unit_dims = [d for d, n in enumerate(source_shape) if n == 1]
+    unit_dims_of_result = [d for d, n in enumerate(result_shape) if n == 1]
+    if not unit_dims or unit_dims != unit_dims_of_result or not has_static_uniform_padding(pad):
         return None
-    if any((old == 1) != (new == 1) for old, new in zip(source, shape, strict=True)):
-        return None
-    kept = [d for d, n in enumerate(shape) if n != 1]
-    return _with_units(op, padded(pad, _without_units(op, pad.source), kept), pad.result)
+    other_dims = [d for d, n in enumerate(result_shape) if n != 1]
+    return _with_units(op, padded(pad, _without_units(op, pad.source), other_dims), pad.result)
 
 
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
@@ -172,20 +175,21 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     ]
     operands, maps = [], []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        # The index of each dimension of another size, over the remaining loops.
-        indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
-        results = tuple(r.replace_dims_and_symbols(new_loops, []) for r in indices)
-        # An index 2 * y + i whose loop y has one iteration becomes i. The dimension is then sliced to the size of the
-        # loop i, because a dimension that a loop indexes by itself states the loop's size. Axis → that size:
-        strided_sizes = {
-            axis: generic.extents[other_loops[e.position]] for axis, e in enumerate(results)
-            if isinstance(e, AffineDimExpr) and not isinstance(indices[axis], AffineDimExpr)
+        # The index of each dimension of another size, over the old and over the remaining loops.
+        old_indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
+        indices = tuple(r.replace_dims_and_symbols(new_loops, []) for r in old_indices)
+        # An index 2 * y + i whose loop y has one iteration becomes i. A dimension that a loop indexes by itself must
+        # have the size of the loop. So only the leading elements of this dimension remain, as many as loop i has
+        # iterations. Axis → that number:
+        leading_counts = {
+            axis: generic.extents[other_loops[index.position]] for axis, index in enumerate(indices)
+            if isinstance(index, AffineDimExpr) and not isinstance(old_indices[axis], AffineDimExpr)
         }  # fmt: skip
-        is_dynamic = None in strided_sizes.values() or -1 in shape_of(value)
-        if strided_sizes and is_dynamic:  # the slice would need sizes at run time
+        is_dynamic = None in leading_counts.values() or -1 in shape_of(value)
+        if leading_counts and is_dynamic:  # the slice would need sizes at run time
             return None
-        maps.append(AffineMap(len(other_loops), 0, results))
-        operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", strided_sizes)))
+        maps.append(AffineMap(len(other_loops), 0, indices))
+        operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", leading_counts)))
     if not _state_loop_sizes(operands, maps):
         return None
     n = len(generic.inputs)
@@ -202,12 +206,12 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
-    """Return a slice, inserted before `op`, of the first elements of a static tensor along some axes.
+    """Return a slice, inserted before `op`, of the leading elements of a static tensor along some axes.
 
-    Return `value` itself if it has no more elements there. sizes: axis → number of elements.
+    sizes: axis → number of elements.
     """
     shape = shape_of(value)
-    if all(shape[axis] == n for axis, n in sizes.items()):
+    if all(shape[axis] == n for axis, n in sizes.items()):  # the slice would be the whole tensor
         return value
     assert isinstance(value.type, TensorType)
     new_shape, rank = [sizes.get(axis, n) for axis, n in enumerate(shape)], len(shape)
@@ -248,7 +252,8 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
         n == size == stride == 1 and offset == 0
         for n, offset, size, stride in zip(source, *slice_.components, strict=True)
     ]
-    if 1 not in (*source, *shape) or is_whole_unit.count(True) != source.count(1):
+    takes_all_units_whole = is_whole_unit.count(True) == source.count(1)
+    if 1 not in (*source, *shape) or not takes_all_units_whole:
         return None
     # The slice of the source without these dimensions, and the reshape of its result.
     offsets, sizes, strides = (
@@ -258,8 +263,10 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     result = op.results[0].type
     assert isinstance(result, TensorType)
     type_ = TensorType(result.element_type, [n for n in result.get_shape() if n != 1])
+    # An extract_slice drops only dimensions whose size operand is the static 1. Here a dynamic size operand may belong
+    # to a dimension that is 1 by the type of the result.
     if sum(size != 1 for size in sizes) != type_.get_num_dims():
-        return None  # only a static size of 1 may be left out of the result
+        return None
     squeezed = _without_units(op, op.operands[0])
     new_slice = tensor.ExtractSliceOp(squeezed, offsets, sizes, strides, type_)
     return _with_units(op, insert_before(new_slice, op), op.results[0])
@@ -326,6 +333,21 @@ def _sizes(shape: tuple[int, ...]) -> DenseArrayBase[Any]:
 # -- building
 
 
+def _replace_loop_indices(body: Region, new_loops: Sequence[AffineExpr]) -> None:
+    """Make linalg.index operations of a body return indices of other loops.
+
+    new_loops: for each old loop, the new one, or the constant 0 for a loop of one iteration that was dropped.
+    """
+    for op in [inner for inner in walk(body) if inner.name == "linalg.index"]:
+        new_loop = new_loops[cast("IntegerAttr[IndexType]", op.properties["dim"]).value.data]
+        if isinstance(new_loop, AffineDimExpr):
+            op.properties["dim"] = IntegerAttr(new_loop.position, 64)
+        else:
+            zero = insert_before(arith.ConstantOp.from_int_and_width(0, IndexType()), op)
+            op.results[0].replace_all_uses_with(zero)
+            erase_op(op)
+
+
 def generic_like(
     op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, insertion_point: Operation | None = None,
@@ -342,15 +364,8 @@ def generic_like(
             body; None if the loops are the same.
         insertion_point: The operation before which it is inserted; by default `op`.
     """
-    for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
-        assert loops is not None
-        index = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
-        if isinstance(index, AffineDimExpr):
-            inner.properties["dim"] = IntegerAttr(index.position, 64)
-        else:  # the only other expression is the constant 0 of a dropped loop of one iteration
-            zero = insert_before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
-            inner.results[0].replace_all_uses_with(zero)
-            erase_op(inner)
+    if loops is not None:
+        _replace_loop_indices(body, loops)
     new = generic_op(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
     new.attributes.update(op.attributes)
     result = insert_before(new, insertion_point or op)

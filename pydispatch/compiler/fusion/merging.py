@@ -43,7 +43,7 @@ class FusionGroups:
         self.block = block
         self.legality = legality
         self.position = {op: i for i, op in enumerate(block.ops)}
-        self.members: dict[int, set[Operation]] = {}
+        self.members: dict[int, set[Operation]] = {}  # group → its operations
         self.group_of: dict[Operation, int] = {}
         self.intermediates: dict[int, set[Operation]] = {}  # group → duplicable operations between its members
         self.rejected: dict[tuple[Operation, Operation], str] = {}  # (producer, reader) → reason
@@ -68,28 +68,27 @@ class FusionGroups:
     def enter(self, op: Operation, previous: Operation | None) -> None:
         """Add the next operation of the block to the dependence graph, with edges to the operations it depends on.
 
-        These are the producers of its operands, `previous`, and, if it updates a tensor in place, the earlier
-        operations that read the old tensor. In place of a duplicable producer, which each reading group copies, it
-        depends on what that producer reads.
+        An operation depends on the producers of its operands and on `previous`. An operation that overwrites a tensor
+        also depends on the earlier readers of that tensor.
 
         Args:
             op: The operation.
-            previous: An operation that must run before it, although it reads none of its results; None for none.
+            previous: An operation that must run before `op`, although `op` reads none of its results; None for none.
         """
-        sources: set[int] = set()  # nodes of the graph that `op` depends on
         position = self.position[op]
         # Operations of the block that read, perhaps in their regions, a tensor that `op` overwrites.
         readers = [r for r in map(self.ancestor, other_readers(op)) if r is not None and self.position[r] < position]
+        source_nodes: set[int] = set()
         for source in {*map(self.producer, inputs_of(op)), previous, *readers}:
             if source is None or source is op:
                 continue
             node = self.node(source)
-            # A duplicable operation in no group will be copied into the group of `op`, which then reads its operands.
-            if source not in self.group_of and is_duplicable(source):
-                sources |= self.order.sources(node)
+            is_copied = source not in self.group_of and is_duplicable(source)
+            if is_copied:  # the group of `op` gets a copy of this operation, and reads the operands of the copy
+                source_nodes |= self.order.sources(node)
             else:
-                sources.add(node)
-        self.order.add(self.position[op], sources)
+                source_nodes.add(node)
+        self.order.add(position, source_nodes)
 
     def add(self, op: Operation) -> None:
         """Create a group for `op`, and merge it into the groups of its producers where that is legal.
@@ -111,8 +110,8 @@ class FusionGroups:
         Duplicable operations are copied into each group that reads them: views, and inexpensive ones with large
         results.
 
-        Callers try to merge with the groups in this order. Groups of tensors with more dimensions are first: these
-        tensors are likely larger, so that not storing them saves more.
+        The groups are sorted by the rank of the tensors that `op` reads, the highest rank first. Callers try to merge
+        in this order: tensors of a high rank are likely large, so that fusion saves most by not storing them.
         """
         ranks: dict[int, int] = {}  # group → highest rank of a tensor that is read from it
         seen: set[Operation] = set()
@@ -135,19 +134,16 @@ class FusionGroups:
     def join(self, group: int, other: int) -> str | None:
         """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason.
 
-        The merged group is `other`; `group` no longer exists. If all operations of both groups have the same iteration
-        space (`uniform`), fewer checks are needed; such groups read no results of duplicable operations, so that
-        nothing is copied between them.
+        The merged group is `other`; `group` no longer exists.
         """
-        # The reason not to merge, if there is one. `intermediates` are duplicable operations on paths between the
-        # groups.
-        intermediates: set[Operation] = set()
+        # Find the reason not to merge.
+        intermediates: set[Operation] = set()  # duplicable operations on paths between the groups
         uniform = self._uniform_union(group, other)
         try:
             if uniform is None:
                 intermediates = self._intermediates(group, other)
                 reason = self._reason_not_to_merge([other, group], intermediates)
-            else:
+            else:  # one iteration space: fewer checks, and such groups read no results of duplicable operations
                 reason = self._reason_not_to_merge_uniform(group, other, uniform)
         except TooFarError:  # a search of the dependence graph was stopped at its limit
             reason = reasons.TOO_FAR
@@ -164,24 +160,23 @@ class FusionGroups:
 
         Return None for other groups: `legality` must then check their operations together.
         """
-        first, second = self._common_space.get(group), self._common_space.get(other)
-        if first is None or second is None:
+        lhs, rhs = self._common_space.get(group), self._common_space.get(other)
+        if lhs is None or rhs is None:
             return None
-
-        def is_inside(op: Operation) -> bool:
-            """Return whether an operation belongs to one of the two groups; an operation of no group does not."""
-            return self.group_of.get(op) in (group, other)
-
-        return first.joined(second, is_inside)
+        # A tensor that only operations of the two groups read is no result of their union.
+        return lhs.joined(rhs, is_inside=lambda op: self.group_of.get(op) in (group, other))
 
     def _reason_not_to_merge_uniform(self, group: int, other: int, union: Uniform) -> str | None:
         """Return why two groups of one iteration space cannot be merged; None if they can.
 
-        Only cycles and limits are checked. Raises TooFarError if the groups are too far apart for that.
+        Elementwise operations over one space may always share a kernel, so that only cycles and limits are checked.
+        Raises TooFarError if the search for a cycle would visit too many operations.
+
+        union: iteration space, inputs and results of the merged group.
         """
         groups = [other, group]
-        other_sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)  # other groups read
-        if self.order.needs(other_sources, groups):  # the merged group would need itself through another group
+        sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)
+        if self.order.needs(sources, groups):  # a group reads an operation that reads a group: the union has a cycle
             obstacle = self._operation_between(groups, self.members[group] | self.members[other])
             assert obstacle is not None
             return reasons.cycle(describe_location(obstacle))
@@ -193,7 +188,7 @@ class FusionGroups:
     def _reason_not_to_merge(self, groups: Sequence[int], intermediates: set[Operation]) -> str | None:
         """Return why groups, with the duplicable operations between them, cannot be merged; None if they can.
 
-        Raises TooFarError if the groups are too far apart to be checked (`require_near`).
+        Raises TooFarError if the check for a cycle would visit too many operations.
         """
         union = intermediates.union(*map(self._members_and_intermediates, groups))
         obstacle = self._operation_between(groups, union)
@@ -216,45 +211,42 @@ class FusionGroups:
     def _intermediates(self, group: int, other: int) -> set[Operation]:
         """Return the duplicable operations of no group on paths from `other` to `group`.
 
-        Duplicable operations are copied into each group that reads them: views, and inexpensive ones with large
-        results.
-
-        If %a is computed in `other`, %v is a view of %a, and an operation of `group` reads %v, the view is returned. If
-        the two groups are merged, these operations are copied into the merged group.
+        Duplicable operations are views, and inexpensive ones with large results; each group that reads them gets a
+        copy. If %a is computed in `other`, %v is a view of %a, and an operation of `group` reads %v, the view is
+        returned.
         """
-        depends_on_other: dict[Operation, bool] = {}  # results of reaches_other()
-
-        def reaches_other(op: Operation) -> bool:
-            """Return whether an operation reads values of group `other`, directly or through duplicable operations of
-            no group.
-            """
-            if op not in depends_on_other:
-                depends_on_other[op] = False  # visited; the result replaces it
-                sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]
-                passing = [s for s in sources if s not in self.group_of and is_duplicable(s) and reaches_other(s)]
-                depends_on_other[op] = bool(passing) or any(self.group_of.get(s) == other for s in sources)
-            return depends_on_other[op]
-
-        # The search visits producers of the members of `group`, backwards; those that reach `other` are on a path.
+        reads_other: dict[Operation, bool] = {}  # operation → result of _reads()
         for op in self.members[group]:
-            reaches_other(op)
-        return {op for op, is_passing in depends_on_other.items() if is_passing and op not in self.members[group]}
+            self._reads(op, other, reads_other)
+        return {op for op, is_on_path in reads_other.items() if is_on_path and op not in self.members[group]}
+
+    def _reads(self, op: Operation, group: int, results: dict[Operation, bool]) -> bool:
+        """Return whether an operation reads a group, directly or through duplicable operations of no group.
+
+        results: cache of the results for this group; receives those of all operations that the search visits.
+        """
+        if op not in results:
+            sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]
+            duplicable = [s for s in sources if s not in self.group_of and is_duplicable(s)]
+            reading = [s for s in duplicable if self._reads(s, group, results)]  # a list: all of them must be visited
+            results[op] = bool(reading) or any(self.group_of.get(s) == group for s in sources)
+        return results[op]
 
     def _operation_between(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
         """Return an operation outside of the groups on a path from one to another; None if there is none.
 
-        If the groups were merged, the merged group would depend on such an operation, and the operation on the group.
+        Groups with such an operation cannot be merged: the merged group would read the operation, and the operation the
+        group.
 
         Args:
             groups: The groups.
             inside: Their operations, and the duplicable ones between them.
         """
-        outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
-        nodes = {source: self.node(source) for source in outside}
-        if not self.order.needs({*nodes.values()}.difference(groups), groups):
+        outside = {s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside}
+        if not self.order.needs({self.node(source) for source in outside}, groups):
             return None
-        between = (source for source in self.in_order(nodes) if nodes[source] not in groups)
-        return next(source for source in between if self.order.needs([nodes[source]], groups))
+        # One of these operations depends on a group. Return the first one, for the message.
+        return next(source for source in self.in_order(outside) if self.order.needs([self.node(source)], groups))
 
     def _record_rejection(self, group: int, other: int, intermediates: set[Operation], reason: str) -> None:
         """Record in `rejected` that `reason` forbids fusion of each operation of `group` with those of `other` that it
@@ -303,18 +295,21 @@ class FusionGroups:
     # -- after all operations have entered
 
     def readers(self, group: int) -> set[int | None]:
-        """Return the groups that read values of a group, also through duplicable operations; None stands for a reader
-        outside of groups.
+        """Return the groups that read values of `group`, except itself; None stands for a reader in no group.
+
+        A duplicable operation is no reader itself: its readers count, because their groups get copies of it.
         """
         groups: set[int | None] = set()
         pending = [use.operation for op in self.members[group] for result in op.results for use in result.uses]
         while pending:
-            op = self.ancestor(pending.pop())
-            if op is not None and op not in self.group_of and is_duplicable(op):
-                pending += [use.operation for result in op.results for use in result.uses]
-            elif op is None or self.group_of.get(op) != group:
-                groups.add(None if op is None else self.group_of.get(op))
-        return groups
+            reader = self.ancestor(pending.pop())
+            if reader is None:  # outside of the block
+                groups.add(None)
+            elif reader not in self.group_of and is_duplicable(reader):
+                pending += [use.operation for result in reader.results for use in result.uses]
+            else:
+                groups.add(self.group_of.get(reader))
+        return groups - {group}
 
     def drop_host_copies(self) -> None:
         """Dissolve the groups that consist only of copies, which host code performs."""

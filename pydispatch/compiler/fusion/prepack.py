@@ -25,15 +25,16 @@ from pydispatch.ir.values import shape_of
 
 
 def prepack_columns(function: Operation) -> None:
-    """Let the products of a host function read a copy of factor B with adjacent columns, in place, where that pays.
+    """Make the products of a host function read a transposed copy of their right-hand factor B, where that pays.
 
-    The results of the products are unchanged.
+    In the copy, elements at adjacent column indices are adjacent in memory. The results of the products are unchanged.
     """
-    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
+    for op in list(walk(function)):
+        # An operation without a parent was erased when an earlier product was rewritten.
         if op.name == "linalg.generic" and op.parent is not None:
-            c = contraction_of(op)
-            if c is not None and _pays(c):
-                _transpose_columns(cast(GenericOp, op), c)
+            contraction = contraction_of(op)
+            if contraction is not None and _pays(contraction):
+                _transpose_columns(cast(GenericOp, op), contraction)
 
 
 def _pays(contraction: Contraction) -> bool:

@@ -22,7 +22,7 @@ from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, move_below
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
-from pydispatch.ir.structured import Structured, is_reduction
+from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
 from pydispatch.ir.values import shape_of
 
 SHORT_COLUMNS, SHORT_ROWS = 64, 12
@@ -36,11 +36,13 @@ def collapse_spatial_dims(function: Operation) -> None:
     unchanged. Products that a softmax or the like reads are left alone: collapsing would prevent their fusion.
     """
     for op in list(walk(function)):
-        if op.name == "linalg.generic" and op.parent is not None:
-            c = contraction_of(op)
-            dims = None if c is None else _collapsible_dims(c)
-            if c is not None and dims is not None and not _is_reduced_and_read(op):
-                _collapse_dims(cast(GenericOp, op), c.generic, dims)
+        # An operation without a parent was erased when an earlier product was collapsed.
+        if op.name != GENERIC or op.parent is None:
+            continue
+        contraction = contraction_of(op)
+        dims = None if contraction is None else _collapsible_dims(contraction)
+        if dims is not None and not _is_reduced_and_read(op):
+            _collapse_dims(cast(GenericOp, op), dims)
 
 
 def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
@@ -105,7 +107,7 @@ def _is_reduced_and_read(op: Operation) -> bool:
     return len(users) > 1 and any(is_reduction(user) for user in users)
 
 
-def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
+def _collapse_dims(op: GenericOp, run: tuple[int, ...]) -> None:
     """Replace a product by one in which the loops `run` are collapsed into the first of them, and an expand_shape.
 
     The expand_shape restores the shape of the result. It is moved below elementwise readers of the product, so that
@@ -116,10 +118,10 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
 
     Args:
         op: The product.
-        generic: Its loops, indexing maps and operands.
         run: Two or more loops. Each operand that they index has their dimensions adjacent and in order, and no other
             index that depends on them (`_collapsible_dims`).
     """
+    generic = structured(op)
     kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
     # For each loop, the index over the remaining loops; 0 for loops of run[1:], which no remaining index depends on.
     new_dims = [

@@ -201,17 +201,17 @@ def _peel_remainder(op: GenericOp, loop: int, remainder: int) -> GenericOp:
     """
     generic = structured(op)
     divisible = generic.extent(loop) - remainder
-    peeled = _partial_reduction(op, loop, divisible, remainder, op.outputs[0])
-    main = _partial_reduction(op, loop, first=0, count=divisible, output=peeled.results[0])
+    peeled = _insert_reduction_of_steps(op, loop, first=divisible, count=remainder, output=op.outputs[0])
+    main = _insert_reduction_of_steps(op, loop, first=0, count=divisible, output=peeled.results[0])
     replace_op(op, main.results[0])
     return main
 
 
-def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
-    """Insert a reduction like `op` over some steps of a loop, and return it.
+def _insert_reduction_of_steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
+    """Insert a reduction like `op`, but over some steps of a loop only, before `op`, and return it.
 
     Args:
-        op: The reduction; it stays.
+        op: The reduction. It remains in place; the caller removes it.
         loop: Number of the loop, which no sliding window reads.
         first: First step.
         count: Number of steps.
@@ -219,7 +219,7 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
     """
     generic = structured(op)
     inputs: list[SSAValue] = []
-    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
+    for value, map_ in zip(generic.inputs, generic.maps[:-1], strict=True):  # the last map is that of the output
         is_sliced = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
         if any(is_sliced):
             shape = shape_of(value)

@@ -30,9 +30,10 @@ def transpose_before_widening(function: Operation) -> None:
     This applies to results of convolutions that another pass gave channels last, and that elementwise operations widen.
     """
     for op in list(walk(function)):
+        # An operation without a parent was erased when an earlier transposition was moved.
         if op.name != GENERIC or op.parent is None or len(op.results) != 1:
             continue
-        copy = defining_copy(op.results[0])
+        copy = defining_copy(op.results[0])  # `op`, if it only copies elements
         if copy is not None and is_permutation(copy.maps[0]) and is_identity(copy.maps[1]):
             _rewrite(op, copy)
 
@@ -42,7 +43,7 @@ def _rewrite(op: Operation, copy: Structured) -> None:
 
     Before, with bytes of [14, 14, 64]: `transpose(scale(convert(bytes)))`, which moves f32. After, with the result [64,
     14, 14]: `scale(convert(transpose(bytes)))`, which moves bytes. The narrowest tensor of the chain of elementwise
-    operations is transposed, if a convolution with channels last computes it; the operations after it follow.
+    operations is transposed. Nothing changes unless it is the result of a convolution with channels last.
 
     Args:
         op: The transposition.
@@ -50,7 +51,8 @@ def _rewrite(op: Operation, copy: Structured) -> None:
     """
     value = narrowest = copy.inputs[0]
     shape = shape_of(op.results[0])
-    # The operations before the transposition, the last one first, and how many of them follow the narrowest value.
+    # The operations before the transposition, the last one first. The first `moved_count` of these run after the
+    # narrowest value is computed.
     chain, moved_count = list[Structured](), 0
     while (generic := _unary_of(value)) is not None:
         chain.append(generic)
@@ -65,7 +67,9 @@ def _rewrite(op: Operation, copy: Structured) -> None:
     for generic in reversed(chain[:moved_count]):
         empty = insert_before(tensor.EmptyOp([], TensorType(element_of(generic.op.results[0]), shape)), op)
         body = generic.op.regions[0].clone()
-        result = generic_like(generic.op, body, [result], [empty], [identity] * 2, generic.iterators, None, op)
+        result = generic_like(
+            generic.op, body, [result], [empty], [identity] * 2, generic.iterators, insertion_point=op
+        )
     replace_op(op, result)
 
 

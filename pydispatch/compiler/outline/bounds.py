@@ -100,14 +100,15 @@ class Bounds:
         return term if isinstance(term, int) else self.sizes.value(term, self.op)
 
     def _require(self, holds: SSAValue | bool, what: str) -> None:
-        """Emit an assertion that `holds` is true, unless it is known to be; raise CompileError if it is known to be
-        false. what: the message, without the name of the operation.
+        """Emit an assertion that `holds` is true. Emit nothing for True; raise CompileError for False.
+
+        what: the message, without the name of the operation.
         """
-        what = f"'{self.op.name}', {what}"
+        message = f"'{self.op.name}', {what}"
         if holds is False:
-            raise CompileError(what, location_of(self.op))
+            raise CompileError(message, location_of(self.op))
         if isinstance(holds, SSAValue):
-            self._put(cf.AssertOp(holds, what))
+            self._put(cf.AssertOp(holds, message))
 
     # -- requirements
 
@@ -186,8 +187,10 @@ class Bounds:
         # A computed offset is clamped so that the slice fits: in either direction, it may use the whole axis.
         if stride > 0 or offset is None:
             return forwards
-        # The elements start, start + stride, ... down to 0. The other operand is 0 if `start` is outside, else larger.
-        return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
+        # A backward slice has the elements start, start + stride, ... down to 0, or none if `start` is outside of the
+        # axis. `_elements_down_from` is then 0; otherwise it is start + 1, which is never less than the count.
+        count = start // -stride + 1
+        return self._minimum(count, self._elements_down_from(start, elements_from_start))
 
     def _most_of_computed_stride(self, offset: int | None, stride: SSAValue, elements_from_start: Number) -> Number:
         """Return the maximum number of elements of a slice that stays in bounds, for a stride known at run time only.
@@ -209,9 +212,10 @@ class Bounds:
         forwards = self._steps(elements_from_start, size_of_step)
         if offset is None:
             return forwards
-        # A backward slice has one in `size_of_step` of the elements start, ..., 0, or none if `start` is outside.
-        steps = self._steps(self._plus(start, 1), size_of_step)
-        backwards = self._minimum(steps, self._elements_down_from(start, elements_from_start))
+        # A backward slice has one in `size_of_step` of the elements start, ..., 0, or none if `start` is outside of the
+        # axis. `_elements_down_from` is then 0; otherwise it is start + 1, which is never less than the count.
+        count = self._steps(self._plus(start, 1), size_of_step)
+        backwards = self._minimum(count, self._elements_down_from(start, elements_from_start))
         is_forward = self._compare("sge", stride, 0)
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
@@ -232,34 +236,46 @@ class Bounds:
     def _window(self, window: WindowFits) -> None:
         """Require that sliding windows stay inside the axis that they index, if sizes are dynamic.
 
-        A convolution of %n outputs with 3 taps has the index d0 + d1 of its input, for loops of %n and 3 iterations.
-        The largest index, (%n - 1) + 2, must be less than the input's size, unless %n is 0.
-
         The requirement is an assertion that the host checks before the dispatch. `window.loops` are the numbers of
         iterations, and `window.whole` is the number of elements of the axis.
         """
-        # The sizes as integers or values, and those that the index depends on.
-        loops = [None if n is None else self.sizes.resolve(n) for n in window.loops]
-        whole, index = self.sizes.resolve(window.whole), window.index
-        used = [loops[d.position] for d in index.dfs() if isinstance(d, AffineDimExpr)]
-        if any(n is None for n in used) or all(isinstance(n, int) for n in (*used, whole)):
-            return  # an unknown loop size is an error elsewhere; static sizes are verified by the types
-        # Loops of which only the call knows whether they have iterations, each once.
-        dynamic_loops = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
-        if any(isinstance(n, int) and n < 1 for n in loops):
-            return  # the loop has no iterations: no element is read
-        # Emit `0 <= low and high < whole`, for the least and the largest index. An index without an exact range is
-        # clamped by the kernel, so that only an element 0 is required.
-        low, high = self._index_range(index, loops) if has_exact_bounds(index) else (0, 0)
-        holds = self._compare("slt", high, self._term(whole))
-        if not (isinstance(low, int) and low >= 0):
+        # Each size is an integer, or a value of the program; that of a loop is None if it is unknown.
+        loop_sizes = [None if n is None else self.sizes.resolve(n) for n in window.loops]
+        axis_size = self.sizes.resolve(window.whole)
+        index_sizes = [loop_sizes[d.position] for d in window.index.dfs() if isinstance(d, AffineDimExpr)]
+        if any(n is None for n in index_sizes):
+            return  # an unknown loop size is an error elsewhere
+        if all(isinstance(n, int) for n in (*index_sizes, axis_size)):
+            return  # static sizes are verified by the types
+        if any(isinstance(n, int) and n < 1 for n in loop_sizes):
+            return  # a loop has no iterations: no element is read
+        holds = self._windows_fit(window.index, loop_sizes, axis_size)
+        self._require(holds, f"operand {window.operand}, axis {window.axis}: the windows end outside")
+
+    def _windows_fit(self, index: AffineExpr, loop_sizes: Sequence[Term | None], axis_size: Term) -> SSAValue:
+        """Emit the condition `0 <= lowest index and highest index < axis_size, or a loop has no iterations`.
+
+        A convolution of %n outputs with 3 taps has the index d0 + d1 of its input, for loops of %n and 3 iterations.
+        The condition is `%n + 1 < axis_size or %n <= 0`, without the part that always holds.
+
+        Args:
+            index: Index of the axis as a function of the loops.
+            loop_sizes: Number of iterations of each loop; None if unknown, for loops that the index does not depend on.
+            axis_size: Number of elements of the axis.
+        """
+        # The kernel clamps an index without an exact range. Then an element 0 suffices.
+        low, high = self._index_range(index, loop_sizes) if has_exact_bounds(index) else (0, 0)
+        holds = self._compare("slt", high, self._term(axis_size))
+        is_low_inside = isinstance(low, int) and low >= 0
+        if not is_low_inside:
             holds = self._put(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]
-        if dynamic_loops:  # ... or a loop has no iterations: the minimum of their numbers is 0
-            shortest = self._term(dynamic_loops[0])
-            for n in dynamic_loops[1:]:
+        dynamic_sizes = list(dict.fromkeys(n for n in loop_sizes if n is not None and not isinstance(n, int)))
+        if dynamic_sizes:  # a loop has no iterations if the minimum of the sizes is 0
+            shortest = self._term(dynamic_sizes[0])
+            for n in dynamic_sizes[1:]:
                 shortest = self._minimum(shortest, self._term(n))
             holds = self._put(arith.OrIOp(holds, self._compare("sle", shortest, 0))).results[0]
-        self._require(holds, f"operand {window.operand}, axis {window.axis}: the windows end outside")
+        return holds
 
     def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an index expression, whose range is exact (`has_exact_bounds`).
@@ -278,7 +294,7 @@ class Bounds:
             # A larger size is out of bounds in any case; capped, it cannot overflow the index computations.
             return 0, self._plus(self._minimum(self._term(size), OVERFLOW_GUARD), -1)
         assert isinstance(expr, AffineBinaryOpExpr)
-        # A constant operand, if there is one, is `b`.
+        # If an operand is a constant, it becomes `b`.
         a, b = (expr.rhs, expr.lhs) if isinstance(expr.lhs, AffineConstantExpr) else (expr.lhs, expr.rhs)
         low, high = self._index_range(a, loop_sizes)
         if expr.kind is AffineBinaryOpKind.Add:

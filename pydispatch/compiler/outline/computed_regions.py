@@ -29,9 +29,9 @@ from pydispatch.ir.dialects.util import scalars
 
 # Query of the workgroup id or count in a program -> the operation for it in kernels.
 WORKGROUP_QUERIES = {
-    f"{dialect}.dispatch.workgroup.{what}": op
+    f"{dialect}.dispatch.workgroup.{quantity}": op
     for dialect in ("flow", "stream")
-    for what, op in (("id", hal.InterfaceWorkgroupIDOp), ("count", hal.InterfaceWorkgroupCountOp))
+    for quantity, op in (("id", hal.InterfaceWorkgroupIDOp), ("count", hal.InterfaceWorkgroupCountOp))
 }
 # Operations that read, write or view slices of tensors. regions.py translates a body whose only tensor operations are
 # these, see `is_computed`.
@@ -43,13 +43,15 @@ def is_computed(op: Operation) -> bool:
 
     Dispatches for which this is false (slices, microkernels and scalar code) are translated by regions.py.
     """
-    computes = False
-    for inner in walk(op.regions[0]):
-        if inner.name == "iree_codegen.ukernel.generic":
-            return False
-        if inner.name not in _VIEWS and inner.name != "flow.return":
-            computes |= any(isinstance(v.type, TensorType) for v in (*inner.operands, *inner.results))
-    return computes
+    body_ops = list(walk(op.regions[0]))
+    if any(inner.name == "iree_codegen.ukernel.generic" for inner in body_ops):  # a call of a microkernel
+        return False
+    return any(
+        isinstance(value.type, TensorType)
+        for inner in body_ops
+        if inner.name not in _VIEWS and inner.name != "flow.return"  # _VIEWS: names of operations on slices
+        for value in (*inner.operands, *inner.results)
+    )
 
 
 def open_regions(function: Operation) -> None:
@@ -131,7 +133,8 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 def _give_own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
     """Insert a barrier between a tensor and the insertions that compute a result from it, if the body also reads it.
 
-    The destination of an insertion is updated in place only if nothing else reads it. So in
+    An insertion updates its destination in place only if nothing else reads the destination. A barrier is another
+    value with the same elements. So in
 
         %s = tensor.extract_slice %t[%i] [4] [1]
         %e = math.exp %s
@@ -297,14 +300,16 @@ class _RegionBuilder:
         return region
 
     def _lower_access(self, inner: Operation) -> None:
-        """Replace a load, a store or an alias by a slice, an insertion, or the operand itself.
+        """Replace a load or store of a binding by an operation on tensors, or an alias of a scalar by the scalar.
 
-        `%x = load %0[2] [4] [1]` becomes a slice of the tensor of argument %0, `store %y, %1[2] [4] [1]` an insertion
-        into the tensor that the result %1 has so far. An access by an alias, the result of
-        `%2 = flow.dispatch.tie_shape %1`, is one of its argument. Of an alias of a scalar, the uses are replaced. The
-        caller erases `inner`. Raises CompileError for a store to an argument that is no result.
+        - `%x = load %0[2] [4] [1]` becomes a slice of the tensor that is passed for argument %0.
+        - `store %y, %1[2] [4] [1]` becomes an insertion into the current tensor of result %1.
+        - The uses of a size of the workload, such as the result of `flow.dispatch.workload.ordinal`, are replaced by
+          its operand.
+
+        The caller erases `inner`. Raises CompileError for a store to an argument that is no result.
         """
-        # `base_of` returns the argument that an alias stands for.
+        # The accessed argument may have an alias, such as %2 = flow.dispatch.tie_shape %1: `base_of` returns %1.
         if inner.name in STORES:
             target = base_of(inner.operands[1])
             if target not in self.current_result:
@@ -313,7 +318,7 @@ class _RegionBuilder:
         elif inner.name in LOADS:
             source = base_of(inner.operands[0])
             _load(inner, self.current_result[source] if source in self.current_result else self.operand_of[source])
-        elif not isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):  # a size of the workload
+        elif not isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):  # a scalar, no binding
             inner.results[0].replace_all_uses_with(inner.operands[0])
 
 

@@ -50,26 +50,25 @@ def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
 class _Contract:
     """Builder of a contract: a function of a dispatch's scalars that checks sizes and returns grid and memory needs.
 
+    The methods that begin with `_emit` and `_check` append operations to the function.
+
     Attributes:
         source: The dispatch function.
         kernel: The kernel that was generated from it.
         scalars: Scalar arguments of the dispatch function, with the dynamic sizes.
         block: Body of the contract function.
-        known: Scalar of the dispatch function → its value in the contract function.
+        known: Scalar of the dispatch function → its argument of the contract function.
         words: Index of a 32-bit push constant word → the argument of the contract function that begins there.
     """
 
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
-        """Create the body of the contract function, whose arguments are the scalars of `source`.
-
-        The kernel reads scalars from 32-bit push constant words: `words` maps the first word of each to its argument.
-        """
+        """Create the body of the contract function, whose arguments are the scalars of `source`."""
         self.source, self.kernel = source, kernel
         self.scalars = [a for a in source.body.block.args if not isinstance(a.type, TensorType)]
         self.block = Block(arg_types=[a.type for a in self.scalars])
         self.known: dict[SSAValue, SSAValue] = dict(zip(self.scalars, self.block.args, strict=True))
         self.words: dict[int, BlockArgument] = {}
-        word_index = 0
+        word_index = 0  # the kernel reads scalars from 32-bit words: an i64 and an f32 from words 0 and 1, and 2
         for scalar, argument in zip(self.scalars, self.block.args, strict=True):
             self.words[word_index] = argument
             word_index += words_of(scalar.type, location_of(source))
@@ -79,12 +78,14 @@ class _Contract:
         bytes of its bindings, and the bytes that a workgroup accesses of each.
         """
         self._check_sizes()
-        # With a stated grid, the kernel accesses the slices that the program states, without checks of bounds.
+        # The attribute GRID is a grid that the program itself states, for a dispatch that it wrote by hand. The kernel
+        # then accesses the slices that the program states, without checks of bounds.
         if GRID not in self.source.attributes:
             self._check_bounds()
-        bytes_per_workgroup = map(self._number, self.kernel.tiles)  # of each binding; none if unknown
+        # `tiles` has, for each binding, the bytes that a workgroup accesses; it is empty if they are unknown.
+        bytes_per_workgroup = [self._emit_number(tile_bytes) for tile_bytes in self.kernel.tiles]
         results = [*self._grid(), *self._bytes(), *bytes_per_workgroup]
-        self._put(func.ReturnOp(*results))
+        self._emit(func.ReturnOp(*results))
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]
         contract = func.FuncOp(name, types, Region(self.block))
@@ -105,41 +106,40 @@ class _Contract:
         mask = sum(1 << i for i, binding in enumerate(bindings) if not binding.read_only)
         return IntegerAttr(mask - (1 << 64) if mask >> 63 else mask, i64)  # bit 63 is the sign of the attribute's i64
 
-    def _put(self, op: Operation) -> SSAValue | None:
+    def _emit(self, op: Operation) -> SSAValue | None:
         """Append an operation to the contract function, and return its first result, if it has one."""
         set_location(op, self.source)
         self.block.add_op(op)
         return op.results[0] if op.results else None
 
-    def _value(self, op: Operation) -> SSAValue:
+    def _emit_value(self, op: Operation) -> SSAValue:
         """Append an operation to the contract function, and return its result."""
-        result = self._put(op)
+        result = self._emit(op)
         assert result is not None
         return result
 
-    def _number(self, value: int) -> SSAValue:
+    def _emit_number(self, value: int) -> SSAValue:
         """Append a constant of type index to the contract function, and return it."""
-        return self._value(arith.ConstantOp.from_int_and_width(value, IndexType()))
+        return self._emit_value(arith.ConstantOp.from_int_and_width(value, IndexType()))
 
-    def _require(self, holds: SSAValue, what: str) -> None:
-        """Append an assertion that `holds` is true to the contract function; `what` is the message if it is not."""
-        self._put(cf.AssertOp(holds, what))
+    def _require(self, holds: SSAValue, message: str) -> None:
+        """Append an assertion that `holds` is true to the contract function; `message` is its error."""
+        self._emit(cf.AssertOp(holds, message))
 
     def _check_sizes(self) -> None:
         """Append assertions to the contract function that no size of the dispatch is negative."""
         for index, size in enumerate(sizes_of(self.source)):
-            holds = self._value(arith.CmpiOp(self.known[size], self._number(0), "sge"))
+            holds = self._emit_value(arith.CmpiOp(self.known[size], self._emit_number(0), "sge"))
             self._require(holds, f"size {index} is negative")
 
     def _check_bounds(self) -> None:
-        """Append the size checks that the host does before a dispatch to the contract function, as far as they depend
-        on scalars alone.
+        """Append the size checks that the host does before a dispatch to the contract function.
 
-        The kernel relies on them, and the host program may have been edited since it was compiled. Example: for
+        The kernel relies on these checks, and the host program may have been edited since it was compiled. Example: for
         `tensor.extract_slice %a[2] [%n] [1]` with the size %d of %a, the check is `%n ule max(%d - 2, 0)`, where %n and
-        %d are arguments of the contract function.
+        %d are arguments of the contract function. Checks that depend on elements of tensors are left out.
         """
-        # Insert the checks into a copy of the dispatch function.
+        # Insert the checks into a copy of the dispatch function, which is discarded.
         copy = self.source.clone()
         block = copy.body.block
         mapping: dict[SSAValue, SSAValue] = {
@@ -168,7 +168,7 @@ class _Contract:
         itself, or if the number depends on other values than sizes.
         """
         if GRID in self.source.attributes:
-            return [self._number(-1)] * 3
+            return [self._emit_number(-1)] * 3
         count = self.kernel.count.block  # its arguments are the device and the sizes
         mapping: dict[SSAValue, SSAValue] = {
             a: self.known[s] for a, s in zip(count.args[1:], sizes_of(self.source), strict=True)
@@ -176,30 +176,31 @@ class _Contract:
         last = count.last_op
         assert isinstance(last, hal.ReturnOp)
         counts = [self._copy(v, mapping) for v in last.operands]
-        return [self._number(-1) if v is None else v for v in counts]
+        return [self._emit_number(-1) if v is None else v for v in counts]
 
     def _bytes(self) -> list[SSAValue]:
-        """Return the number of bytes of each binding up to the last byte that the kernel accesses.
+        """Emit, for each binding, the number of bytes up to the last one that the kernel accesses; return the numbers.
 
-        It is the largest end of the kernel's views of the binding: for views of `memref<?x4xf32>` with %n rows and of
-        `memref<8xf32>` at byte 64, it is max(%n * 16, 64 + 32). Views whose sizes the kernel itself computes are left
-        out; without other views, the number is 0. Append assertions that each number is below 2^63.
+        The number is the largest end of the kernel's views of the binding: for views of `memref<?x4xf32>` with %n rows
+        and of `memref<8xf32>` at byte 64, it is max(%n * 16, 64 + 32). Views whose sizes the kernel itself computes are
+        left out; without other views, the number is 0. Append assertions that each number is below 2^63.
         """
-        needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
+        ends: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)  # by binding; None if no view is known
         mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract function
         for op in walk(self.kernel.function):
             if isinstance(op, hal.InterfaceBindingSubspanOp):
                 end = self._extent(op, mapping)
+                if end is None:  # the kernel computes sizes of the view, so that nothing can be required
+                    continue
                 binding = op.binding.value.data
-                other_end = needed[binding]  # of another view of the binding
-                if end is not None:  # None: the kernel computes sizes of the view, so that nothing can be required
-                    needed[binding] = end if other_end is None else self._value(arith.MaxUIOp(other_end, end))
-        sizes = [self._number(0) if n is None else n for n in needed]
-        # An overflow in a size that a contract computes fails the call (docs/program.md). So a size that is at least 0
-        # in i64 did not wrap, and is below 2^63.
+                other_end = ends[binding]  # of the earlier views of the binding
+                ends[binding] = end if other_end is None else self._emit_value(arith.MaxUIOp(other_end, end))
+        sizes = [self._emit_number(0) if n is None else n for n in ends]
+        # The host stops a call if a computation of a contract overflows 64 bits (docs/program.md). So sizes are correct
+        # as unsigned numbers, and those that are not negative as i64 are below 2^63.
         for binding, value in enumerate(sizes):
             if not isinstance(value.owner, arith.ConstantOp):
-                holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
+                holds = self._emit_value(arith.CmpiOp(value, self._emit_number(0), "sge"))
                 self._require(holds, f"binding {binding} would have more than 2^63 bytes")
         return sizes
 
@@ -220,39 +221,43 @@ class _Contract:
             value = self._copy(next(dynamic_dims), mapping)
             if value is None:
                 return None
-            dynamic_count = value if dynamic_count is None else self._value(arith.MuliOp(dynamic_count, value))
+            dynamic_count = value if dynamic_count is None else self._emit_value(arith.MuliOp(dynamic_count, value))
         if static_count == 0:  # no byte is accessed, wherever the view begins
-            return self._number(0)
-        # The bytes of all elements, to which `_offset` adds the offset of the view.
+            return self._emit_number(0)
         bits = dtype_bits(dtype_of(type_.element_type, location_of(op)))
-        return self._offset(op, mapping, self._byte_count(static_count, dynamic_count, bits))
+        return self._end_of_view(op, mapping, self._byte_count(static_count, dynamic_count, bits))
 
     def _byte_count(self, static_count: int, dynamic_count: SSAValue | None, bits: int) -> SSAValue:
         """Return the bytes that static_count * dynamic_count elements of `bits` bits take in memory, rounded up.
 
         A `dynamic_count` of None counts as 1.
         """
-        # Of less than 8 bits, only elements of 2 and 4 share a byte in memory.
-        element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
+        element_bytes = max(1, -(-bits // 8))  # -(-a // b) is a / b, rounded up
+        elements_per_byte = (
+            8 // bits if bits in (2, 4) else 1
+        )  # elements of other widths below 8, such as i1, do not share
         if dynamic_count is None:
-            return self._number(-(-static_count // elements_per_byte) * element_bytes)
+            return self._emit_number(-(-static_count // elements_per_byte) * element_bytes)
         byte_count = dynamic_count
         if static_count != 1:
-            byte_count = self._value(arith.MuliOp(dynamic_count, self._number(static_count)))
+            byte_count = self._emit_value(arith.MuliOp(dynamic_count, self._emit_number(static_count)))
         if elements_per_byte > 1:
-            byte_count = self._value(arith.CeilDivUIOp(byte_count, self._number(elements_per_byte)))
+            byte_count = self._emit_value(arith.CeilDivUIOp(byte_count, self._emit_number(elements_per_byte)))
         elif element_bytes > 1:
-            byte_count = self._value(arith.MuliOp(byte_count, self._number(element_bytes)))
+            byte_count = self._emit_value(arith.MuliOp(byte_count, self._emit_number(element_bytes)))
         return byte_count
 
-    def _offset(
-        self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue
+    def _end_of_view(
+        self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], byte_count: SSAValue
     ) -> SSAValue | None:
-        """Return `size`, in bytes, plus the byte offset of a view; None if the offset depends on more than scalars."""
+        """Emit the sum of the byte offset and the `byte_count` of a view of a binding, and return it.
+
+        Return None if the offset depends on more than scalars. For `mapping` see `_copy`.
+        """
         if op.byte_offset is None or constant_index(op.byte_offset) == 0:
-            return size
+            return byte_count
         start = self._copy(op.byte_offset, mapping)
-        return None if start is None else self._value(arith.AddiOp(size, start))
+        return None if start is None else self._emit_value(arith.AddiOp(byte_count, start))
 
     def _copy(self, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
         """Copy the operations that compute a value from push constants and constants into the contract function.
@@ -279,7 +284,7 @@ class _Contract:
                 mapping[value] = known
                 return known
             return None
-        # Any other operation without effects, after its operands. Operations of these dialects have none.
+        # Any other operation, after its operands. Only dialects whose operations have no side effects are copied.
         if isinstance(op, Block) or op.regions or op.name.split(".")[0] not in ("arith", "affine", "math"):
             return None
         for operand in op.operands:

@@ -21,8 +21,12 @@ def store_early(function: Operation) -> None:
 
     A global whose load, update and store are in one block is updated in place: in `^a: %s = load @g; %t = update(%s);
     br ^b; ^b: ...; store %t, @g`, the store is moved after the update.
-    A store stays where it is if some path from its value to the end avoids it, if a loop computes the value, and would
-    store it in each iteration, or if another load or store of the global may run after the value is computed.
+
+    A store stays where it is in these cases:
+
+    - The function may return after the value is computed without reaching the store.
+    - A loop computes the value: the store would run in each iteration.
+    - Another load or store of the global may run after the value is computed.
     """
     accesses: dict[str, list[Operation]] = defaultdict(list)  # name of a global → its loads and stores
     for op in walk(function):
@@ -63,9 +67,10 @@ def _is_reached_once(origin: Operation, store: Operation) -> bool:
     """Return whether every path from `origin` leads to the block of `store`, without passing `origin` again."""
     start = origin.parent
     assert start is not None
-    between = _reachable(start, without=store.parent)
-    returns_before = not all(successors(block) for block in (start, *between))  # a block without successors returns
-    return start not in between and not returns_before
+    before_store = _reachable(start, without=store.parent)
+    is_repeated = start in before_store
+    may_return_before = any(not successors(block) for block in (start, *before_store))  # without successors: returns
+    return not is_repeated and not may_return_before
 
 
 def _may_follow(op: Operation, origin: Operation) -> bool:

@@ -20,11 +20,12 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.hal import dialect as hal
 
-# Query of the workgroup id, count or size in a program -> the operation for it in kernels.
-WORKGROUP = {
-    f"{dialect}.dispatch.workgroup.{what}": op
+# Query of the workgroup id, count or size in a program, such as "flow.dispatch.workgroup.id" -> the operation for it in
+# kernels.
+WORKGROUP_QUERIES = {
+    f"{dialect}.dispatch.workgroup.{quantity}": op
     for dialect in ("stream", "flow")
-    for what, op in (
+    for quantity, op in (
         ("id", hal.InterfaceWorkgroupIDOp),
         ("count", hal.InterfaceWorkgroupCountOp),
         ("size", hal.InterfaceWorkgroupSizeOp),
@@ -64,26 +65,25 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
 
 
 def _load_scalars(function: func.FuncOp) -> int:
-    """Replace the uses of scalar arguments by loads of push constants; return the number of 32-bit words of these.
+    """Replace the uses of scalar arguments by loads of push constants; return the number of 32-bit words loaded.
 
     A load states the index of its first word: the arguments (i32, i64, f32) have the words 0, 1 and 2, and 3.
     """
-    block, constants = function.body.block, 0
-    first = block.first_op
+    block, word_count = function.body.block, 0
+    insertion_point = block.first_op
     for argument in block.args:
         if isinstance(argument.type, stream.BindingType):
             continue
-        words = words_of(argument.type, location_of(function))
         load = hal.InterfaceConstantLoadOp.create(
-            result_types=[argument.type], properties={"ordinal": IntegerAttr(constants, IndexType())}
+            result_types=[argument.type], properties={"ordinal": IntegerAttr(word_count, IndexType())}
         )
-        constants += words
+        word_count += words_of(argument.type, location_of(function))
         load.results[0].name_hint = argument.name_hint
         set_location(load, function)
-        assert first is not None
-        block.insert_op_before(load, first)
+        assert insertion_point is not None
+        block.insert_op_before(load, insertion_point)
         argument.replace_all_uses_with(load.results[0])
-    return constants
+    return word_count
 
 
 def _erase_arguments(function: func.FuncOp) -> None:
@@ -104,12 +104,13 @@ def lower_common(module: ModuleOp) -> None:
     of a kernel module, to those of kernel IR.
     """
     for op in list(walk(module)):
-        if op.name in WORKGROUP:
-            _replace(op, WORKGROUP[op.name].create(result_types=[r.type for r in op.results], properties=op.properties))
-        elif op.name in KERNEL_RETURNS and op.name != "func.return":
-            parent = op.parent_op()
-            if isinstance(parent, func.FuncOp):
-                _replace(op, func.ReturnOp(*op.operands))
+        if op.name in WORKGROUP_QUERIES:
+            query = WORKGROUP_QUERIES[op.name]
+            _replace(op, query.create(result_types=[r.type for r in op.results], properties=op.properties))
+        # KERNEL_RETURNS has the names of return operations. One in a region of another operation, such as the count
+        # region of an export, is not lowered.
+        elif op.name in KERNEL_RETURNS and isinstance(op.parent_op(), func.FuncOp) and op.name != "func.return":
+            _replace(op, func.ReturnOp(*op.operands))
 
 
 def _replace(op: Operation, new: Operation) -> None:

@@ -45,14 +45,15 @@ class Microkernels:
             inputs, outputs: Types of the arguments and results of the function.
         """
         symbol = op.u_kernel_fn_name.data
-        extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
-        key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")
+        attributes = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}  # that the program states
+        type_text = f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, attributes.items()))}"
+        key = (symbol, type_text)
         if key not in self.declarations:
             other_types = sum(1 for name, _ in self.declarations if name == symbol)
             name = f"{symbol}.{other_types}" if other_types else symbol
             declaration = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
             # Memrefs are passed as bare pointers: offsets and strides are arguments of their own.
-            declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
+            declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **attributes})
             if other_types:
                 declaration.attributes.setdefault("hal.import.name", StringAttr(symbol))
             set_location(declaration, op)
@@ -72,15 +73,15 @@ class Microkernels:
     def all_objects(self) -> Attribute | None:
         """Return the objects that the microkernels are linked with; None if there are none.
 
-        They are one list for all targets, or a list for each target. If there are both, the latter are the last element
-        of the list for all targets.
+        The result is an array of the objects for all targets, or an attribute with an array for each target. If there
+        are objects of both kinds, the attribute is the last element of the array.
         """
         by_target = self.objects_by_target
         if not by_target:
             return ArrayAttr(self.objects) if self.objects else None
-        lists = [ArrayAttr(objects) for objects in by_target.values()]
-        stated = hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(lists))
-        return ArrayAttr([*self.objects, stated]) if self.objects else stated
+        arrays = [ArrayAttr(objects) for objects in by_target.values()]
+        per_target = hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(arrays))
+        return ArrayAttr([*self.objects, per_target]) if self.objects else per_target
 
 
 def strided_dims(op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:

@@ -130,7 +130,10 @@ class RegionKernel(OutlinedKernel):
         raise self.error(f"'{op.name}' belongs into flow.dispatch.workgroups")
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
-        """Return the memref of a tensor from outside; the first read adds an argument for its binding."""
+        """Return the memref by which the kernel reads a tensor of the host function; it has its old contents.
+
+        The first call for a tensor adds it to the operands of the dispatch, and its binding to the kernel's arguments.
+        """
         if value not in self.memref_of_read:
             assert isinstance(value.type, TensorType)
             binding = self._argument(value, stream.BindingType())
@@ -181,12 +184,12 @@ class RegionKernel(OutlinedKernel):
         end = block.last_op
         assert end is not None
         roots = [base_of(v) for v in end.operands]  # the tensors that the results overwrite
-        tied = self._open_results(end, roots)
+        tied = self._emit_result_memrefs(end, roots)  # for each result the operand that it overwrites, or -1
         self.translate(list(block.ops)[:-1])
         for value, root in zip(end.operands, roots, strict=True):
-            # A result that no operation overwrites, and that the body computes, can only be a slice.
-            is_slice = value is root and not self._is_empty(root) and not self.is_outer(root)
-            if is_slice:
+            # A result that overwrites no tensor is an empty tensor, a tensor of the host, or a slice.
+            overwrites_tensor = value is not root
+            if not overwrites_tensor and not self._is_empty(root) and not self.is_outer(root):
                 self.source = end  # the operation that the error names
                 raise self.error("a slice cannot be returned as it is", "insert it into a tensor.empty first")
         properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
@@ -197,7 +200,7 @@ class RegionKernel(OutlinedKernel):
             properties={"entry_points": ArrayAttr([]), **properties},
         )
 
-    def _open_results(self, end: Operation, roots: Sequence[SSAValue]) -> list[int]:
+    def _emit_result_memrefs(self, end: Operation, roots: Sequence[SSAValue]) -> list[int]:
         """Emit the memrefs of the results; return, for each, the index of the operand that it overwrites, or -1.
 
         A result overwrites an operand if it is computed by insertions into a tensor of the host, or by microkernels
@@ -232,7 +235,7 @@ class RegionKernel(OutlinedKernel):
         dims = iter(self.region.result_dims)
         dynamic_sizes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
         for offset, index in enumerate(new_results):
-            self._open_result(roots[index], offset, dynamic_sizes[index])
+            self._emit_result_memref(roots[index], offset, dynamic_sizes[index])
         return tied
 
     def _is_empty(self, value: SSAValue) -> bool:
@@ -254,7 +257,7 @@ class RegionKernel(OutlinedKernel):
         self.memref_of_result[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
         return operand_index
 
-    def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
+    def _emit_result_memref(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
         """Emit the memref of a result that overwrites no tensor of the host, and record it in `memref_of_result`.
 
         Args:

@@ -62,11 +62,17 @@ class KernelBody(ABC):
 
     @abstractmethod
     def binding_to_read(self, value: SSAValue) -> SSAValue:
-        """Return the memref of a tensor from outside, with its contents before the dispatch."""
+        """Return the memref by which the kernel reads a tensor defined outside of the dispatch body.
+
+        It has the contents from before the dispatch.
+        """
 
     @abstractmethod
     def binding_to_write(self, value: SSAValue) -> SSAValue:
-        """Return the memref of the result that overwrites `value`, a tensor from outside or an empty one."""
+        """Return the memref by which the kernel writes the result that overwrites the tensor `value`.
+
+        `value` is defined outside of the dispatch body, or a `tensor.empty`.
+        """
 
     @abstractmethod
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:

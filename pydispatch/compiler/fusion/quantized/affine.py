@@ -112,9 +112,9 @@ class Real:
 
         low, high = float(self.offset.min()), float(self.offset.max())
         for source, factor in self.terms:
-            # A product is extreme where both of its factors are.
-            ends = np.multiply.outer(np.asarray(source.range), np.asarray([factor.min(), factor.max()]))
-            low, high = low + float(ends.min()), high + float(ends.max())
+            # The least and the greatest product are among the four products of the ends of both ranges.
+            products = np.multiply.outer(np.asarray(source.range), np.asarray([factor.min(), factor.max()]))
+            low, high = low + float(products.min()), high + float(products.max())
         return low, high
 
 
@@ -132,8 +132,9 @@ def as_single_term(source: Integer | Real, rank: int) -> Real:
 def scaled(value: Real, factor: Constant) -> Real:
     """Multiply a number by a constant.
 
-    The factor is moved into the terms, the offset and the bounds where the result is the same. Otherwise the number
-    becomes a term: a rounded number, or a clamped one if the factor varies or is not positive.
+    The factors of the terms, the offset and the bounds are multiplied where that gives the same result. Otherwise the
+    result is a new number with `value` as its only term. That is so for a rounded number, and for a clamped one if the
+    factor differs between elements or is not positive.
     """
     # One factor f > 0 scales the bounds, too: clamp(x, low, high) * f = clamp(x * f, low * f, high * f).
     scales_bounds = factor.size == 1 and factor.item() > 0
@@ -146,11 +147,11 @@ def scaled(value: Real, factor: Constant) -> Real:
 
 
 def shifted(value: Real, by: Constant) -> Real:
-    """Return a number plus a constant. The constant is added to the shift of a rounded number, else to offset and
-    bounds.
+    """Return a number plus a constant `by`, which may vary along dimensions of the result.
 
-    Not every number allows that: a rounded one has a single shift, and the constant may vary. The result is then a new
-    number, with `value` as its only term and the constant as its offset.
+    The constant is added to the shift of a rounded number, and to the offset and the bounds of another. The shift is
+    one integer, and each bound one number. If the constant does not fit them, the result is a new number with `value`
+    as its only term and the constant as its offset.
     """
     if value.rounded and by.size == 1 and float(by.item()).is_integer():
         return replace(value, shift=value.shift + by.item())
@@ -173,9 +174,11 @@ def added(lhs: Real, rhs: Real) -> Real:
 def clamped(value: Real, low: float = -math.inf, high: float = math.inf) -> Real:
     """Limit a number to `low` ... `high`. Bounds of a rounded number are rounded inwards, because it is an integer."""
     low, high = low - value.shift, high - value.shift  # Real.low and Real.high bound the number before its shift
-    if value.rounded:  # rounded numbers are integers
-        low, high = (b if math.isinf(b) else float(to(b)) for b, to in ((low, math.ceil), (high, math.floor)))
-    new_low, new_high = (min(max(b, low), high) for b in (value.low, value.high))
+    if value.rounded:
+        low = low if math.isinf(low) else float(math.ceil(low))
+        high = high if math.isinf(high) else float(math.floor(high))
+    # The bounds that the number already has are clamped like the number.
+    new_low, new_high = (min(max(bound, low), high) for bound in (value.low, value.high))
     return replace(value, low=new_low, high=new_high)
 
 

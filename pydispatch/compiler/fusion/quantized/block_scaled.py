@@ -104,12 +104,13 @@ class Weights:
         """
         elements = (element.at for term in self.terms for element in elements_in(term))
         digits = {digit for at in (self.index, *elements) for digit in digits_of(K_LOOP, at)}
-        # A digit is `k // place_value % size` of step k. It needs loops that begin and end at these numbers of steps.
-        ends = {end for digit in digits for end in (digit.place_value, digit.place_value * digit.size)}
-        sizes = sorted({block, *(end for end in ends if block < end < steps), steps})
-        if any(size % smaller for smaller, size in pairwise(sizes)):
+        # A digit is `k // place_value % size` of step k. It is the index of a loop if there are loops whose iterations
+        # take `place_value` steps and `place_value * size` steps.
+        loop_steps = {n for digit in digits for n in (digit.place_value, digit.place_value * digit.size)}
+        ascending = sorted({block, *(n for n in loop_steps if block < n < steps), steps})  # [32, 256, 1024]
+        if any(larger % smaller for smaller, larger in pairwise(ascending)):
             return (steps // block,)
-        return tuple(size // smaller for smaller, size in pairwise(sizes))[::-1]
+        return tuple(larger // smaller for smaller, larger in pairwise(ascending))[::-1]  # (8, 4) reversed
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,10 @@ class Loops:
         rows: Parallel loops that the weights do not have.
         columns: Parallel loops that only the weights have.
         batch: Parallel loops that both factors have.
-        positions: For each loop of the product, its index as `loop_index(loop, size, place_value=stride)`. `loop` is
-            K_LOOP or N_LOOP, the collapsed reduction or column loops, or one of `batch`. Empty for `rows`.
+        positions: For each loop of the product, its index as a digit of a collapsed loop: of K_LOOP, which stands for
+            all reduction loops, or of N_LOOP, which stands for all `columns`. Of reduction loops with 4 and 8
+            iterations, the outer one is the digit k // 8 % 4. A loop of `batch` is its own digit; the position of a
+            loop of `rows` is empty.
     """
 
     rows: tuple[int, ...]
@@ -134,9 +137,9 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     """Return the loops of a product by their roles for the factor `weights`; None if a loop other than rows is dynamic.
 
     Parallel loops are columns if only the weights have them, rows if only the other factor has them, and batch loops if
-    both have them. All reduction loops together count the steps of K (K_LOOP), all loops over columns the columns
-    (N_LOOP). The position of one of these loops is its digit of that count: for reduction loops of 4 and 8 iterations,
-    the outer one has `k // 8 % 4`.
+    both have them. All reduction loops are collapsed into one loop k (K_LOOP), and all loops over columns into one loop
+    (N_LOOP). The position of each is its digit of the collapsed loop: of reduction loops with 4 and 8 iterations, the
+    outer one is k // 8 % 4, and the inner one k % 8.
     """
     generic = contraction.generic
     other = contraction.a if weights is contraction.b else contraction.b
@@ -145,7 +148,7 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     columns = [d for d in parallel if d in weights.dims and d not in other.dims]
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
-    # The position of each loop, from the innermost loop of a count outwards; a batch loop is a count of its own.
+    # The position of each loop, from the innermost of the collapsed loops outwards; batch loops are not collapsed.
     positions = list[Position]([()] * len(generic.iterators))  # (): the weights are not indexed by the loop
     for dims, loop in ((generic.reduced_loops, K_LOOP), (columns, N_LOOP)):
         stride = 1
@@ -191,8 +194,8 @@ def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
 def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | None:
     """Return the element of a tensor of integers at an index as a weight without scales; None for other types.
 
-    The weight is the element itself, as its stored integer. If the element is computed from an operand that is narrower
-    or has a zero point, the stored integer is the element of this operand.
+    If the element is computed from a narrower integer, or as a difference with a zero point, the stored integer is the
+    one that it is computed from. Otherwise the stored integer is the element itself.
     """
     if not isinstance(element_of(value), IntegerType):
         return None
@@ -202,8 +205,10 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
             inner = body.recognized_integer(body.result, is_signed)
         elif (source := read_by_view(value, at)) is not None:
             inner = _integer_at(*source, is_signed)
-    stored = Weights(value, at, is_signed)
-    return inner if inner is not None and (inner.zeros or inner.width < stored.width) else stored
+    element_itself = Weights(value, at, is_signed)
+    # Without these gains, as behind a reshape, the tensor that is nearest to the product is read.
+    is_simpler = inner is not None and (inner.zeros or inner.width < element_itself.width)
+    return inner if is_simpler else element_itself
 
 
 def _term_at(value: SSAValue, at: Positions) -> Term | None:
@@ -287,9 +292,12 @@ class _BodyAt:
         if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):
             return None
         # One operand is a weight, the other a term: the same number for all steps of a block.
-        for weight_at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):  # term - weight is not recognized
-            inner = self.weights(op.operands[weight_at])
-            term = None if inner is None else self.term(op.operands[1 - weight_at])
+        operand_pairs = [(op.operands[0], op.operands[1])]
+        if not isinstance(op, arith.SubfOp):  # term - weight is not recognized
+            operand_pairs.append((op.operands[1], op.operands[0]))
+        for weight_operand, term_operand in operand_pairs:
+            inner = self.weights(weight_operand)
+            term = None if inner is None else self.term(term_operand)
             if inner is not None and term is not None:
                 return _combined(op, inner, term)
         return None
@@ -305,9 +313,9 @@ class _BodyAt:
         recognized = self.recognized_integer(value, is_signed)
         if recognized is not None:
             return recognized
-        stored = self._stored(value)
+        new_tensor = self._store_in_tensor(value)
         # The new tensor has the shape of the result, so that it is read at the index of the result.
-        return None if stored is None else Weights(stored, self._result_position(), is_signed)
+        return None if new_tensor is None else Weights(new_tensor, self._result_position(), is_signed)
 
     def recognized_integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
         """Return an integer scalar as a weight without a scale, or None if it has none of these forms:
@@ -317,17 +325,20 @@ class _BodyAt:
           stores x in a new tensor; the weight is then read from that tensor.
         - w - z: the weight w, which has one of the forms, with the zero point z. The zeros of extui(q) - z are (z,).
 
-        is_signed: whether the scalar is interpreted as signed. An unsigned scalar of two forms is not recognized:
-        extsi(q) of the byte -1 is 2^32 - 1, which is neither the signed nor the unsigned byte; w - z may be negative.
+        is_signed: whether the scalar is interpreted as signed.
         """
         if isinstance(value, BlockArgument):
             element = self._element_read(value)
             return None if element is None else _integer_at(*element, is_signed)
         op = value.owner
-        if isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and (is_signed or isinstance(op, arith.ExtUIOp)):
-            return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.ExtSIOp))
+        if isinstance(op, arith.ExtUIOp):
+            return self.integer_weight(op.operands[0], is_signed=False)
+        if not is_signed:  # extsi(q) or w - z would be a huge number, where the weight is negative
+            return None
+        if isinstance(op, arith.ExtSIOp):
+            return self.integer_weight(op.operands[0], is_signed=True)
         # A difference that may wrap around is not recognized: its value can differ from w - z.
-        if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
+        if isinstance(op, arith.SubiOp) and _is_exact(op):
             zero = self.term(op.operands[1])
             inner = None if zero is None else self.recognized_integer(op.operands[0], is_signed=True)
             if zero is not None and inner is not None:
@@ -365,13 +376,12 @@ class _BodyAt:
             positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))  # their scaled sum
         return generic.inputs[argument.index], tuple(positions)
 
-    def _stored(self, value: SSAValue) -> SSAValue | None:
-        """Store an integer that the body computes, and that is not recognized, as a tensor that products can read.
+    def _store_in_tensor(self, value: SSAValue) -> SSAValue | None:
+        """Insert an elementwise generic that computes only `value`, before the generic of this body; return its result.
 
-        Insert an elementwise generic that computes `value` alone before the generic of this body, and return its
-        result: for the weight sitofp((a << 4) | b) * s, it is a tensor of (a << 4) | b. Its body has the operations up
-        to the one that computes `value`. Return None for the body of a reduction, and for values that the body does not
-        compute.
+        The result is a tensor of integers that products can read as weights: for the weight sitofp((a << 4) | b) * s,
+        it is a tensor of (a << 4) | b. Return None if the generic is a reduction, or if its body does not compute
+        `value`.
         """
         generic = self.generic
         if not generic.is_parallel or not isinstance(value, OpResult):
@@ -379,7 +389,9 @@ class _BodyAt:
         # Copy the operations up to `value`, over the same inputs.
         body = GenericBody()
         mapping: dict[SSAValue, SSAValue] = {}
-        for argument, tensor_, index in zip(generic.block.args, generic.inputs, generic.maps, strict=False):
+        input_count = len(generic.inputs)  # arguments and maps of the outputs follow those of the inputs
+        input_arguments, input_maps = generic.block.args[:input_count], generic.maps[:input_count]
+        for argument, tensor_, index in zip(input_arguments, generic.inputs, input_maps, strict=True):
             mapping[argument] = body.input(tensor_, index)
         for op in generic.block.ops:
             if op is generic.block.last_op:
@@ -398,12 +410,13 @@ class _BodyAt:
 
 
 def _is_exact(op: arith.SubiOp) -> bool:
-    """Return whether a difference never wraps around."""
-    width = cast(IntegerType, op.result.type).width.data
-    left, right = range_of(op.lhs), range_of(op.rhs)
-    if left is None or right is None:
+    """Return whether a difference never wraps around, judged by the known ranges of its operands."""
+    lhs, rhs = range_of(op.lhs), range_of(op.rhs)
+    if lhs is None or rhs is None:
         return False
-    return -(1 << width - 1) <= left[0] - right[1] and left[1] - right[0] < 1 << width - 1
+    (lhs_least, lhs_greatest), (rhs_least, rhs_greatest) = lhs, rhs
+    end = 1 << cast(IntegerType, op.result.type).width.data - 1  # 128 for i8, which has the numbers -128 ... 127
+    return -end <= lhs_least - rhs_greatest and lhs_greatest - rhs_least < end
 
 
 def _combined(op: Operation, inner: Weights, term: Term) -> Weights:

@@ -44,11 +44,17 @@ def digits_of(loop: int, positions: Iterable[Position]) -> Iterator[Digit]:
 
 
 def combined(terms: Iterable[tuple[int, Position]]) -> Position:
-    """Return the sum of stride * index over (stride, index) terms; adjacent digits of a loop become one."""
-    digits = sorted(((s * stride, d) for stride, position in terms for s, d in position), key=lambda t: -t[0])
-    merged: list[tuple[int, Digit]] = []  # strides descend, so that the next higher digit of a loop is the last one
-    for stride, digit in digits:
-        if merged:
+    """Return the sum of stride * index over (stride, index) terms; adjacent digits of a loop become one.
+
+    For example, 32 * (k // 32) + 1 * (k % 32) becomes k.
+    """
+    by_descending_stride = sorted(
+        ((inner_stride * stride, digit) for stride, position in terms for inner_stride, digit in position),
+        key=lambda term: -term[0],
+    )
+    merged: list[tuple[int, Digit]] = []
+    for stride, digit in by_descending_stride:
+        if merged:  # the last term has the next larger stride: only its digit can be the next higher one of the loop
             higher_stride, higher = merged[-1]
             is_adjacent = higher.loop == digit.loop and higher.place_value == digit.place_value * digit.size
             if is_adjacent and higher_stride == stride * digit.size:
@@ -61,51 +67,58 @@ def combined(terms: Iterable[tuple[int, Position]]) -> Position:
 def divided(position: Position, divisor: int) -> tuple[Position, Position] | None:
     """Return quotient and remainder of an index by a divisor; None if they are not recognized as sums of digits.
 
-    An index is a sum of stride * digit, where a digit is `loop // place_value % size`. Each digit goes to the quotient,
-    if its stride is a multiple of the divisor, or to the remainder, if it stays below the divisor; otherwise it is
-    split in two. The remainder as a whole must be below the divisor: else a part of it would belong to the quotient.
+    An index is a sum of stride * digit, where a digit is `loop // place_value % size`.
 
     Examples, by 32: 32 * b + i, with i of 32 iterations, gives b and i. A loop k of 256 iterations gives its digits
     k // 32 and k % 32.
     """
-    quotient: list[tuple[int, Position]] = []
+    quotient_terms: list[tuple[int, Position]] = []  # (stride, index)
     remainder_terms: list[tuple[int, Position]] = []
-    for stride, digit in position:  # each becomes terms (stride, index) of the quotient or the remainder
-        if stride % divisor == 0:
-            quotient.append((stride // divisor, ((1, digit),)))
-        elif stride * (digit.size - 1) < divisor:  # the greatest value of stride * digit
+    for stride, digit in position:
+        if stride % divisor == 0:  # 64 * b by 32: the quotient 2 * b
+            quotient_terms.append((stride // divisor, ((1, digit),)))
+        elif stride * (digit.size - 1) < divisor:  # its largest value is below the divisor
             remainder_terms.append((stride, ((1, digit),)))
         elif divisor % stride == 0 and digit.size % (divisor // stride) == 0:
-            low_size = divisor // stride  # the lower digit of the two that the digit is split into
+            # 8 * k by 32, for a k below 16: k is 4 * (k // 4) + k % 4, so that k // 4 and 8 * (k % 4) are the results.
+            low_size = divisor // stride
             low_digit = loop_index(digit.loop, low_size, place_value=digit.place_value)
             high_digit = loop_index(digit.loop, digit.size // low_size, place_value=digit.place_value * low_size)
             remainder_terms.append((stride, low_digit))
-            quotient.append((1, high_digit))
+            quotient_terms.append((1, high_digit))
         else:
             return None
     remainder = combined(remainder_terms)
-    if sum(stride * (digit.size - 1) for stride, digit in remainder) >= divisor:
+    largest_remainder = sum(stride * (digit.size - 1) for stride, digit in remainder)
+    if largest_remainder >= divisor:  # each term is below the divisor, but the sum may carry into the quotient
         return None
-    return combined(quotient), remainder
+    return combined(quotient_terms), remainder
 
 
 def expanded(position: Position, sizes: Sequence[int]) -> list[Position] | None:
-    """Return the indices along dimensions of `sizes` from the index along the one that they are collapsed into.
+    """Return the index along each of the dimensions of `sizes` that one dimension is expanded to.
 
     For sizes [8, 32], the index 32 * b + i gives b and i. Return None if an index is no sum of digits.
+
+    position: the index along the dimension before the expansion.
     """
+    if not sizes:  # a dimension of size 1 may be expanded to none
+        return []
     indices: list[Position] = []
-    for size in reversed(sizes[1:]):  # the index along the first dimension is the quotient that remains
+    for size in reversed(sizes[1:]):
         quotient_and_remainder = divided(position, size)
         if quotient_and_remainder is None:
             return None
         position, remainder = quotient_and_remainder
         indices.insert(0, remainder)
-    return [position, *indices] if sizes else []
+    return [position, *indices]  # the quotient that remains is the index along the first dimension
 
 
 def collapsed(positions: Sequence[Position], sizes: Sequence[int]) -> Position:
-    """Return the index along the dimension into which dimensions of `sizes` are collapsed; see `expanded`."""
+    """Return the index along the one dimension that dimensions of `sizes` are collapsed into; inverse of `expanded`.
+
+    For sizes [8, 32], the indices b and i give 32 * b + i.
+    """
     terms, stride = list[tuple[int, Position]](), 1
     for position, size in zip(reversed(positions), reversed(sizes), strict=True):
         terms.append((stride, position))

@@ -34,8 +34,8 @@ BYTE_BITS = 8
 """Bits of the stored integers whose maxima and sums are computed as integers."""
 
 ZERO_TOLERANCE = 1e-6
-"""Maximum distance from an integer of a zero point, which is then rounded to it: zero points are computed as
--offset / scale in floating point, which is not exact."""
+"""A zero point that is at most this far from an integer is rounded to that integer. Zero points are computed as
+-offset / scale in floating point, so that they are not exact."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +163,9 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
 
 
 def _pad_and_stored_input(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
-    """Return the padding of the input of a reduction, and the padded tensor as stored integers.
+    """Return the operation that pads the input of a reduction, and the tensor before this padding as stored integers.
 
-    The padding is None if there is none; the tensor is None if it is not quantized.
+    The operation is None if the input is not padded. The tensor is None if it is not quantized.
     """
     value = generic.inputs[0]
     pad = value.owner if isinstance(value.owner, tensor.PadOp) else None
@@ -220,10 +220,13 @@ def stored_of(value: SSAValue) -> Stored | None:
 
 
 def _is_in_order(element: Element, shape: Sequence[int]) -> bool:
-    """Return whether a stored element has the same index as the element of a tensor of this shape that it computes."""
+    """Return whether the stored element that computes an element of a tensor of this shape has the same index.
+
+    In a dimension of size 1, any index is 0.
+    """
     return shape_of(element.tensor) == shape and all(
-        n == 1 or (isinstance(r, AffineDimExpr) and r.position == axis)
-        for axis, (r, n) in enumerate(zip(element.index.results, shape, strict=True))
+        size == 1 or (isinstance(index, AffineDimExpr) and index.position == axis)
+        for axis, (index, size) in enumerate(zip(element.index.results, shape, strict=True))
     )
 
 
@@ -322,30 +325,24 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
     if len(outer_loops) > 1 or len(window_loops) > 1:
         return False
     # The tensor is at the indices from low_width to low_width + size - 1 of the padded tensor.
+    loop_count = len(generic.iterators)
     return all(
         any(
-            low_width <= _index_at(expr, generic, outer_loops, position, window_loops, step) < low_width + size
-            for step in _points(generic, window_loops)
+            low_width <= _index_at(expr, {**window, **step}, loop_count) < low_width + size
+            for step in _iterations(generic, window_loops)
         )
-        for position in _points(generic, outer_loops)
+        for window in _iterations(generic, outer_loops)
     )
 
 
-def _points(generic: Structured, dims: Sequence[int]) -> range:
-    """Return the values that the counter of a loop takes, for `dims` with that one loop; just 0 for empty `dims`."""
-    return range(generic.extent(dims[0])) if dims else range(1)
+def _iterations(generic: Structured, loops: Sequence[int]) -> list[dict[int, int]]:
+    """Return each iteration of at most one loop as {number of the loop: its counter}; just {} without one."""
+    return [{loops[0]: counter} for counter in range(generic.extent(loops[0]))] if loops else [{}]
 
 
-def _index_at(
-    expr: AffineExpr, generic: Structured, outer: Sequence[int], position: int, inner: Sequence[int], step: int
-) -> int:
-    """Return the value of the index `expr` at index `position` along the result and at step `step` of the window.
+def _index_at(expr: AffineExpr, counters: dict[int, int], loop_count: int) -> int:
+    """Return the value of the index `expr` at counters {number of a loop: its counter}; other loops are at 0.
 
-    outer, inner: the number of the result's loop, and of the window's loop, that `expr` depends on; each is empty if it
-    depends on none.
+    loop_count: number of all loops.
     """
-    values = [0] * len(generic.iterators)
-    for dims, value in ((outer, position), (inner, step)):
-        if dims:
-            values[dims[0]] = value
-    return expr.eval(values, [])
+    return expr.eval([counters.get(loop, 0) for loop in range(loop_count)], [])

@@ -162,7 +162,11 @@ class Requantized(GenericBody):
         return self.add(arith.TruncIOp(integer, to))
 
     def _real(self, value: Real) -> SSAValue:
-        """Add the computation of a number in f32, and return it."""
+        """Add the computation of `round(clamped) + value.shift` in f32, and return it.
+
+        `clamped` is the linear combination of stored integers that `_clamped` computes. It is rounded only if
+        `value.rounded`.
+        """
         real = self._clamped(value)
         if value.rounded:
             real = self.add(math.RoundEvenOp(real))

@@ -58,15 +58,16 @@ def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
         return (term, True) if isinstance(element_of(term.tensor), IntegerType) else None
     if term.kind not in (arith.SIToFPOp, arith.UIToFPOp, arith.ExtSIOp, arith.ExtUIOp):
         return None
-    inner = stored_integer(term.operands[0])
-    is_signed = term.kind in (arith.SIToFPOp, arith.ExtSIOp)
+    (operand,) = term.operands
+    inner = stored_integer(operand)
     if inner is None:
         return None
-    if not isinstance(term.operands[0], TensorElement):
-        # A second conversion keeps the value if it is signed; an unsigned one takes a negative number for another.
-        return inner if is_signed else None
-    element, _ = inner  # the first conversion states the sign of the element
-    return element, is_signed
+    is_signed = term.kind in (arith.SIToFPOp, arith.ExtSIOp)
+    if isinstance(operand, TensorElement):  # the conversion of the element itself states the sign of the element
+        element, _ = inner
+        return element, is_signed
+    # A second conversion keeps all values only if it is signed: uitofp(extsi(t[i])) changes negative ones.
+    return inner if is_signed else None
 
 
 def constant_of(term: Term) -> float | None:

@@ -96,13 +96,14 @@ class Tracer:
     def element(self, value: SSAValue, index: AffineMap) -> Value | None:
         """Recognize the element of a tensor at `index` as a function of stored integers and constants.
 
-        Return None if the element is itself a stored integer of at most EXACT_WIDTH bits: it has no value before an
-        operation widens it as signed or unsigned, which `_widened` recognizes. Raises Unrecognized for other elements.
+        Return None if the element is itself a stored integer of at most EXACT_WIDTH bits, such as an i8: it is
+        recognized only after an operation has widened it, because its sign depends on that operation (`arith.extsi` or
+        `arith.extui`). Raises Unrecognized for an element that is no function of stored integers and constants.
 
         index: map from the dimensions of the traced result to those of the tensor `value`.
         """
         key = (value, index)
-        if key not in self._elements:  # paths to one value multiply in chains of additions: each value is traced once
+        if key not in self._elements:  # a chain of n additions x + x has 2^n paths to its source: trace each value once
             try:
                 self._elements[key] = self._traced_element(value, index)
             except Unrecognized as failure:
