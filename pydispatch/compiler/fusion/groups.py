@@ -82,11 +82,12 @@ def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Opera
                 v.owner for v in inputs_of(op)
                 if isinstance(v.owner, Operation) and v.owner in ops and v.owner not in ordered
             ]  # fmt: skip
-            if unordered_sources and op not in ordered:
-                stack += [m for m in reversed(unordered_sources) if isinstance(m, Operation)]
-                continue
-            if op not in ordered:
+            if op in ordered:  # it was on the stack twice
+                stack.pop()
+            elif unordered_sources:
+                stack += reversed(unordered_sources)
+            else:
                 ordered.add(op)
                 order.append(op)
-            stack.pop()
+                stack.pop()
     return order

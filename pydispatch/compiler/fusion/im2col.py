@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import cast
 
 from xdsl.dialects import tensor
@@ -111,10 +112,13 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
     """
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == "linalg.generic" and op.parent is not None]
     convolutions = [c for op in ops if (c := convolution_of(op)) is not None]
-    for c, wanted in zip(
-        convolutions, map(im2col_pays, convolutions) if decide is None else decide(convolutions), strict=True
-    ):
-        if wanted and (current := convolution_of(c.op)) is not None:  # an earlier rewrite may have replaced its image
+    decisions = [im2col_pays(c) for c in convolutions] if decide is None else decide(convolutions)
+    for convolution, is_chosen in zip(convolutions, decisions, strict=True):
+        if not is_chosen:
+            continue
+        # The conversion of another convolution may have replaced the image of this one: recognize it again.
+        current = convolution_of(convolution.op)
+        if current is not None:
             _rewrite_to_product(current)
 
 
@@ -138,20 +142,32 @@ def im2col_pays(convolution: Convolution) -> bool:
     column_bytes = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
     # Bytes of the im2col matrix; 0 if a size is 0.
     matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
-    if convolution.channels_last:  # pays if the filter exceeds the L2 cache: the product reads it less often
-        # `image_bytes`: the im2col matrix of one image, which is all of its windows.
-        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes
-        is_filter_large = filter_bytes >= LARGE_FILTER and image_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
-        # Columns of adjacent pixels usually share elements if a window has several pixels. The last step is the input
-        # channel, those before it are positions in the window.
-        columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])
-        fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
-        are_pixels_enough = not columns_overlap or pixels >= fewest_pixels
-        return 0 < matrix_bytes <= MOST_BYTES_CHANNELS_LAST and is_filter_large and are_pixels_enough
+    if convolution.channels_last:
+        is_small_enough = 0 < matrix_bytes <= MOST_BYTES_CHANNELS_LAST
+        return is_small_enough and _pays_channels_last(
+            convolution, pixels, filters * column_bytes, pixels * column_bytes
+        )
     # An instruction that multiplies bytes takes a group of adjacent steps. Only the im2col matrix has such groups, the
     # sliding windows of the image do not.
     is_direct_slow = convolution.sizes[convolution.spatial[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
     return 0 < matrix_bytes <= MOST_BYTES and is_direct_slow and filters >= FEWEST_ROWS
+
+
+def _pays_channels_last(convolution: Convolution, pixels: int, filter_bytes: int, columns_bytes: int) -> bool:
+    """Return whether the filter exceeds the L2 cache, and the image is small but large enough to pay for the copy.
+
+    Args:
+        convolution: A convolution with channels last.
+        pixels: Number of output pixels of an image.
+        filter_bytes: Size of the filter.
+        columns_bytes: Size of the im2col matrix of one image, which has a column for each output pixel.
+    """
+    is_filter_large = filter_bytes >= LARGE_FILTER and columns_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
+    # Columns of adjacent pixels usually share elements if a window has several pixels: the copy then multiplies the
+    # image. The last step is the input channel; the steps before are positions in the window.
+    columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])
+    fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
+    return is_filter_large and (not columns_overlap or pixels >= fewest_pixels)
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
@@ -185,10 +201,14 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     channels_last = result_dims[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter
         steps = tuple(d for d in filter_order if d in steps)
+
         # Batches are the leading dimensions that index the image by themselves. Windows move along the remaining ones,
         # whose loops are in sums: image[n, y + ky, x + kx, c] has the batch n, and the pixels y, x.
-        moved_positions = (i for i, d in enumerate(image_dims) if not any(x.is_identity(d) for x in image.coordinates))
-        batches = tuple(image_dims[: next(moved_positions, len(image_dims))])
+        def is_batch(loop: int) -> bool:
+            """Return whether a dimension of the image is indexed by `loop` alone."""
+            return any(coordinate.is_identity(loop) for coordinate in image.coordinates)
+
+        batches = tuple(takewhile(is_batch, image_dims))
     else:
         batches = tuple(d for d in image_dims if result_dims.index(d) < result_dims.index(rows[0]))
     convolution = Convolution(
@@ -216,9 +236,10 @@ def _filter_and_image(c: Contraction) -> tuple[Factor, Factor] | None:
     """
     if not all(_is_plain_factor(c, factor) for factor in (c.a, c.b)):
         return None
-    if (c.a.axis_dims is None) == (c.b.axis_dims is None):
-        return None  # two filters are a plain product already, and two images have no filter
-    return (c.a, c.b) if c.a.axis_dims is not None else (c.b, c.a)
+    filters = [factor for factor in (c.a, c.b) if factor.axis_dims is not None]
+    if len(filters) != 1:  # two filters are a plain product already, and two images have no filter
+        return None
+    return (c.a, c.b) if filters[0] is c.a else (c.b, c.a)
 
 
 def _has_static_matrices(convolution: Convolution, generic: Structured) -> bool:

@@ -47,13 +47,15 @@ def _readers_of_tensors(groups: FusionGroups) -> dict[SSAValue, dict[int, None]]
 
 def _join_into_first(groups: FusionGroups, first: int, others: Iterable[int]) -> None:
     """Merge each of `others` into `first` where that is legal, until MOST_SIBLINGS attempts have failed."""
-    tries = 0
+    failures = 0
     for second in others:
-        if second not in groups.members:
+        if second not in groups.members:  # it has been merged into another group
             continue
-        if _are_dependent(groups, first, second) or groups.join(second, first) is not None:
-            tries += 1
-        if tries == MOST_SIBLINGS:
+        # join() returns None if it has merged the two, else the reason why not.
+        is_merged = not _are_dependent(groups, first, second) and groups.join(second, first) is None
+        if not is_merged:
+            failures += 1
+        if failures == MOST_SIBLINGS:
             return
 
 
@@ -70,7 +72,7 @@ def join_chains(groups: FusionGroups) -> None:
     reader of that group. One kernel may compute all three, as in attention: product, softmax, product.
     """
     for middle in list(groups.members):
-        if middle not in groups.members:
+        if middle not in groups.members:  # it has been merged into another group
             continue
         readers = groups.readers(middle)
         reader = next(iter(readers)) if len(readers) == 1 else None
@@ -91,7 +93,7 @@ def _producers(groups: FusionGroups, group: int) -> list[int]:
 def _join_producers(groups: FusionGroups, group: int) -> None:
     """Merge a group with the groups that it reads, where that is legal."""
     for other in _producers(groups, group):
-        if other not in groups.members or other == group:
+        if other not in groups.members or other == group:  # it has been merged into another group
             continue
         reason_not_to_join = groups.join(group, other)
         if reason_not_to_join is None:

@@ -121,7 +121,7 @@ class _ElementwiseSplitter:
 
     Attributes:
         op: The generic.
-        g: The generic as a structured operation.
+        generic: The generic as a structured operation.
         loops: Identity map of its loops, by which tensors of intermediate values are indexed.
         tensors: Value of the body → (the tensor that holds it for each iteration, map from the loops to its element).
             It has the operands of the generic, and the results of body operations that have become generics.
@@ -129,7 +129,7 @@ class _ElementwiseSplitter:
 
     def __init__(self, op: GenericOp, generic: Structured) -> None:
         """Enter the operands of the generic into `tensors`; `generic` is `op` as a structured operation."""
-        self.op, self.g = op, generic
+        self.op, self.generic = op, generic
         self.loops = AffineMap.identity(len(generic.iterators))
         operands = zip(generic.block.args, generic.operands, generic.maps, strict=True)
         self.tensors: dict[SSAValue, tuple[SSAValue, AffineMap]] = {a: (value, map_) for a, value, map_ in operands}
@@ -137,28 +137,29 @@ class _ElementwiseSplitter:
     def build(self) -> None:
         """Replace the generic by one generic for each of its results, and one for each operation of its body.
 
-        The latter store their results in tensors over all loops. Constants and indices get no tensor: the operations
-        that compute them are repeated in each reader.
+        A generic for an operation stores the result in a tensor over all loops. Constants and indices get no tensor:
+        the operations that compute them are repeated in each reader.
         """
-        *body, end = self.g.block.ops  # the last operation is the yield
+        *body, end = self.generic.block.ops  # the last operation is the yield
         for op in body:
             if _is_cheaper_than_tensor(op):
                 continue  # `_generic` clones it into each reader
             for result in op.results:
-                shape = [DYNAMIC_INDEX if n is None else n for n in self.g.extents]
+                shape = [DYNAMIC_INDEX if n is None else n for n in self.generic.extents]
                 output = tensor.EmptyOp(self._sizes(), TensorType(result.type, shape))
                 tensor_of_result = self._generic(result, insert_before(output, self.op), self.loops)
                 self.tensors[result] = tensor_of_result, self.loops
-        outputs = zip(end.operands, self.g.outputs, self.g.output_maps, strict=True)
+        outputs = zip(end.operands, self.generic.outputs, self.generic.output_maps, strict=True)
         replace_op(self.op, *[self._generic(value, output, map_) for value, output, map_ in outputs])
 
     def _sizes(self) -> list[SSAValue]:
         """Insert operations that compute the sizes of the loops with dynamic sizes, and return these in loop order."""
         sizes = []
-        for sources, extent in zip(self.g.loop_dims, self.g.extents, strict=True):
+        # `dims`: the dimensions of operands that a loop indexes by itself. All have the size of the loop.
+        for dims, extent in zip(self.generic.loop_dims, self.generic.extents, strict=True):
             if extent is None:
-                axis = insert_before(arith.ConstantOp.from_int_and_width(sources[0].axis, IndexType()), self.op)
-                sizes.append(insert_before(tensor.DimOp(sources[0].tensor, axis), self.op))
+                axis = insert_before(arith.ConstantOp.from_int_and_width(dims[0].axis, IndexType()), self.op)
+                sizes.append(insert_before(tensor.DimOp(dims[0].tensor, axis), self.op))
         return sizes
 
     def _computation_of(self, value: SSAValue) -> tuple[set[Operation], list[SSAValue]]:
@@ -170,7 +171,7 @@ class _ElementwiseSplitter:
             operand = pending.pop()
             if operand in self.tensors:
                 read[operand] = None
-            elif isinstance(operand, OpResult) and operand.op.parent is self.g.block and operand.op not in ops:
+            elif isinstance(operand, OpResult) and operand.op.parent is self.generic.block and operand.op not in ops:
                 ops.add(operand.op)
                 pending += inputs_of(operand.op)
         return ops, list(read)
@@ -191,7 +192,7 @@ class _ElementwiseSplitter:
         assert isinstance(output.type, TensorType)
         block = Block(arg_types=[*(v.type for v in read), output.type.element_type])
         mapping = dict(zip(read, block.args, strict=False))
-        for op in self.g.block.ops:
+        for op in self.generic.block.ops:
             if op in ops:
                 block.add_op(op.clone(mapping))
         # clone() has added results to `mapping`; a value from outside of the body is not in it.
@@ -199,7 +200,7 @@ class _ElementwiseSplitter:
         sources = [self.tensors[v] for v in read]
         generic = GenericOp(
             [source for source, _ in sources], [output], Region(block), affine_maps([*(m for _, m in sources), map_]),
-            iterator_types(self.g.iterators), [output.type],
+            iterator_types(self.generic.iterators), [output.type],
         )  # fmt: skip
         return insert_before(generic, self.op)
 

@@ -126,11 +126,12 @@ def _fold_inverse_bitcast(op: Operation) -> SSAValue | None:
 def _fold_same_shape(op: Operation) -> SSAValue | None:
     """Replace a reshape whose source has the type, and certainly the sizes, of the result by its source.
 
-    Equal types do not suffice with two dynamic sizes, or with one beside a size of 0: the number of elements does not
-    determine them.
+    A reshape keeps the number of elements, which determines a single dynamic size. It does not determine two dynamic
+    sizes, as in a reshape of [2, 3] to [3, 2] of type tensor<?x?xf32>, nor one beside a static size of 0.
     """
     sizes = shape_of(op.results[0])
-    return _fold_same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
+    is_determined = sum(n < 0 for n in sizes) <= 1 and 0 not in sizes
+    return _fold_same_type(op) if is_determined else None
 
 
 def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
@@ -201,7 +202,7 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
     suffices.
 
     A single reshape changes the rank: the reshapes of [2, 4, 6] to [8, 6] and then to [48] become one to [48], while
-    those to [8, 6] and then to [8, 2, 3] stay. Return None if no single reshape suffices.
+    those to [8, 6] and then to [8, 2, 3] stay. Return None in this and all other cases.
     """
     inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
     if inner is None:
@@ -210,10 +211,11 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
     old, new = shape_of(source), shape_of(op.results[0])
     if any(n < 0 for n in (*old, *new)) or len(old) == len(new):
         return None
-    groups = _groups(old, new) if len(old) < len(new) else _groups(new, old)
+    is_expansion = len(old) < len(new)
+    groups = _groups(old, new) if is_expansion else _groups(new, old)
     if groups is None:
         return None
-    if len(old) < len(new):
+    if is_expansion:
         return insert_before(tensor.ExpandShapeOp(source, [], reassociation(groups), list(new), type_), op)
     properties = {"reassociation": reassociation(groups)}
     return insert_before(tensor.CollapseShapeOp(operands=[source], result_types=[type_], properties=properties), op)
@@ -234,20 +236,22 @@ def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
         many: Static shape with more dimensions and the same number of elements.
     """
     groups: list[list[int]] = []
-    next_index = 0
+    axis = 0  # the next axis of `many`
     for index, size in enumerate(few):
-        group, product = [next_index], many[next_index] if next_index < len(many) else 0  # 0: no axis is left
-        next_index += 1
-        while next_index < len(many) and (
-            product < size or (many[next_index] == 1 and len(many) - next_index > len(few) - index - 1)
-        ):
-            group.append(next_index)
-            product *= many[next_index]
-            next_index += 1
-        if product != size:
+        sizes_left = len(few) - index - 1  # each needs an axis of its own
+        group: list[int] = []
+        product = 1
+        while axis < len(many):
+            takes_unit = many[axis] == 1 and len(many) - axis > sizes_left
+            if group and product >= size and not takes_unit:
+                break
+            group.append(axis)
+            product *= many[axis]
+            axis += 1
+        if not group or product != size:
             return None
         groups.append(group)
-    return groups if next_index == len(many) or not few else None
+    return groups if axis == len(many) or not few else None
 
 
 def _fold_extract(op: Operation) -> SSAValue | None:
@@ -328,20 +332,26 @@ def _fold_copy(op: Operation) -> SSAValue | None:
     """Replace a generic that yields one of its inputs unchanged, at the same indices, by this input."""
     generic = structured(op)
     terminator = generic.block.last_op
-    if (
-        len(op.results) != 1
-        or terminator is None
-        or terminator is not generic.block.first_op
-        or generic.has_reduction_loops
-        or cannot_lower(generic)  # it may not write all elements of its result
-    ):
+    if len(op.results) != 1 or generic.has_reduction_loops or terminator is None:
         return None
-    value = terminator.operands[0]
-    # The operand whose elements the body yields; -1 if it yields another value.
-    operand_index = value.index if isinstance(value, BlockArgument) and value.owner is generic.block else -1
-    if not 0 <= operand_index < len(generic.inputs) or generic.maps[operand_index] != generic.maps[-1]:
+    if cannot_lower(generic):  # it may not write all elements of its result
         return None
-    return generic.inputs[operand_index]
+    yielded = terminator.operands[0]
+    if not isinstance(yielded, BlockArgument) or yielded.owner is not generic.block:
+        return None
+    is_input = yielded.index < len(generic.inputs)
+    if terminator is not generic.block.first_op or not is_input:
+        return None
+    has_same_indices = generic.maps[yielded.index] == generic.maps[-1]
+    return generic.inputs[yielded.index] if has_same_indices else None
+
+
+def _size_in(shape: SSAValue, axis: int, op: Operation) -> SSAValue:
+    """Return the size of an axis as an index, read before `op` from a tensor `shape` that has the size of each axis."""
+    element_type = cast("TensorType[Attribute]", shape.type).element_type
+    index = insert_before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
+    size = insert_before(tensor.ExtractOp(shape, [index], element_type), op)
+    return size if isinstance(size.type, IndexType) else insert_before(arith.IndexCastOp(size, IndexType()), op)
 
 
 def _reshape_by_values(op: Operation) -> SSAValue | None:
@@ -351,21 +361,9 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
     """
     source, shape = op.operands
     result = op.results[0].type
-    assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)
-    element = shape.type.element_type
-
-    def entry(axis: int) -> SSAValue:
-        """Emit the read of the size of axis `axis` from the shape tensor `shape`, and return it as an index."""
-        index = insert_before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-        extracted = insert_before(tensor.ExtractOp(shape, [index], element), op)
-        return (
-            extracted
-            if isinstance(extracted.type, IndexType)
-            else insert_before(arith.IndexCastOp(extracted, IndexType()), op)
-        )
-
+    assert isinstance(result, TensorType)
     # The dynamic sizes of the result are elements of `shape`; those of the source are its own.
-    result_dims = [entry(axis) for axis, n in enumerate(result.get_shape()) if n < 0]
+    result_dims = [_size_in(shape, axis, op) for axis, n in enumerate(result.get_shape()) if n < 0]
     source_dims = dynamic_sizes(source, op)
     reshape = tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result])
     return insert_before(reshape, op)

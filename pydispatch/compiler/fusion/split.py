@@ -7,7 +7,7 @@ the number of workers.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import cast
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, TensorType
@@ -158,17 +158,20 @@ def _innermost_loop_of_short_runs(op: GenericOp) -> int | None:
     reads_alike = all(m == generic.maps[0] for m in generic.maps[1:-1])
     if not memory_order or len(memory_order) != len(generic.maps[0].results) or not reads_alike:
         return None
+    # `inner`: the loop over adjacent elements. `outer`: the other reduced loops, outermost first.
     inner = memory_order[-1]
-    outer = sorted((i for i in loops if i != inner), key=memory_order.index)  # each indexes a dimension
-    # Runs are apart if a loop that is not reduced lies between the innermost reduced loop and the next outer one.
-    has_gaps = bool(outer) and any(
-        i not in loops and memory_order.index(i) > memory_order.index(outer[-1]) for i in memory_order
-    )
+    outer = [i for i in memory_order if i in loops and i != inner]
+    if inner not in loops or not outer:
+        return None
+    # Runs are not adjacent if a loop that is not reduced, such as groups, is between `inner` and the innermost of the
+    # other reduced loops, such as pixels.
+    loops_between = memory_order[memory_order.index(outer[-1]) + 1 : -1]
+    has_gaps = any(i not in loops for i in loops_between)
     is_short = 1 < sizes[inner] <= MOST_IN_RUN and math.prod(sizes[i] for i in outer) >= FEWEST_RUNS
-    return inner if inner in loops and has_gaps and is_short else None
+    return inner if has_gaps and is_short else None
 
 
-def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> GenericOp:
+def _split_off(op: GenericOp, combine: Operation, identity: IntegerAttr | FloatAttr, loop: int) -> GenericOp:
     """Split a loop off a reduction: compute a partial result for each of its steps, and reduce these afterwards.
 
     Replace `op` by the second reduction, and return the first, the generic of the partial results. Example: the sum of
@@ -179,25 +182,25 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
         op: The reduction.
         combine: The operation of its body that combines two values.
         identity: Identity element of `combine` as an attribute: 0 for a sum.
-        inner: Number of the loop.
+        loop: Number of the loop.
     """
     generic = structured(op)
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
-    partial = TensorType(out_type.element_type, [*out_type.get_shape(), generic.extent(inner)])
+    partial = TensorType(out_type.element_type, [*out_type.get_shape(), generic.extent(loop)])
     initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
-    result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(inner)))
-    kinds = ["parallel" if i == inner else kind for i, kind in enumerate(generic.iterators)]
+    result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(loop)))
+    kinds = ["parallel" if i == loop else kind for i, kind in enumerate(generic.iterators)]
     partials = rewrite_loops(op, [*op.inputs, initial], [*generic.maps[:-1], result_map], kinds)
     _combine(op, combine, partials, axis=len(result_map.results) - 1)
     return cast(GenericOp, partials.owner)
 
 
 def _peel_remainder(op: GenericOp, loop: int, remainder: int) -> GenericOp:
-    """Peel the last `remainder` steps of `loop` off a reduction, and return the reduction of the steps before them.
+    """Replace a reduction by two: of the last `remainder` steps of `loop`, and of the steps before them.
 
-    It replaces `op`. The peeled steps are a reduction that runs first; its result is the initial value of the returned
-    one.
+    The reduction of the last steps runs first. Its result is the initial value of the other reduction, which is
+    returned.
     """
     generic = structured(op)
     divisible = generic.extent(loop) - remainder
@@ -238,15 +241,16 @@ def combiner(op: GenericOp) -> Operation | None:
     """
     body = op.body.block
     terminator = body.last_op
-    if len(op.results) != 1 or terminator is None or any(inner.name == "linalg.index" for inner in walk(op.body)):
+    reads_loop_indices = any(inner.name == "linalg.index" for inner in walk(op.body))
+    if len(op.results) != 1 or terminator is None or reads_loop_indices:
         return None
-    combine = terminator.operands[0].owner
-    accumulator = body.args[-1]
-    if not isinstance(combine, Operation) or combine.parent is not body or accumulator.uses.get_length() != 1:
+    combine = terminator.operands[0].owner  # the operation that computes the yielded value
+    if not isinstance(combine, Operation) or combine.parent is not body or info_of(combine).grouping is Grouping.FIXED:
         return None
-    if info_of(combine).grouping is Grouping.FIXED:
-        return None
-    return combine if accumulator in combine.operands and combine.results[0].uses.get_length() == 1 else None
+    # Nothing but `combine` reads the accumulator, and nothing but the terminator reads the result of `combine`.
+    accumulator, new_accumulator = body.args[-1], combine.results[0]
+    is_read_by_combine_only = accumulator in combine.operands and accumulator.uses.get_length() == 1
+    return combine if is_read_by_combine_only and new_accumulator.uses.get_length() == 1 else None
 
 
 def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:
@@ -269,9 +273,10 @@ def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:
 
 
 def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
-    """Insert a reshape of an operand before `op` that makes two dimensions, [parts, size / parts], of one.
+    """Insert a reshape of an operand before `op` that expands the dimension that `loop` indexes to [parts, steps].
 
-    It is the dimension that `loop` indexes. Return the result, or the operand itself if it has no such dimension.
+    With 8 parts, [1000, 16] becomes [8, 125, 16]. Return the result, or the operand itself if `loop` indexes none of
+    its dimensions.
 
     Args:
         op: The reduction.
@@ -285,10 +290,10 @@ def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts:
     expanded_shape: list[int] = []
     for n, expr in zip(shape, map_.results, strict=False):
         is_split = isinstance(expr, AffineDimExpr) and expr.position == loop
-        sizes = [parts, n // parts] if is_split else [n]
-        groups.append(list(range(len(expanded_shape), len(expanded_shape) + len(sizes))))
-        expanded_shape += sizes
-    if len(expanded_shape) == len(shape):
+        first_dim = len(expanded_shape)
+        expanded_shape += [parts, n // parts] if is_split else [n]
+        groups.append(list(range(first_dim, len(expanded_shape))))
+    if len(expanded_shape) == len(shape):  # no dimension is split
         return value
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, expanded_shape)

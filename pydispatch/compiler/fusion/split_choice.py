@@ -106,7 +106,10 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     splittable = [d for d in _reduction_loops(generic) if d not in sliding_loops and sizes[d] >= fewest_iterations]
 
     def parts_of(loop: int, has_remainder: bool) -> int | None:
-        """Return the best number of parts with enough steps; without a remainder, one that divides the loop's size."""
+        """Return the best number of parts of a loop; None if each would have too few steps.
+
+        The numbers are those of `division`. Without a remainder, the number divides the size of the loop in `sizes`.
+        """
         for parts in division.part_counts:
             if sizes[loop] >= parts * division.fewest_steps and (has_remainder or sizes[loop] % parts == 0):
                 return parts

@@ -80,7 +80,7 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
     first = block.first_op
     assert first is not None
     block.insert_ops_before([zero, flag], first)
-    # In place of each assertion, a branch that records its number if it fails. 0 is: no assertion has failed.
+    # In place of each assertion, a branch that records its number if it fails. The number 0 means that none has failed.
     for code_value, op in enumerate(asserts, 1):
         true, code = arith.ConstantOp(IntegerAttr(1, i1)), arith.ConstantOp(IntegerAttr(code_value, i32))
         fails = arith.XOrIOp(op.operands[0], true.result)
@@ -111,11 +111,11 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
         asserts: The assertions of the kernel, in the order of their numbers from 1. They are not part of the kernel any
             more, but still have their messages and locations.
     """
-    # The dispatch with another argument and result: the flag, a tensor with the number, which the kernel updates in
-    # place. It is 0 if no assertion failed.
-    none = arith.ConstantOp(IntegerAttr(0, i32))
+    # The dispatch with another argument and result: the flag, a tensor with the number of the failed assertion, which
+    # the kernel updates in place. The number is 0 if no assertion failed.
+    no_failure = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _ONE_ELEMENT)
-    flag = tensor.SplatOp(none.result, [], type_)
+    flag = tensor.SplatOp(no_failure.result, [], type_)
     tied = [*tied_operands(dispatch), len(dispatch.arguments)]
     checked_dispatch = flow.DispatchOp(
         operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
@@ -131,14 +131,14 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
     code = tensor.ExtractOp(checked_dispatch.results[-1], [zero.result], i32)
     checks: list[Operation] = []
     for ordinal, op in enumerate(asserts, 1):
-        this = arith.ConstantOp(IntegerAttr(ordinal, i32))
-        holds = arith.CmpiOp(code.result, this.result, "ne")
-        check = [this, holds, AssertOp(holds.result, op.msg)]
+        code_of_failure = arith.ConstantOp(IntegerAttr(ordinal, i32))
+        holds = arith.CmpiOp(code.result, code_of_failure.result, "ne")
+        check = [code_of_failure, holds, AssertOp(holds.result, op.msg)]
         for new_op in check:
             set_location(new_op, op)  # the message of a failed call states the line of the kernel's assertion
         checks += check
     # The replacement of the dispatch, whose results are all but the last one of the new dispatch.
-    new = [none, flag, checked_dispatch, zero, code]
+    new = [no_failure, flag, checked_dispatch, zero, code]
     for new_op in new:
         set_location(new_op, dispatch)
     parent = dispatch.parent

@@ -34,12 +34,13 @@ def jumps_of(function: Operation) -> Jumps:
 
 
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
-    """Return the dispatches whose results `dispatch` reads, directly or through host code.
+    """Return the producers of a dispatch: the dispatches whose results it reads, directly or through host code.
 
-    They are its producers: each is mapped to the operation on the path from its results to `dispatch` that is host code
-    or control flow; if there are several, to the nearest to `dispatch`, and if there are only views, to None. Of
-    producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches, a
-    dispatch may read results of every dispatch before them.
+    Each producer is mapped to the operation through which `dispatch` reads its result: host code or control flow. Of
+    several such operations, it is the nearest to `dispatch`. It is None if there are only views in between.
+
+    Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
+    a dispatch may read results of every dispatch before them.
 
     Example: dispatch @q reads results of @p1, @p2, and of @p3, which a jump passes to its block:
 
@@ -58,29 +59,29 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
     visited: set[SSAValue] = set()
-    # The search goes from the operands of `dispatch` back to producers. Values to visit, each with the operation on its
-    # path that is no view and nearest to `dispatch`. Values selected by control flow are visited after the others, in
-    # the order in which they were found: the nearest first.
+    # The search goes from the operands of `dispatch` back to producers. It has two queues of values to visit, each with
+    # the nearest operation to `dispatch` on its path that is no view. Values selected by control flow are visited after
+    # all others, in the order in which they were reached: the nearest first.
     pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
     pending_choices: deque[tuple[SSAValue, Operation]] = deque()
     choice_count = 0  # producers selected by control flow so far
     while pending or (pending_choices and choice_count < MOST_CHOICES):
-        value, last_step = pending.pop() if pending else pending_choices.popleft()
+        value, nearest_op = pending.pop() if pending else pending_choices.popleft()
         if value in visited:
             continue
         visited.add(value)
         if isinstance(value.owner, flow.DispatchOp):
-            is_new = value.owner not in producers
-            choice_count += is_new and last_step is not None and _is_control_flow(last_step)
-            producers.setdefault(value.owner, last_step)
+            is_choice = nearest_op is not None and _is_control_flow(nearest_op)
+            if is_choice and value.owner not in producers:
+                choice_count += 1
+            producers.setdefault(value.owner, nearest_op)
             continue
-        # What the value is computed from, by an operation, None for a view.
-        for source, computed_by in _sources(value, jumps):
-            step = last_step or computed_by  # the nearest to `dispatch` is retained
-            if step is not None and _is_control_flow(step):
-                pending_choices.append((source, step))
+        for source, computing_op in _sources(value, jumps):  # computing_op is None for a view
+            op = nearest_op or computing_op
+            if op is not None and _is_control_flow(op):
+                pending_choices.append((source, op))
             else:
-                pending.append((source, step))
+                pending.append((source, op))
     return producers
 
 
@@ -90,12 +91,11 @@ def _is_control_flow(op: Operation) -> bool:
 
 
 def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operation | None]]:
-    """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
-    view.
+    """Yield the values from which `value` is or may be computed: (source, operation that computes `value` from it).
 
-    There are none for an argument of the function, and for a fill such as `tensor.splat`. Those of the result of an
-    operation are its operands. Those of an argument of a block are the values that jumps to the block pass as this
-    argument, each with the jump: %init or %next for %x in
+    For the result of an operation, the sources are its operands; the yielded operation is None for a view. For an
+    argument of a block, they are the values that jumps to the block pass as this argument, each with the jump. An
+    argument of the function and a fill such as `tensor.splat` have no sources. The sources of %x are %init and %next in
 
           cf.br ^loop(%low, %init : index, tensor<4xf32>)
         ^loop(%i: index, %x: tensor<4xf32>):

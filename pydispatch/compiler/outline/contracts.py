@@ -82,7 +82,7 @@ class _Contract:
         # then accesses the slices that the program states, without checks of bounds.
         if GRID not in self.source.attributes:
             self._check_bounds()
-        # `tiles` has, for each binding, the bytes that a workgroup accesses; it is empty if they are unknown.
+        # `tiles` has, for each binding, the bytes of the tile that one workgroup accesses; it is empty if unknown.
         bytes_per_workgroup = [self._emit_number(tile_bytes) for tile_bytes in self.kernel.tiles]
         results = [*self._grid(), *self._bytes(), *bytes_per_workgroup]
         self._emit(func.ReturnOp(*results))

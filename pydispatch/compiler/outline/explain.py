@@ -84,13 +84,17 @@ class FusionReport:
                 # Only formed dispatches are listed with their readers. A dispatch in a loop may read its own results.
                 if producer not in numbers or producer is consumer:
                     continue
-                first, second = numbers[producer], numbers.get(consumer)
-                boundaries = self._refused.get((first, second)) if second is not None else None
+                producer_number, consumer_number = numbers[producer], numbers.get(consumer)
+                boundaries: list[Boundary] | None = None
+                if consumer_number is None:  # a hand-written kernel
+                    reader = describe_location(consumer)
+                else:
+                    reader = self._first_operation(consumer_number)
+                    boundaries = self._refused.get((producer_number, consumer_number))
                 if boundaries is None:  # formation has not compared the two: control flow or host code is between
-                    reason = separation(producer, consumer, between, formed=second is not None)
-                    reader = self._first_operation(second) if second is not None else describe_location(consumer)
-                    boundaries = [Boundary(self._last_operation(first), reader, reason)]
-                apart.setdefault(first, {}).update(dict.fromkeys(boundaries))
+                    reason = separation(producer, consumer, between, formed=consumer_number is not None)
+                    boundaries = [Boundary(self._last_operation(producer_number), reader, reason)]
+                apart.setdefault(producer_number, {}).update(dict.fromkeys(boundaries))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
         self._insert_handwritten(function, numbers)
 

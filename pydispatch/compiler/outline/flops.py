@@ -115,8 +115,9 @@ class _FlopCounter:
             if not isinstance(argument.type, TensorType):
                 self.first_words[argument] = next_word
                 next_word += words_of(argument.type)
-        has_dynamic_sizes = bool(self.first_words)  # dynamic sizes are scalar arguments
-        for op in self.source.body.block.ops if has_dynamic_sizes else ():
+        if not self.first_words:  # dynamic sizes are scalar arguments: without them, all sizes are static
+            return
+        for op in self.source.body.block.ops:
             for result in op.results:
                 self.sizes.record_value(result)
             self.sizes.record_equal_sizes(op)
@@ -138,28 +139,28 @@ class _FlopCounter:
     def _add_body(self, op: Operation) -> None:
         """Add the arithmetic of an operation with a body: operations of the body, times the iterations of its loops.
 
-        If there is any, the types of the elements that the body reads and computes are added to `types`.
+        Add the types of the elements that the body reads and computes to `types`, unless the body has no arithmetic.
         """
         block = op.regions[0].block
-        flops = sum(_per_point(inner) for inner in block.ops)
+        flops = sum(_per_iteration(inner) for inner in block.ops)
         if flops:
             read = [argument.type for argument in block.args if argument.uses and _is_element(argument.type)]
-            computed = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
+            computed = [v.type for inner in block.ops if _per_iteration(inner) for v in inner.results]
             self._add_times(flops, self._trip_counts(op), types=[*read, *computed])
 
     def _trip_counts(self, op: Operation) -> list[Term]:
-        """Return the number of iterations of each loop of an operation."""
+        """Return the number of iterations of each loop of an operation. Raise _NotCountable if one is unknown."""
         structured = as_structured(op)
         if structured is None:
             # One iteration for each element of the updates of a scatter, or of the result of other operations.
             iterated = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
             return self.sizes.of(iterated)
         trip_counts: list[Term] = []
-        for dims in structured.loop_dims:
+        for dims in structured.loop_dims:  # dimensions of operands that have the size of a loop
             terms = [self.sizes.of(dim.tensor)[dim.axis] for dim in dims]
             if not terms:
                 raise _NotCountable
-            # `terms` are equal sizes: the static one, if there is one.
+            # All terms are the same size. Prefer one that is known.
             trip_counts.append(next((term for term in terms if isinstance(term, int)), terms[0]))
         return trip_counts
 
@@ -221,7 +222,7 @@ def _multiply(lhs: Polynomial, rhs: Polynomial) -> Polynomial:
     return product
 
 
-def _per_point(op: Operation) -> int:
+def _per_iteration(op: Operation) -> int:
     """Return the number of arithmetic operations of an operation in a body, for one iteration of the loops around it.
 
     Raises _NotCountable for calls and control flow.

@@ -264,8 +264,8 @@ class TopologicalOrder:
         self._previous = dict(zip(effects[1:], effects, strict=False))  # operation with effects → the one before it
 
     def place(self, op: Operation) -> None:
-        """Append an operation, after those that must precede it and are not placed yet. Do nothing if it is placed."""
-        stack = [op]  # each operation waits for those above it; a list, since chains are too long for recursion
+        """Append an operation and, before it, all others that must precede it. Do nothing if it is placed already."""
+        stack = [op]  # an operation waits for those above it; no recursion, because chains of dependences are too long
         while stack:
             top = stack[-1]
             if top in self._placed:
@@ -280,12 +280,11 @@ class TopologicalOrder:
                 stack.pop()
 
     def _preceding(self, op: Operation) -> list[Operation]:
-        """Return the operations to place before `op`, placed or not.
+        """Return the operations to place before `op`: producers of its inputs, and those whose effects precede it.
 
-        They are the operations that compute its inputs, if it has effects the previous operation with effects, and in
-        the first call for `op` the other readers of a tensor that it overwrites. `place` calls this again once it has
-        placed these. A reader that is not placed by then waits for `op` itself, as one that uses its result: if the
-        second call returned it, each of the two would wait for the other.
+        In the first call for `op`, these are also the other readers of a tensor that it overwrites. `place` places them
+        and calls this function again. The second call does not return readers: one that depends on `op` cannot precede
+        it, and `place` would not end.
         """
         needed = [v.op for v in inputs_of(op) if isinstance(v, OpResult) and v.op.parent is self.block]
         if op in self._previous:

@@ -47,21 +47,23 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
         group: The operations of the dispatch, in order.
         outputs: Its results.
     """
-    # The operations that compute tensors, without fills and views; and a word for the whole group, if there is one.
+    # The operations that compute tensors, without fills and views, and the word for each, such as "matmul".
     named = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     word = {op: op_word(op) for op in named}
-    whole = _idiom(named, outputs)
-    if whole is not None:
-        return f"{name}_{whole}_{shape_text(outputs[0].type)}"
+    # One word for the whole group.
+    idiom = _idiom(named, outputs)  # such as "softmax"
+    if idiom is not None:
+        return f"{name}_{idiom}_{shape_text(outputs[0].type)}"
     if not named:
         return f"{name}_copy_{shape_text(outputs[0].type)}"
-    if all(info_of(op).elementwise or _is_pointwise(op) for op in named) and len(set(word.values())) > 1:
+    is_elementwise = all(info_of(op).elementwise or _is_pointwise(op) for op in named)
+    if is_elementwise and len(set(word.values())) > 1:  # a single word, such as "add", is more precise
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
-    # Otherwise the most expensive operation, the first of several; and each other word after it, once.
+    # Otherwise the word of the most expensive operation, and each word after it, once.
     main = max(named, key=_weight)
     words = [word[op] for op in named[named.index(main) + 1 :] if word[op] != word[main]]
-    tail = list(dict.fromkeys(words))[:MOST_WORDS]
-    return "_".join([name, word[main], loops_text(main), *tail])
+    fused_words = list(dict.fromkeys(words))[:MOST_WORDS]
+    return "_".join([name, word[main], loops_text(main), *fused_words])
 
 
 def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:

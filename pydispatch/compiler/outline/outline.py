@@ -74,21 +74,19 @@ class Outline:
         """
         self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
         self.last = self.group[-1]
-        # The values from outside, and those that are used outside. Operations in regions (`nested`) and arguments of
-        # blocks in regions (`blocks`) are inside, too.
-        inside = set(self.group)
-        nested = {inner for op in self.group for region in op.regions for inner in walk(region)}
-        blocks = {b for op in self.group for inner in walk(op) for r in inner.regions for b in r.blocks}
-        outer: dict[SSAValue, None] = {}  # values from outside, in the order of their first use
+        # The operations and blocks inside of the group, also those in regions of its operations.
+        inside: set[Operation | Block] = {inner for op in self.group for inner in walk(op)}
+        inside |= {
+            block for op in self.group for inner in walk(op) for region in inner.regions for block in region.blocks
+        }
+        # The values from outside, in the order of their first use, and the results that are used outside. The owner of
+        # a value is the operation that computes it, or the block that it is an argument of.
+        outer: dict[SSAValue, None] = {}
         for op in self.group:
-            for value in inputs_of(op):
-                owner = value.owner
-                within = owner in blocks if isinstance(owner, Block) else owner in inside or owner in nested
-                if not within:
-                    outer[value] = None
+            outer.update(dict.fromkeys(value for value in inputs_of(op) if value.owner not in inside))
         used_outside = [
-            r for op in self.group for r in op.results
-            if any(use.operation not in inside and use.operation not in nested for use in r.uses)
+            result for op in self.group for result in op.results
+            if any(use.operation not in inside for use in result.uses)
         ]  # fmt: skip
         self.outputs = used_outside or list(self.last.results)  # a dispatch has a result, even if none is used
         self.tensors = [v for v in outer if isinstance(v.type, TensorType)]
@@ -127,7 +125,8 @@ class Outline:
                 continue
             if isinstance(value.type, IndexType):
                 term = self.sizes.resolve(term_of(value))
-                if isinstance(term, int) or term in size_arguments or value in size_values:
+                is_tensor_size = term in size_arguments or value in size_values
+                if is_tensor_size or isinstance(term, int):
                     self.term_of_index[value] = term
                     if not isinstance(term, int):
                         size_arguments[term] = None
@@ -208,13 +207,13 @@ class Outline:
         sizes: dict[Term, SSAValue] = dict(zip(self.size_arguments, body.args[first_size:], strict=True))
 
         def put(op: Operation) -> SSAValue:
-            """Append an operation to the function, and return its result."""
+            """Append an operation to `body`, with the source location `location`, and return its result."""
             set_location(op, location)
             body.add_op(op)
             return op.results[0]
 
         def size(term: Term) -> SSAValue:
-            """Return a size as a value of the function: an argument, or a constant that is appended on first use."""
+            """Return a size as a value of the function. `sizes` has those so far; a constant is added on first use."""
             if isinstance(term, int) and term not in sizes:
                 sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
             return sizes[term]

@@ -102,7 +102,7 @@ class RegionKernel(OutlinedKernel):
     def _host_dim(self, value: SSAValue, axis: int) -> SSAValue:
         """Return the size in dimension `axis` of a tensor of the host function, as a value of the host function.
 
-        It is the result of a `tensor.dim` before the region, or of a new one.
+        A `tensor.dim` before the region is reused; otherwise a new one is inserted there.
         """
         block = self.op.parent
         assert block is not None
@@ -325,13 +325,15 @@ class WorkgroupsKernel(OutlinedKernel):
 
     def target(self, op: Operation) -> SSAValue:
         """Emit the subspan of the dispatch tensor that a load or store accesses, and return it."""
-        whole = op.operands[0] if isinstance(op, iree_tensor_ext.DispatchTensorLoadOp) else op.operands[1]
-        dims = list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims if whole is op.operands[0]
-                    else cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)  # fmt: skip
-        whole = base_of(whole)  # the argument of the body
-        type_ = whole.type
+        if isinstance(op, iree_tensor_ext.DispatchTensorLoadOp):
+            accessed, dims = op.operands[0], op.source_dims
+        else:
+            accessed, dims = op.operands[1], cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims
+        argument = base_of(accessed)  # the argument of the body that `accessed` is an alias of, or itself
+        type_ = argument.type
         assert isinstance(type_, iree_tensor_ext.DispatchTensorType) and isinstance(type_.bound_type, TensorType)
-        return self.add(self.subspan(self.mapping[whole], type_.bound_type, [self.scalar(d) for d in dims])).results[0]
+        binding = self.mapping[argument]
+        return self.add(self.subspan(binding, type_.bound_type, [self.scalar(d) for d in dims])).results[0]
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
         """Raise CompileError: the body gets tensors as bindings, which only dispatch.tensor.load reads."""

@@ -32,8 +32,8 @@ def _only_long_dimension(group: Sequence[int], shape: Sequence[int]) -> int | No
 def _collapsed_axes(op: Operation) -> Axes:
     """Return, for each dimension of a collapse_shape's source, the dimension of the result that corresponds to it.
 
-    A dimension has one only if it is the only one of its group whose size is not 1, otherwise None. For [1, 8, 2, 3]
-    collapsed to [8, 6] the result is [None, 0, None, None].
+    A group of dimensions is collapsed into one. The result corresponds to the only dimension of the group whose size is
+    not 1; all others have None. For [1, 8, 2, 3] collapsed to [8, 6], the result is [None, 0, None, None].
     """
     shape = shape_of(op.operands[0])
     axes: Axes = [None] * len(shape)
@@ -46,8 +46,8 @@ def _collapsed_axes(op: Operation) -> Axes:
 def _expanded_axes(op: Operation) -> Axes:
     """Return, for each dimension of an expand_shape's source, the dimension of the result that corresponds to it.
 
-    It is the only one of the dimensions that the source's is expanded to whose size is not 1; None if there are none or
-    several. For [8, 6] expanded to [1, 8, 2, 3] the result is [1, None].
+    A dimension is expanded to a group of dimensions. The corresponding one is the only dimension of the group whose
+    size is not 1; None if there are none or several. For [8, 6] expanded to [1, 8, 2, 3], the result is [1, None].
     """
     return [_only_long_dimension(group, shape_of(op.results[0])) for group in reassociation(op)]
 

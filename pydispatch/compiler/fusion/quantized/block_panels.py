@@ -172,7 +172,7 @@ class Panels:
             rows: Number of the product's loops over rows, which precede those of `Layout.loops`.
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
-        stored = self._bytes(ops)
+        stored = self._packed_integers(ops)
         has_affine_terms = self._panel_loops(has_blocks=True).can_index(weights.terms)
         if stored is None or not has_affine_terms:
             return None
@@ -184,9 +184,10 @@ class Panels:
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))  # panels hold unsigned integers
 
         def read(tensor_: SSAValue) -> SSAValue:
-            """Add the read of a zero point, scale or offset from its tensor to the body, and return it as f32.
+            """Add the read of a zero point, scale or offset from its tensor to `body`, and return it as f32.
 
-            The tensor is [panel][block][column], or [panel][column] if all blocks share its values.
+            The tensor is [panel][block][column], or [panel][column] if all blocks share its values. It is read at the
+            loops `panel`, `block` and `column` of the enclosing function, of `rank` loops in all.
             """
             index = (panel, block, column) if len(shape_of(tensor_)) == 3 else (panel, column)
             value = body.input(tensor_, AffineMap(rank, 0, index))
@@ -207,7 +208,7 @@ class Panels:
             value = body.add(arith.AddfOp(value, read(self._joined_terms(ops, weights.offsets, arith.AddfOp))))
         return value
 
-    def _bytes(self, ops: list[Operation]) -> SSAValue | None:
+    def _packed_integers(self, ops: list[Operation]) -> SSAValue | None:
         """Build the operations that pack the stored integers into panels, and return the panels.
 
         The panels are [panel][block][group][column][byte], and [half of the byte] with 4 bits. A group is the steps of
@@ -252,14 +253,17 @@ class Panels:
 
     def _in_panels(self, ops: list[Operation], packed: SSAValue) -> SSAValue:
         """Build the reshape of a packed tensor from [panel, *`_block_sizes`, ...] to [panel, block, ...], and return
-        its result. The nested loops over blocks become one dimension that counts blocks.
+        its result. The dimensions of nested loops over blocks are collapsed into one.
+
+        With 4 x 8 blocks, [16][4][8][32] becomes [16][32][32].
         """
-        shape, count = list(shape_of(packed)), len(self._block_sizes)
-        if count == 1:
+        shape, block_dims = list(shape_of(packed)), len(self._block_sizes)
+        if block_dims == 1:
             return packed
-        groups = reassociation([[0], list(range(1, count + 1)), *([d] for d in range(count + 1, len(shape)))])
-        type_ = TensorType(element_of(packed), [shape[0], self.layout.blocks, *shape[count + 1 :]])
-        properties = {"reassociation": groups}
+        end = 1 + block_dims  # first dimension after those of blocks
+        groups = [[0], list(range(1, end)), *([dim] for dim in range(end, len(shape)))]
+        type_ = TensorType(element_of(packed), [shape[0], self.layout.blocks, *shape[end:]])
+        properties = {"reassociation": reassociation(groups)}
         ops.append(tensor.CollapseShapeOp(operands=[packed], result_types=[type_], properties=properties))
         return ops[-1].results[0]
 

@@ -86,7 +86,7 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     if a is None or b is None or a.signed is None or b.signed is None:  # signed None: not widened to i32 or float
         return None
     sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
-    if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
+    if not sums_fit or not _index_all_loops(generic, (a, b)):
         return None
     # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
     corrections = zero_point_corrections(contraction, a, b, byte_products)
@@ -109,13 +109,15 @@ def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     return 0 < steps * greatest_product < 1 << 31
 
 
-def _determine_loop_sizes(generic: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Return whether each loop directly indexes a dimension of a factor or of the result.
+def _index_all_loops(generic: Structured, factors: Sequence[Dequantized]) -> bool:
+    """Return whether each loop by itself indexes a dimension of a factor or of the result.
 
-    The rewritten product reads the factors at these indices, and nothing else states the sizes of its loops.
+    `linalg.generic` infers the size of a loop from such a dimension of an operand, and the rewritten product has no
+    other operands.
     """
-    results = [r for map_ in (*(f.index for f in factors), generic.maps[-1]) for r in map_.results]
-    return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(generic.iterators)))
+    maps = [*(factor.index for factor in factors), generic.maps[-1]]
+    indexing_loops = {r.position for map_ in maps for r in map_.results if isinstance(r, AffineDimExpr)}
+    return indexing_loops == set(range(len(generic.iterators)))
 
 
 def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> list[Operation]:
@@ -125,16 +127,19 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
     operations precede the generic: `_scaled` adds its initial value, after scaling.
     """
     generic = contraction.generic
-    initial_ops, dims = sizes_of(generic.outputs[0])
-    zero = arith.ConstantOp(IntegerAttr(0, i32))
-    initial_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(generic.outputs[0])))]
-    initial = initial_ops[-1].results[0] if contraction.acc == f32 else generic.outputs[0]
+    initial_ops: list[Operation] = []
+    initial = generic.outputs[0]
+    if contraction.acc == f32:
+        initial_ops, dims = sizes_of(generic.outputs[0])
+        zero = arith.ConstantOp(IntegerAttr(0, i32))
+        initial_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(generic.outputs[0])))]
+        initial = initial_ops[-1].results[0]
     body = GenericBody()
     product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
     running_sum = body.block.insert_arg(i32, len(body.inputs))
     new = body.build_generic(body.add(arith.AddiOp(running_sum, product)), initial, generic.maps[-1], generic.iterators)
     new.attributes.update(contraction.op.attributes)
-    return [*(initial_ops if contraction.acc == f32 else ()), new]
+    return [*initial_ops, new]
 
 
 def _loops_of_result(contraction: Contraction) -> AffineMap:
@@ -146,13 +151,19 @@ def _loops_of_result(contraction: Contraction) -> AffineMap:
 
 
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
-    """Build the operations that convert sums of byte products to sums of products of the factors.
+    """Build the operations that correct sums of products of bytes for the zero points of the bytes.
 
-    total: the i32 sums of byte products. shifted: the factors, as bytes with zero points.
+    From sum(a * b), they compute sum((a - p) * (b - q)) for the zero points p and q.
+
+    Args:
+        contraction: The product.
+        total: The i32 sums of the products of bytes.
+        shifted: The two factors, as bytes with their zero points.
     """
-    loops, body, sums = _loops_of_result(contraction), GenericBody(), CorrectionTerms(contraction)
-    value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), shifted, loops)
-    return [*sums.new_ops, *body.generic(value, contraction.generic.outputs[0], AffineMap.identity(loops.num_dims))]
+    loops, body, corrections = _loops_of_result(contraction), GenericBody(), CorrectionTerms(contraction)
+    identity = AffineMap.identity(loops.num_dims)
+    value = corrections.corrected(body, body.input(total, identity), shifted, loops)
+    return [*corrections.new_ops, *body.generic(value, contraction.generic.outputs[0], identity)]
 
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:

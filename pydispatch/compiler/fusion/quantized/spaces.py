@@ -46,9 +46,9 @@ class Space:
     def digits(self, at: Sequence[Position], shape: Sequence[int]) -> list[list[Digit]] | None:
         """Return for each dimension of a tensor the whole loops that index it, outermost first.
 
-        A digit of a loop is `loop // place_value % size`; a whole loop is its only digit. With loops of sizes 8 and 4,
-        the index 4 * d0 + d1 of a dimension of size 32 gives the digits of d0 and d1. A dimension of size 1 gives one
-        digit of size 1. Return None if an index is no such sum.
+        Each loop is returned as the digit `loop // 1 % size`, where `size` is its number of iterations. With loops of
+        sizes 8 and 4, the index 4 * d0 + d1 of a dimension of size 32 gives d0 and d1. A dimension of size 1 gives one
+        digit of size 1. Return None if an index is no such sum of whole loops.
 
         Args:
             at: For each dimension of the tensor, the index over the loops of the original product.
@@ -57,8 +57,7 @@ class Space:
         dims = list[list[Digit]]()
         for position, size in zip(at, shape, strict=True):
             new_position, expected_stride = substituted(position, self.positions), 1
-            for stride, digit in reversed(new_position or ()):  # innermost first: strides descend
-                # The digit is `loop // place_value % size`; its stride in the position is another number.
+            for stride, digit in reversed(new_position or ()):  # innermost loop first: strides descend
                 is_whole_loop = digit.place_value == 1 and digit.size == self.sizes[digit.loop]
                 if stride != expected_stride or not is_whole_loop:
                     return None
