@@ -194,13 +194,13 @@ def _absorb_scalars(groups: FusionGroups) -> None:
     group_of_scalar = _groups_of_scalars(groups)
     element_readers: set[Operation] = set()  # scalars that depend on an element, and are moved
     for op in groups.block.ops:
-        if op in group_of_scalar and (
-            op.name == "tensor.extract" or any(groups.producer(v) in element_readers for v in op.operands)
-        ):
+        reads_element = op.name == "tensor.extract"
+        depends_on_element = reads_element or any(groups.producer(v) in element_readers for v in op.operands)
+        if op in group_of_scalar and depends_on_element:
             element_readers.add(op)
             groups.members[group_of_scalar[op]].add(op)
             groups.group_of[op] = group_of_scalar[op]
-            if op.name == "tensor.extract":
+            if reads_element:
                 _record_element_edge(groups, op)
 
 
@@ -213,6 +213,7 @@ def _groups_of_scalars(groups: FusionGroups) -> dict[Operation, int]:
         readers: set[int | None] = set()  # None for the host, which computes sizes and scalars outside of groups
         for use in op.results[0].uses:
             user = groups.ancestor(use.operation)
+            # Whether the user takes the scalar as a size of a tensor. The host computes sizes.
             is_size = user is not None and user is use.operation and user.operands[use.index] in size_operands(user)
             if user is None or is_size:
                 readers.add(None)

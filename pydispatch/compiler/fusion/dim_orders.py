@@ -223,8 +223,9 @@ def transposed(value: SSAValue, permutation: Sequence[int], op: Operation) -> SS
     permutation: for each dimension of the tensor, the dimension of the copy.
     """
     rank = len(permutation)
-    axes = [d for d, n in enumerate(shape_of(value)) if n < 0]
-    sizes = sorted(zip(axes, dynamic_sizes(value, op), strict=True), key=lambda pair: permutation[pair[0]])
-    type_ = reordered_type(value, [permutation.index(d) for d in range(rank)])
+    source_dims = [permutation.index(d) for d in range(rank)]  # for each dimension of the copy, that of the tensor
+    dynamic_axes = [d for d, n in enumerate(shape_of(value)) if n < 0]
+    size_of_axis = dict(zip(dynamic_axes, dynamic_sizes(value, op), strict=True))
+    sizes = [size_of_axis[d] for d in source_dims if d in size_of_axis]
     index = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in permutation))
-    return insert_copy(op, value, index, type_, [size for _, size in sizes])
+    return insert_copy(op, value, index, reordered_type(value, source_dims), sizes)

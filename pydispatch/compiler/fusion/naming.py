@@ -32,11 +32,13 @@ def op_word(op: Operation) -> str:
         return f"reduce_{words[-1]}" if words else "reduce"
     if op.name == "linalg.generic":
         words = body_words(op)
-        if not words:
-            is_copy = all(is_identity(m) for m in structured(op).maps)
-            inputs = structured(op).maps[:-1]
-            is_transpose = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims  # fewer: a broadcast
-            return "copy" if is_copy else "transpose" if is_transpose else "broadcast"
+        if not words:  # the body only forwards an element
+            maps = structured(op).maps
+            if all(is_identity(m) for m in maps):
+                return "copy"
+            input_maps = maps[:-1]
+            reads_all_dims = bool(input_maps) and len(input_maps[0].results) == input_maps[0].num_dims
+            return "transpose" if reads_all_dims else "broadcast"
         return words[-1] if len(words) == 1 else "elementwise"
     return op.name.split(".")[-1]
 
@@ -67,9 +69,11 @@ def contraction_word(op: Operation) -> str:
 def _is_window(position: AffineExpr, iterators: Sequence[str]) -> bool:
     """Return whether a sliding window reads a dimension of an operand, as with the index d0 + d1 of a convolution.
 
-    An index of one loop that is not the loop itself, such as 2 * d0, is a window, too, and so is a constant index.
-    Several loops that are all parallel, or all reductions, are no window: together they count along the dimension, as
-    the panels and the columns of a panel of a packed factor do.
+    - d0 + d1 of a parallel and a reduction loop is a window.
+    - 2 * d0 and a constant count as windows, too.
+    - d0 is none.
+    - 16 * d0 + d1 of two parallel loops is none: together they count along the dimension, as the panels and the columns
+      of a panel do. The same holds for two reduction loops.
 
     Args:
         position: Index along the dimension, over the loops.

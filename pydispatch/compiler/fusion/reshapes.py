@@ -110,17 +110,18 @@ def _is_repeated(value: SSAValue) -> bool:
 
 
 def _can_split_loops(generic: Structured, split: Shapes) -> bool:
-    """Return whether the split loops are parallel, index tensors without arithmetic, and are not read by
-    linalg.index.
+    """Return whether loops can be split: parallel ones that index tensors only by themselves, without arithmetic, and
+    that no linalg.index reads.
+
+    split: the loops, with the sizes of the loops that replace each.
     """
     if any(generic.iterators[loop] != "parallel" for loop in split):
         return False
     if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in walk(generic.block)):  # type: ignore[attr-defined]
         return False
-    return all(
-        isinstance(r, AffineDimExpr) or not split.keys() & {e.position for e in r.dfs() if isinstance(e, AffineDimExpr)}
-        for m in generic.maps for r in m.results
-    )  # fmt: skip
+    # An index such as d0 + d1 or 2 * d0 would need arithmetic on the new loops.
+    computed_indices = [r for m in generic.maps for r in m.results if not isinstance(r, AffineDimExpr)]
+    return not any(split.keys() & r.used_dims() for r in computed_indices)
 
 
 def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValue:

@@ -59,10 +59,10 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
     if any(n is None or n < 0 for n in generic.extents) or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
     # The loop that indexes each dimension of the result; -1 for another expression.
-    out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in generic.maps[-1].results]
+    result_loops = [r.position if isinstance(r, AffineDimExpr) else -1 for r in generic.maps[-1].results]
     # The first run of loops that index adjacent dimensions of the result, and of the factor that they index.
     run: list[int] = []
-    for first, second in pairwise(out):
+    for first, second in pairwise(result_loops):
         are_dims = first >= 0 and second >= 0
         if are_dims and _belong_to_one_factor(contraction, first, second) and _are_adjacent(generic, first, second):
             if run and run[-1] != first:  # a second run begins
@@ -71,8 +71,9 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
             run.append(second)
     if len(run) < 2:
         return None
-    short = SHORT_COLUMNS if run[-1] == out[-1] else SHORT_ROWS  # pixels are columns if they are the last dimension
-    return tuple(run) if generic.extent(run[-1]) <= short else None
+    are_pixels_columns = run[-1] == result_loops[-1]
+    most_pixels = SHORT_COLUMNS if are_pixels_columns else SHORT_ROWS
+    return tuple(run) if generic.extent(run[-1]) <= most_pixels else None
 
 
 def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:

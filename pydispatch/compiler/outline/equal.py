@@ -119,7 +119,7 @@ def _in_order_of_use(block: Block) -> Iterable[Operation]:
     placed: dict[Operation, None] = {}
     stack = [*reversed(ops[:-1]), *ops[-1:]]  # the terminator on top: its operands are placed first, then the others
     while stack:
-        # The operations of this block that the one on top needs are put above it; it is placed once all of them are.
+        # Push the operations of this block that the one on top needs. Place it when all of these are placed.
         needed = (v.op for v in inputs_of(stack[-1]) if isinstance(v, OpResult))
         missing = [op for op in needed if op.parent is block and op not in placed]
         stack += reversed(missing)

@@ -182,7 +182,8 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
         return shared
     objects = objects_for(by_target, target) or objects_for(by_target, _generic(target))
     objects = list(dict.fromkeys([*objects, *shared]))
-    if not objects and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
+    has_kernels = any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)
+    if not objects and (calls_static(op) or not has_kernels):
         listed = [k for k in by_target.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
         # The keys are the targets under which the executable lists objects.
         note = f"keys: {', '.join(str(k) for k in by_target.targets.data)}"

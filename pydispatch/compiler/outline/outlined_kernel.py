@@ -120,11 +120,10 @@ class OutlinedKernel(KernelBody):
             regions=[count],
         )
         inner = ModuleOp([*self.microkernels.declarations.values(), function])
+        objects = self.microkernels.all_objects()
         executable = stream.ExecutableOp.create(
             properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("private")},
-            attributes={}
-            if (objects := self.microkernels.all_objects()) is None
-            else {"hal.executable.objects": objects},
+            attributes={} if objects is None else {"hal.executable.objects": objects},
             regions=[Region(Block([export, inner]))],
         )
         for op in (executable, export, inner, function):
@@ -139,6 +138,7 @@ class OutlinedKernel(KernelBody):
         """
         grid = cast(flow.DispatchRegionOp, self.op).count
         self.block = Block(arg_types=[IndexType()] * len(self.workload))
+        # A region with an operation of DERIVED_COUNTS leaves the choice of the grid to the compiler.
         if not grid.blocks or any(op.name in DERIVED_COUNTS for op in grid.block.ops):
             self._return_one_workgroup()
         else:

@@ -61,8 +61,8 @@ class Overwrites:
 
         Args:
             value: The tensor.
-            store: The store that the tensor computed in the memory of `value` is for, if there is one. Tiles that were
-                computed in place for the same store are taken to be other tiles than `value`.
+            store: A store that does not count as overwriting `value`: its operand is computed in the memory of
+                `value`. None if there is no such store.
         """
         load = _source_of(value).owner
         if not isinstance(load, Operation) or load.name not in LOADS:
@@ -113,28 +113,29 @@ def stale_reader(
             elements.
         is_outer: Returns whether a tensor is from outside of the body. The dispatch reads a copy of such tensors.
     """
-    root, written = _location_of(destination, is_outer)
+    root, written_slices = _location_of(destination, is_outer)
     if op.name == "tensor.insert_slice":
-        written = [*written, op]
-    current = _updated(result, is_outer, follows_inserted=True)
+        written_slices = [*written_slices, op]
+    with_new_elements = _updated(result, is_outer, follows_inserted=True)
     for value in _updated(root, is_outer):
-        if value in current:
+        if value in with_new_elements:
             continue
-        _, read = _location_of(value, is_outer)
+        _, read_slices = _location_of(value, is_outer)
         for use in value.uses:
             is_tile = _is_tile(use)
             if use.operation is not op and (is_tile or _is_read_from_memory(use, is_outer)):
                 # Tiles that are computed in place are taken to be different ones, unless their slices are static.
-                may_overlap = _nested_overlap(written, read, if_unknown=not is_tile)
+                may_overlap = _nested_overlap(written_slices, read_slices, if_unknown=not is_tile)
                 if may_overlap and _may_execute_after(use.operation, op, value):
                     return use.operation
     return None
 
 
 def _location_of(value: SSAValue, is_outer: Callable[[SSAValue], bool]) -> tuple[SSAValue, list[Operation]]:
-    """Return the tensor in whose memory a tensor is, and the operations that state the slice of it, outermost first.
+    """Return the tensor in whose memory `value` is, and the operations that state its slice, outermost first.
 
-    The list is empty for all of the memory. An empty tensor that is inserted into another one is in the memory of that.
+    An operation is an extract_slice, or the insert_slice of an empty tensor: such a tensor is computed in the memory
+    that it is inserted into. The list is empty if `value` has all of the memory.
     """
     slices: list[Operation] = []
     while not is_outer(value) and isinstance(owner := value.owner, Operation):
@@ -145,7 +146,7 @@ def _location_of(value: SSAValue, is_outer: Callable[[SSAValue], bool]) -> tuple
             value = owner.operands[1]
         elif isinstance(owner, iree_codegen.UkernelGenericOp):
             value = destination_of(value)
-        else:
+        else:  # another operation computes a tensor with memory of its own, unless it is an empty one to be inserted
             insertion = final_write_of(value) if owner.name == "tensor.empty" else None
             if insertion is None or insertion.name != "tensor.insert_slice":
                 break
@@ -159,8 +160,8 @@ def _updated(
 ) -> dict[SSAValue, None]:
     """Return a tensor and the tensors of the body in its memory: slices, and results of operations that overwrite it.
 
-    follows_inserted: also follow insertions of a tensor into another one. Otherwise follow empty tensors that are
-    inserted.
+    follows_inserted: for `%u = insert_slice %r into %t`, whether %u is in the memory of %r. It is in that of %t in any
+    case. If False, an empty tensor from which %r is computed is in the memory of %t, too.
     """
     tensors: dict[SSAValue, None] = {}
     pending: list[SSAValue] = [value]
@@ -171,17 +172,17 @@ def _updated(
         tensors[tensor] = None
         for use in tensor.uses:
             user = use.operation
+            is_insertion = user.name == "tensor.insert_slice"
+            is_destination = is_insertion and use.index == 1
             result: SSAValue | None = None
             if isinstance(user, iree_codegen.UkernelGenericOp):
                 result = result_of(tensor, user)
-            elif user.name == "tensor.extract_slice" or (
-                user.name == "tensor.insert_slice" and (use.index == 1 or follows_inserted)
-            ):
+            elif user.name == "tensor.extract_slice" or is_destination or (is_insertion and follows_inserted):
                 result = user.results[0]
             if result is None or is_outer(result):  # the host may use the tensor too
                 continue
             pending.append(result)
-            if user.name == "tensor.insert_slice" and use.index == 1 and not follows_inserted:
+            if is_destination and not follows_inserted:
                 inserted = base_of(user.operands[0])
                 if _is_empty(inserted) and final_write_of(inserted) is user:
                     pending.append(inserted)
@@ -189,24 +190,27 @@ def _updated(
 
 
 def _is_tile(use: Use) -> bool:
-    """Return whether a use is that of a tile that is computed in place: by a microkernel, or put back by an insertion.
+    """Return whether a tile is used by the microkernel that overwrites it, or by the insertion of it into its tensor.
 
-    An empty tensor has no elements that a microkernel could read.
+    Return False for an empty tensor, which has no elements that a microkernel could read.
     """
     user = use.operation
     if isinstance(user, iree_codegen.UkernelGenericOp):
         value = user.operands[use.index]
-        return result_of(value, user) is not None and not _is_empty(_source_of(value))
+        is_overwritten = result_of(value, user) is not None
+        return is_overwritten and not _is_empty(_source_of(value))
     return user.name == "tensor.insert_slice" and use.index == 0 and is_computed_in_place(user)
 
 
 def _is_read_from_memory(use: Use, is_outer: Callable[[SSAValue], bool]) -> bool:
     """Return whether a use reads elements of a tensor from the memory that operations of the body overwrite.
 
-    Views of tensors from outside are read from a copy. `Overwrites` checks those of loaded tensors.
+    Tensors from outside are read from a copy. `Overwrites` checks the reads of loaded tensors. An empty tensor has no
+    elements to read.
     """
     user = use.operation
-    if user.name in ("tensor.extract_slice", "tensor.dim") or (user.name == "tensor.insert_slice" and use.index == 1):
+    is_destination = user.name == "tensor.insert_slice" and use.index == 1
+    if is_destination or user.name in ("tensor.extract_slice", "tensor.dim"):  # a slice is a view: it reads nothing
         return False
     source = _source_of(user.operands[use.index])
     is_loaded = isinstance(source.owner, Operation) and source.owner.name in LOADS
@@ -241,9 +245,11 @@ def _overlaps(a: Operation, b: Operation, if_unknown: bool) -> bool:
     if len(ranges[0]) != len(ranges[1]):  # slices of views of different rank
         return if_unknown
     pairs = list(zip(*ranges, strict=True))
-    if any(x is not None and y is not None and (x.stop <= y.start or y.stop <= x.start) for x, y in pairs):
+    are_apart = any(x is not None and y is not None and (x.stop <= y.start or y.stop <= x.start) for x, y in pairs)
+    if are_apart:  # in one dimension at least
         return False
-    return if_unknown or not any(x is None or y is None for x, y in pairs)
+    are_static = all(x is not None and y is not None for x, y in pairs)
+    return are_static or if_unknown
 
 
 def _readers_of(value: SSAValue) -> Iterator[Operation]:

@@ -137,22 +137,23 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
 
     Return None if the number of rows is dynamic.
     """
-    block, shape, whole = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
+    block, in_shape, out_shape = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
     terminator = block.last_op
     assert terminator is not None
     # Number of innermost dimensions that make up a row. At least one dimension of the output is left for positions.
     row_dims = 0
-    while row_dims < min(len(shape), len(whole) - 1):
-        argument = block.args[len(shape) - 1 - row_dims]
-        # The index is passed on, and no other coordinate or the mask depends on it.
-        is_same = terminator.operands[len(whole) - 1 - row_dims] is argument and argument.uses.get_length() == 1
-        if not is_same or shape[argument.index] != whole[len(whole) - 1 - row_dims]:
+    while row_dims < min(len(in_shape), len(out_shape) - 1):
+        in_dim, out_dim = len(in_shape) - 1 - row_dims, len(out_shape) - 1 - row_dims
+        # The index is yielded as it is, and neither another coordinate nor the mask depends on it.
+        argument = block.args[in_dim]
+        is_same_index = terminator.operands[out_dim] is argument and argument.uses.get_length() == 1
+        if not is_same_index or in_shape[in_dim] != out_shape[out_dim]:
             break
         row_dims += 1
-    batch = shape[: len(shape) - row_dims]
+    batch = in_shape[: len(in_shape) - row_dims]
     # Values from outside that the body reads.
     inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
-    return None if DYNAMIC in batch else _Rows(update, len(whole) - row_dims, batch, inputs)
+    return None if DYNAMIC in batch else _Rows(update, len(out_shape) - row_dims, batch, inputs)
 
 
 def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:
@@ -181,26 +182,26 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
     is_stored = False
     block = load.parent
     while True:
-        # The update that overwrites `value`. There may be only one: a second one is no read, and so the list is empty.
-        following = None
+        next_update: Operation | None = None  # the only one that overwrites `value`
         for use in value.uses:
             op = use.operation
             update = _update_at(use)
-            if update is not None and update.parent is block and following is None:
-                following = update
+            if update is not None and update.parent is block and next_update is None:
+                next_update = update
             elif isinstance(op, GlobalStoreOp):
                 is_stored = is_stored or (op.parent is block and name_of(op) == name_of(load))
-            elif not _is_read(use):
+            elif not _is_read(use):  # a second update, an update in another block, or an unknown operation
                 return []
-        if following is None:
+        if next_update is None:
             return updates if is_stored else []
-        updates.append(following)
-        value = following.results[0]
+        updates.append(next_update)
+        value = next_update.results[0]
 
 
 def _update_at(use: Use) -> Operation | None:
     """Return the update that overwrites the used tensor, also through an optimization barrier; None if none does."""
     op, index = use.operation, use.index
+    # A barrier returns operand `index` as result `index`. Here the update must be the only reader of this result.
     if op.name == BARRIER and op.results[index].uses.get_length() == 1:
         (inner,) = op.results[index].uses
         op, index = inner.operation, inner.index
@@ -239,7 +240,7 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
     """
     block = load.parent
     assert block is not None
-    needed = _producers_in(block, [value for one in rows for value in one.inputs])
+    needed = _producers_in(block, [value for update_rows in rows for value in update_rows.inputs])
     to_move: list[Operation] = []  # operations of `needed` after the load, in order
     stored: set[str] = set()  # globals that are stored between the load and `op`
     op = load.next_op
@@ -247,8 +248,9 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
         if isinstance(op, GlobalStoreOp):
             stored.add(name_of(op))
         if op in needed:
-            # A load of a global may move unless it would move before a store to the same global.
-            if not is_pure(op) and not (isinstance(op, GlobalLoadOp) and name_of(op) not in stored):
+            # A load of a global may move, but not before a store to the same global.
+            is_movable_load = isinstance(op, GlobalLoadOp) and name_of(op) not in stored
+            if not is_pure(op) and not is_movable_load:
                 return None
             to_move.append(op)
         op = op.next_op
@@ -295,9 +297,9 @@ def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute]
     readers = list(load.result.uses)
     build = Build(following)
     value: SSAValue = load.result
-    for one in rows:
-        positions = _positions(build, one, type_)
-        saved = _old_rows(build, one, type_, load.result, positions)
+    for update_rows in rows:
+        positions = _positions(build, update_rows, type_)
+        saved = _old_rows(build, update_rows, type_, load.result, positions)
         value = build.add(SaveRowsOp(operands=[value, positions, saved], result_types=[type_])).result
     for use in readers:
         use.operation.operands[use.index] = value

@@ -344,15 +344,18 @@ class KernelBody(ABC):
         return self.add(subview).results[0]
 
     def _store_slice(self, base: SSAValue, op: Operation) -> None:
-        """Copy the tensor that `op` writes into the slice of `base` that it states, unless it was computed in place.
+        """Copy the tensor that `op` stores or inserts to the slice of `base` that `op` states.
 
-        Then to_write() has returned the memory of the slice for the operations that compute it.
+        A tensor that was computed in the memory of the slice needs no copy.
         """
         if not is_computed_in_place(op):
             self.add(memref.CopyOp(self.to_read(op.operands[0]), self.view(base, op)))
 
     def _check_current(self, value: SSAValue, store: Operation | None = None) -> None:
-        """Raise CompileError if a tensor has elements that were overwritten. For the arguments see `Overwrites`."""
+        """Raise CompileError if a tensor is a loaded slice that was overwritten after the load.
+
+        store: a store that does not count as overwriting `value`: its operand is computed in the memory of `value`.
+        """
         if self._overwrites.has_overwritten(value, store):
             raise self.error(
                 "a slice is read after its binding was written",
@@ -385,9 +388,8 @@ class KernelBody(ABC):
             if is_output:
                 self._check_current(value, store_of(value))  # the microkernel may read what it overwrites
                 self._check_last_use(value, op)
-            arguments += self._tensor_arguments(
-                self.to_write(value) if is_output else self.to_read(value), op, tensor_index
-            )
+            buffer = self.to_write(value) if is_output else self.to_read(value)
+            arguments += self._tensor_arguments(buffer, op, tensor_index)
             tensor_index += 1
         arguments += [self.scalar(v) for v in op.other_operands]
         # The call, which returns the scalar results.
@@ -433,9 +435,13 @@ class KernelBody(ABC):
         self._check_other_readers(value, op, result)
 
     def _check_other_readers(self, destination: SSAValue, op: Operation, result: SSAValue) -> None:
-        """Check that no operation reads, after `op`, elements that it has overwritten in the memory of other tensors.
+        """Raise CompileError if an operation reads another tensor after `op` has overwritten elements of that tensor.
 
-        Raise CompileError otherwise. The arguments are those of `stale_reader`.
+        Args:
+            destination: The tensor that `op` overwrites. Slices of it, or the tensor that it is a slice of, are in the
+                same memory.
+            op: A microkernel or an insertion.
+            result: The tensor that `op` computes in this memory.
         """
         reader = stale_reader(destination, op, result, self.is_outer)
         if reader is not None:

@@ -83,7 +83,8 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
     if loops is None or weights is None:
         return False
     # Build the new product, from panels if possible, and replace the old one.
-    product = _Product(contraction, contraction.a if factor is contraction.b else contraction.b, loops, weights)
+    other_factor = contraction.a if factor is contraction.b else contraction.b
+    product = _Product(contraction, other_factor, loops, weights)
     ops = product.in_panels() if packs and depends_on_constants(weights.stored) else None
     ops = ops or product.in_blocks()  # the last of these operations computes the result of the product
     op = contraction.op
@@ -197,7 +198,8 @@ class _Product:
         weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))
         if digits is None or not space.can_index(weights.terms):
             return None
-        # Reshape the stored tensor, if several loops index one of its dimensions.
+        # Reshape the stored tensor, if several loops index one of its dimensions. For the loops [[d0, d1], [d2]], the
+        # groups of dimensions are [[0, 1], [2]].
         tensor_, sizes = weights.stored, [digit.size for dim in digits for digit in dim]
         if len(sizes) > len(digits):
             ends = list(accumulate(len(dim) for dim in digits))
@@ -293,12 +295,8 @@ class _Product:
         ops += [*size_ops, zero, sums]
         ops.append(_summed(body, factor, weight, start=sums.result, result=index, parallel=rows + 2))
         ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
-        if not is_zero(generic.outputs[0]):  # the sums began with 0: add the initial values
-            adder, identity = GenericBody(), AffineMap.identity(len(shape))
-            value = adder.add(
-                arith.AddfOp(adder.input(ops[-1].results[0], identity), adder.input(generic.outputs[0], identity))
-            )
-            ops += adder.generic(value, generic.outputs[0], identity)
+        if not is_zero(generic.outputs[0]):  # the sums began with 0
+            ops += _sum_of(ops[-1].results[0], generic.outputs[0])
         return ops
 
     def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
@@ -328,6 +326,13 @@ def _groups(*, first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[Integer
     """Return the reassociation that collapses `count` adjacent dimensions of `rank` ones, from `first` on, into one."""
     before, after = range(first), range(first + count, rank)
     return reassociation([*([d] for d in before), list(range(first, first + count)), *([d] for d in after)])
+
+
+def _sum_of(lhs: SSAValue, rhs: SSAValue) -> list[Operation]:
+    """Build the elementwise sum of two tensors of one shape; it is the last operation of the list."""
+    body, identity = GenericBody(), AffineMap.identity(len(shape_of(lhs)))
+    value = body.add(arith.AddfOp(body.input(lhs, identity), body.input(rhs, identity)))
+    return body.generic(value, like=rhs, index=identity)
 
 
 def _summed(

@@ -155,13 +155,18 @@ def _can_precede(op: GenericOp, move: Operation) -> bool:
     """Return whether `op` may run before `move`: both are in one block, and the body of `op` reads no tensors and only
     values from outside that are defined before `move`.
     """
+    if op.parent is not move.parent:
+        return False
     body = op.body.block
-    captured = {v for v in inputs_of(op)[len(op.operands) :] if v.owner is not body and v.owner.parent is not body}
-    return op.parent is move.parent and not any(
-        isinstance(v.type, TensorType)
-        or (isinstance(v, OpResult) and v.op.parent is move.parent and not v.op.is_before_in_block(move))
-        for v in captured
-    )
+    for value in inputs_of(op)[len(op.operands) :]:  # the values that the body reads follow the operands
+        if value.owner is body or value.owner.parent is body:  # computed in the body itself
+            continue
+        is_defined_later = (
+            isinstance(value, OpResult) and value.op.parent is move.parent and not value.op.is_before_in_block(move)
+        )
+        if isinstance(value.type, TensorType) or is_defined_later:
+            return False
+    return True
 
 
 def _is_identity(index: AffineMap, shape: Sequence[int]) -> bool:

@@ -94,8 +94,10 @@ class TensorRecognizer:
         if not isinstance(op.value, DenseIntOrFPElementsAttr):
             return None
         elements = np.frombuffer(op.value.data.data, np.int32)
-        signed = elements.min(initial=0) < 0
-        if elements.min(initial=0) < (-128 if signed else 0) or elements.max(initial=0) > (127 if signed else 255):
+        least, greatest = elements.min(initial=0), elements.max(initial=0)
+        signed = least < 0
+        fits_byte = least >= -128 and greatest <= 127 if signed else greatest <= 255
+        if not fits_byte:
             return None
         type_ = TensorType(i8, op.value.get_shape())
         dense = DenseIntOrFPElementsAttr(type_, BytesAttr(elements.astype(np.uint8).tobytes()))
@@ -144,8 +146,8 @@ class TensorRecognizer:
         # The cloned view has the element type of `op`; its stored integers have their own.
         viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
         rank = result.get_num_dims()
-        # Zero point and scales get indices over the result; the stored tensor is the view, which needs none.
-        # An axis that the result lacks has index 0: zero point and scales do not depend on it.
+        # Zero point and scales are indexed by the dimensions of the operand: index them by those of the result. An axis
+        # that the result lacks gets the index 0, because zero point and scales do not depend on it.
         operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))
         zero = None if inner.zero is None else inner.zero.reindexed(operand_index)
         scales = tuple(scale.reindexed(operand_index) for scale in inner.scales)
@@ -191,7 +193,7 @@ class ScalarRecognizer:
 
     def __init__(self, tensors: TensorRecognizer, generic: Structured, scale_loops: frozenset[int]) -> None:
         """Begin with no scalar recognized. For the arguments see the class."""
-        self.tensors, self.g, self.scale_loops = tensors, generic, scale_loops
+        self.tensors, self.generic, self.scale_loops = tensors, generic, scale_loops
 
     def of(self, value: SSAValue) -> Dequantized | None:
         """Return a scalar of the body as a dequantized element; None if it is not recognized.
@@ -215,21 +217,22 @@ class ScalarRecognizer:
                 return None
             return replace(minuend, zero=None if zero.range == (0, 0) else zero)
         if isinstance(op, arith.MulfOp):
-            for number_at, scale_at in ((0, 1), (1, 0)):
-                scale = self._loop_invariant(op.operands[scale_at])
-                element = None if scale is None else self.of(op.operands[number_at])
+            lhs, rhs = op.operands
+            for number_operand, scale_operand in ((lhs, rhs), (rhs, lhs)):
+                scale = self._loop_invariant(scale_operand)
+                element = None if scale is None else self.of(number_operand)
                 if scale is not None and element is not None:
                     return replace(element, scales=(*element.scales, scale))
         return None
 
     def _element(self, argument: BlockArgument) -> Dequantized | None:
         """Return an argument of the body as a dequantized element of its tensor; None if it is not recognized."""
-        if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
+        if argument.owner is not self.generic.block or argument.index >= len(self.generic.inputs):
             return None
-        index_map = self.g.maps[argument.index]
+        index_map = self.generic.maps[argument.index]
         # Scales of the tensor may vary along the dimensions that no reduction loop indexes.
         scale_dims = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.scale_loops)
-        inner = self.tensors.of(self.g.inputs[argument.index], scale_dims)
+        inner = self.tensors.of(self.generic.inputs[argument.index], scale_dims)
         return None if inner is None else inner.reindexed(self._with_unit_loops(argument.index))
 
     def _with_unit_loops(self, input_index: int) -> AffineMap:
@@ -239,8 +242,8 @@ class ScalarRecognizer:
         needs it: inputs state the sizes of its loops. An input [3, 64] read at (0, d1) keeps its index, because d0
         would iterate over three rows.
         """
-        index_map, result_index = self.g.maps[input_index], self.g.maps[-1].results
-        shape, result_shape = shape_of(self.g.inputs[input_index]), shape_of(self.g.op.results[0])
+        index_map, result_index = self.generic.maps[input_index], self.generic.maps[-1].results
+        shape, result_shape = shape_of(self.generic.inputs[input_index]), shape_of(self.generic.op.results[0])
         if len(shape) != len(result_shape):
             return index_map
         results = [
@@ -273,10 +276,10 @@ class ScalarRecognizer:
         It is an element of a constant tensor of integers, an integer constant, or a converted i32.
         """
         if isinstance(value, BlockArgument):
-            if value.owner is not self.g.block or value.index >= len(self.g.inputs):
+            if value.owner is not self.generic.block or value.index >= len(self.generic.inputs):
                 return None
             # An element of a float constant, which is replaced by an i32 constant of the same integers.
-            integers, index_map = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
+            integers, index_map = _integers(self.generic.inputs[value.index]), self.generic.maps[value.index]
             if integers is None or not dims_in(index_map) <= self.scale_loops:
                 return None
             placeholder = Block(arg_types=[i32]).args[0]  # GenericBody.copy replaces it by the element
@@ -286,11 +289,8 @@ class ScalarRecognizer:
         if integer is not None:
             return constant_expr(integer)
         op = value.owner
-        return (
-            self._loop_invariant(op.operands[0])
-            if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32
-            else None
-        )
+        is_converted_i32 = isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32
+        return self._loop_invariant(op.operands[0]) if is_converted_i32 else None
 
     def _loop_invariant(self, value: SSAValue) -> ScalarExpr | None:
         """Return a value as an expression of tensor elements whose indices depend on `scale_loops` alone.
@@ -306,19 +306,19 @@ class ScalarRecognizer:
         while pending:
             current = pending.pop()
             if isinstance(current, BlockArgument):
-                if current.owner is self.g.block and current not in arguments:
+                if current.owner is self.generic.block and current not in arguments:
                     arguments.append(current)
-            elif isinstance(current, OpResult) and current.op.parent is self.g.block and current.op not in ops:
+            elif isinstance(current, OpResult) and current.op.parent is self.generic.block and current.op not in ops:
                 if current.op.regions or not current.op.name.startswith(("arith.", "math.")):
                     return None
                 ops.add(current.op)
                 pending += current.op.operands
-        if any(a.index >= len(self.g.inputs) for a in arguments):  # an element of the output
+        if any(a.index >= len(self.generic.inputs) for a in arguments):  # an element of the output
             return None
-        if any(not dims_in(self.g.maps[a.index]) <= self.scale_loops for a in arguments):
+        if any(not dims_in(self.generic.maps[a.index]) <= self.scale_loops for a in arguments):
             return None
-        read = tuple((a, self.g.inputs[a.index], self.g.maps[a.index]) for a in arguments)
-        return ScalarExpr(tuple(op for op in self.g.block.ops if op in ops), value, read)
+        read = tuple((a, self.generic.inputs[a.index], self.generic.maps[a.index]) for a in arguments)
+        return ScalarExpr(tuple(op for op in self.generic.block.ops if op in ops), value, read)
 
 
 def dim_expr(dim: int | None) -> AffineExpr:

@@ -109,18 +109,18 @@ def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
 
     value: the elements that `op` computes, as a function of stored integers.
     """
+    # `value` is shift + round(clamp(sum(factor * source) + offset, low, high)).
     (source, factor), *others = value.terms
     if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
-    offset = value.offset + value.shift  # added before and after rounding, which is the same for integers
-    is_unit_dim = [n == 1 for n in shape_of(op.results[0])]  # any index along it is 0
-    in_order = all(
-        is_unit or (isinstance(r, AffineDimExpr) and r.position == axis)
-        for axis, (r, is_unit) in enumerate(zip(source.index.results, is_unit_dim, strict=True))
+    adds_nothing = not (value.offset + value.shift).any()  # rounding does not change the sum of integers
+    is_in_order = all(
+        size == 1 or (isinstance(index, AffineDimExpr) and index.position == axis)  # of size 1: any index is 0
+        for axis, (index, size) in enumerate(zip(source.index.results, shape_of(op.results[0]), strict=True))
     )
     low, high = value.unclamped_range
-    is_clamp_idle = value.low <= low and high <= value.high
-    return source.tensor if in_order and is_clamp_idle and not offset.any() else None
+    clamps_nothing = value.low <= low and high <= value.high
+    return source.tensor if is_in_order and clamps_nothing and adds_nothing else None
 
 
 class Requantized(GenericBody):
@@ -148,16 +148,15 @@ class Requantized(GenericBody):
         return [*self.new_ops, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
 
     def _emit_quantized(self, value: Real, to: IntegerType) -> SSAValue:
-        """Add the computation of a rounded number as an integer of type `to`, and return it.
+        """Add the computation of `round(clamped) + value.shift` as an integer of type `to`, and return it.
 
-        The constant ROUNDING is added, which rounds. Its bits are then subtracted from the bits of the sum, as
-        integers; `value.shift`, which is added to the rounded number, is part of the subtracted integer.
+        The addition of ROUNDING = 1.5 * 2^23 in f32 rounds a number to an integer n, and bits(ROUNDING + n) is
+        bits(ROUNDING) + n. So the emitted result is `bits(clamped + ROUNDING) - (bits(ROUNDING) - shift)`.
         """
-        biased = self._clamped(value)
-        biased = self.add(arith.AddfOp(biased, self._scalar(ROUNDING)))
+        biased = self.add(arith.AddfOp(self._clamped(value), self._scalar(ROUNDING)))
         bits = self.add(arith.BitcastOp(biased, i32))
-        bits_of_zero = int(np.float32(ROUNDING).view(np.int32))
-        base = self.add(arith.ConstantOp(IntegerAttr(bits_of_zero - int(value.shift), i32)))
+        bits_of_rounding = int(np.float32(ROUNDING).view(np.int32))
+        base = self.add(arith.ConstantOp(IntegerAttr(bits_of_rounding - int(value.shift), i32)))
         integer = self.add(arith.SubiOp(bits, base))
         return self.add(arith.TruncIOp(integer, to))
 

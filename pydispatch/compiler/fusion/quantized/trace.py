@@ -157,25 +157,24 @@ class Tracer:
     def _constant_at(self, constant: Constant, index: AffineMap) -> Constant:
         """Return a constant, read at `index`, with the dimensions of the traced result.
 
-        Dimensions along which it does not vary have size 1: a bias [64] of a result [8, 64, 7, 7] becomes
-        [1, 64, 1, 1]. Raises Unrecognized unless its dimensions of other sizes than 1 are indexed by different
-        dimensions of the traced result.
+        Dimensions along which the constant does not vary have size 1: a bias [64] of a result [8, 64, 7, 7] becomes
+        [1, 64, 1, 1]. Raises Unrecognized unless the axes of the constant with other sizes than 1 are indexed by
+        different dimensions of the traced result.
 
-        index: map from the dimensions of the traced result to those of the constant.
+        index: map from the dimensions of the traced result to the axes of the constant.
         """
-        shape, varying = [1] * self.rank, list[tuple[int, int]]()  # varying: (dimension of the result, its axis)
+        shape = [1] * self.rank
+        axis_of_dim: dict[int, int] = {}  # dimension of the traced result → the axis of the constant that it indexes
         for axis, expr in enumerate(index.results):
             if constant.shape[axis] == 1:
                 continue
-            if not isinstance(expr, AffineDimExpr):
+            if not isinstance(expr, AffineDimExpr) or expr.position in axis_of_dim:
                 raise Unrecognized
             shape[expr.position] = constant.shape[axis]
-            varying.append((expr.position, axis))
-        if len({position for position, _ in varying}) != len(varying):
-            raise Unrecognized
-        axes = [axis for _, axis in sorted(varying)]  # in the order of the result, as the final shape needs them
-        units = [axis for axis in range(constant.ndim) if axis not in axes]
-        return constant.transpose([*axes, *units]).reshape(shape)
+            axis_of_dim[expr.position] = axis
+        axes = [axis for _, axis in sorted(axis_of_dim.items())]  # in the order of the result's dimensions
+        unit_axes = [axis for axis in range(constant.ndim) if axis not in axes]
+        return constant.transpose([*axes, *unit_axes]).reshape(shape)
 
 
 def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
@@ -206,7 +205,7 @@ class _Body:
 
     def __init__(self, tracer: Tracer, generic: Structured, index: AffineMap) -> None:
         """Begin with no scalar recognized. For the arguments see the class."""
-        self.tracer, self.g, self.index = tracer, generic, index
+        self.tracer, self.generic, self.index = tracer, generic, index
 
     def value(self, value: SSAValue) -> Value | None:
         """Recognize a scalar of the body as a function of stored integers and constants.
@@ -242,11 +241,11 @@ class _Body:
         The index is a map from the dimensions of the traced result to those of the tensor. Raises Unrecognized for
         other scalars, and for arguments that hold elements of an output.
         """
-        if not isinstance(value, BlockArgument) or value.owner is not self.g.block:
+        if not isinstance(value, BlockArgument) or value.owner is not self.generic.block:
             raise Unrecognized
-        if value.index >= len(self.g.inputs):
+        if value.index >= len(self.generic.inputs):
             raise Unrecognized
-        return self.g.inputs[value.index], self.g.maps[value.index].compose(self.index)
+        return self.generic.inputs[value.index], self.generic.maps[value.index].compose(self.index)
 
     def _argument(self, value: BlockArgument) -> Value | None:
         """Recognize an argument of the body, an element of an input; None for a stored narrow integer (`element`)."""
@@ -311,7 +310,10 @@ def _limited(body: _Body, op: Operation) -> Value:
     """Recognize a minimum or maximum with a finite scalar constant: an upper or lower bound of a number."""
     lhs, rhs = (body.number(v) for v in op.operands)
     value, bound = (lhs, rhs) if isinstance(lhs, Real) else (rhs, lhs)
-    if not isinstance(value, Real) or isinstance(bound, Real) or bound.size != 1 or not np.isfinite(bound).all():
+    if not isinstance(value, Real) or isinstance(bound, Real):
+        raise Unrecognized
+    is_finite_scalar = bound.size == 1 and np.isfinite(bound).all()
+    if not is_finite_scalar:
         raise Unrecognized
     is_lower_bound = isinstance(op, arith.MaximumfOp | arith.MaxnumfOp)
     return clamped(value, low=bound.item()) if is_lower_bound else clamped(value, high=bound.item())

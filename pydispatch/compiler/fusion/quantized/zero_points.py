@@ -58,10 +58,10 @@ def zero_point_corrections(
 ) -> Sequence[ShiftedFactor]:
     """Return the two factors, `lhs` first, split into bytes for the kernel and offsets to correct after the product.
 
-    The correction for a zero point is a multiple of the sum of the other factor. One is made for a factor that is
-    multiplied by a constant, whose sum is constant, too, and for a zero point that is known at run time only. For
-    unsigned bytes u with the zero point 3 times constant signed bytes, the first factor has the bytes u and the known
-    offset 3; the second one is unchanged.
+    A correction is the zero point of one factor times the sum of the other factor. It replaces the subtraction of the
+    zero point in the kernel in two cases: the other factor is a constant, so that its sum is a constant, too, or the
+    zero point is known at run time only. For unsigned bytes u with the zero point 3 times constant signed bytes, the
+    first factor has the bytes u and the known offset 3; the second one is unchanged.
 
     Return an empty tuple if no correction is needed or possible.
 
@@ -77,14 +77,16 @@ def zero_point_corrections(
     constant_a, constant_b = depends_on_constants(lhs.stored), depends_on_constants(rhs.stored)
     signed_a, signed_b = _signs_of_bytes(lhs, rhs, constant_a, byte_products)
     least_a, least_b = (LEAST_BYTE if signed else 0 for signed in (signed_a, signed_b))
-    first, second = _shifted(lhs, least_a, constant_a, constant_b), _shifted(rhs, least_b, constant_b, constant_a)
-    # The correction of one factor is its zero point times the sum of the other factor.
-    sides = [(first, second.bytes), (second, first.bytes)]
-    summed = [other for factor, other in sides if factor.needs_correction]
-    return (first, second) if summed and all(_can_be_summed(contraction, factor) for factor in summed) else ()
+    first = _shifted(lhs, least_a, is_constant=constant_a, is_other_constant=constant_b)
+    second = _shifted(rhs, least_b, is_constant=constant_b, is_other_constant=constant_a)
+    # The factors whose sums the corrections need.
+    pairs = [(first, second.bytes), (second, first.bytes)]
+    summed = [other for factor, other in pairs if factor.needs_correction]
+    is_possible = all(_can_be_summed(contraction, factor) for factor in summed)
+    return (first, second) if summed and is_possible else ()
 
 
-def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> ShiftedFactor:
+def _shifted(factor: Dequantized, least: int, is_constant: bool, is_other_constant: bool) -> ShiftedFactor:
     """Split a factor into bytes and offsets to correct after the product.
 
     Kernels subtract known zero points of constant factors, and of factors that are not multiplied by a constant: these
@@ -94,15 +96,14 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
     Args:
         factor: The factor.
         least: The least byte that instructions accept, 0 or -128. Bytes of the other sign are shifted by 128.
-        constant: Whether the factor is a constant.
-        by_constant: Whether the other factor is a constant, whose sum is then a constant, too.
+        is_constant: Whether the factor is a constant.
+        is_other_constant: Whether the other factor is a constant, whose sum is then a constant, too.
     """
     known_zero = 0 if factor.zero is None else factor.zero.number  # None: known at run time only
-    if known_zero is not None and (constant or not by_constant):
+    if known_zero is not None and (is_constant or not is_other_constant):
         return ShiftedFactor(factor)
     is_unsigned = factor.signed is False  # None, not widened yet, counts as signed
-    # The byte is `stored + shift`, so that the factor is byte - shift - zero point. The kernel subtracts the zero point
-    # of `bytes_`: -shift, which adds the shift.
+    # The byte is `stored + shift`: its zero point is -shift. The factor is then byte - (shift + zero point).
     shift = least - (0 if is_unsigned else LEAST_BYTE)
     bytes_ = replace(factor, zero=constant_expr(-shift) if shift else None)
     if known_zero is None:
@@ -113,8 +114,13 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
 def _signs_of_bytes(lhs: Dequantized, rhs: Dequantized, is_lhs_constant: bool, byte_products: str) -> tuple[bool, bool]:
     """Return for each factor whether the bytes that are multiplied are signed.
 
-    Bytes that are stored with the other sign are shifted by 128 first. The parameters are those of
-    `zero_point_corrections`.
+    Bytes that are stored with the other sign are shifted by 128 first.
+
+    Args:
+        lhs, rhs: The factors.
+        is_lhs_constant: Whether `lhs` is a constant.
+        byte_products: Signs of the bytes that instructions multiply: "unsigned by signed", "all signs" or "equal
+            signs".
     """
     unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
     # Either factor can be the signed operand of the instruction: a constant lhs is, otherwise rhs is.
@@ -146,11 +152,12 @@ def _can_be_summed(contraction: Contraction, factor: Dequantized) -> bool:
     It can if these loops have static sizes and index the factor, and each loop that indexes the factor is the whole
     index of a dimension: a sliding window (d0 + d3) is not.
     """
+    generic = contraction.generic
+    extents = [generic.extents[d] for d in generic.reduced_loops]
+    is_static = all(n is not None and n >= 0 for n in extents)
     plain_dims = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
-    is_static = all(
-        n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.reduced_loops)
-    )
-    return is_static and set(contraction.generic.reduced_loops) <= plain_dims and dims_in(factor.index) == plain_dims
+    has_windows = dims_in(factor.index) != plain_dims
+    return is_static and set(generic.reduced_loops) <= plain_dims and not has_windows
 
 
 class CorrectionTerms:
@@ -219,23 +226,16 @@ class CorrectionTerms:
             loops: Map from dimensions of the result to loops of the contraction.
         """
         generic = self.contraction.generic
+        # The loops of the sums: the parallel loops that index the factor, then the reduction loops.
         parallel_dims = [
             d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.reduced_loops
         ]
-        order = [*parallel_dims, *generic.reduced_loops]  # loops of the sum; others, renamed to 0, index nothing in it
+        order = [*parallel_dims, *generic.reduced_loops]
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
-        renamed = AffineMap(len(order), 0, tuple(new_dims))
-        # Sizes of the sums: those of the factor's dimensions that the parallel loops index.
-        shape, dims = [], list[SSAValue]()
-        for d in parallel_dims:
-            axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.index.results].index(True)
-            shape.append(shape_of(factor.stored)[axis])
-            if shape[-1] < 0:
-                index = arith.ConstantOp.from_int_and_width(axis, IndexType())
-                self.new_ops += [index, tensor.DimOp(factor.stored, index)]
-                dims.append(self.new_ops[-1].results[0])
+        renamed = AffineMap(len(order), 0, tuple(new_dims))  # 0: a loop that does not index the factor
         # The generic: running_sum + multiplier * factor, beginning with 0.
         zero = arith.ConstantOp(IntegerAttr(0, i32))
+        shape, dims = self._sizes_along(factor, parallel_dims)
         initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
         generic_body = GenericBody()
         value = generic_body.integer(factor.reindexed(renamed))
@@ -250,6 +250,21 @@ class CorrectionTerms:
         self.new_ops += [zero, initial, sums]
         # The sum for an element of the result, at the loops that index the factor.
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
+
+    def _sizes_along(self, factor: Dequantized, loops: Sequence[int]) -> tuple[list[int], list[SSAValue]]:
+        """Return the sizes of a factor's dimensions that `loops` index, and those of them that are dynamic as values.
+
+        The operations that compute dynamic sizes are added to `new_ops`.
+        """
+        shape, dynamic_sizes = list[int](), list[SSAValue]()
+        for loop in loops:
+            axis = [isinstance(r, AffineDimExpr) and r.position == loop for r in factor.index.results].index(True)
+            shape.append(shape_of(factor.stored)[axis])
+            if shape[-1] < 0:
+                index = arith.ConstantOp.from_int_and_width(axis, IndexType())
+                self.new_ops += [index, tensor.DimOp(factor.stored, index)]
+                dynamic_sizes.append(self.new_ops[-1].results[0])
+        return shape, dynamic_sizes
 
 
 def _corrected_zero_point(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
