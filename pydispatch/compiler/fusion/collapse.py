@@ -98,7 +98,8 @@ def _only_elementwise_reader(expand: tensor.ExpandShapeOp) -> GenericOp | None:
     if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
         return None
     generic = structured(user)
-    if set(generic.iterators) != {"parallel"} or generic.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
+    writes_in_order = generic.maps[-1] == AffineMap.identity(len(shape_of(expand.result)))
+    if set(generic.iterators) != {"parallel"} or not writes_in_order:
         return None
     if any(inner.name == "linalg.index" for inner in walk(user.body)):  # it reads the index of a loop that disappears
         return None
@@ -138,11 +139,11 @@ def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:
     map_groups: list[int] = []
     remaining_dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]  # -1: in no group
     while remaining_dims:
-        g = next((i for i, group in enumerate(groups) if remaining_dims[: len(group)] == group), None)
-        if g is None:
+        next_group = next((i for i, group in enumerate(groups) if remaining_dims[: len(group)] == group), None)
+        if next_group is None:
             return None
-        map_groups.append(g)
-        remaining_dims = remaining_dims[len(groups[g]) :]
+        map_groups.append(next_group)
+        remaining_dims = remaining_dims[len(groups[next_group]) :]
     return map_groups
 
 

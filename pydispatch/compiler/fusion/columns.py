@@ -30,10 +30,10 @@ from pydispatch.ir.values import shape_of
 
 
 def split_off_columns(function: Operation) -> None:
-    """Let readers of a tensor that is concatenated with single columns read these parts instead, in place.
+    """Make the readers of a concatenation that ends with single columns read its operands instead.
 
-    This is for the concatenations of a host function that end with the columns. A concatenation stays if a reader needs
-    elements of several parts as one tensor.
+    This changes the concatenations of a host function. A concatenation stays if a reader needs elements of several
+    operands as one tensor.
     """
     concatenations = [op for op in walk(function) if isinstance(op, tensor.ConcatOp) and _has_columns(op)]
     if concatenations:
@@ -82,7 +82,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     Here %m and %s are reductions, %e is elementwise, %w a slice. Return None also if no reader is a reduction.
     """
     axis = int(concat.dim.value.data)
-    readers = _Readers([], [], slices=[])
+    readers = _Readers(elementwise=[], reductions=[], slices=[])
     values: set[SSAValue] = {concat.results[0]}  # the concatenation, and what is computed from it elementwise
     assert concat.parent is not None
     # Classify the readers in the block of the concatenation, in order, so that `values` has the operands of each.
@@ -114,8 +114,8 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     """Classify a reader of tensors with the shape of a concatenation as "elementwise" or "reduction"; None for others.
 
     An elementwise reader can compute the part of its result from the same part of these tensors. A reduction runs along
-    the axis of the concatenation, so that results of the parts can be combined. A reader of None needs the whole
-    tensor, or reads elements of another part.
+    the axis of the concatenation, so that results of the parts can be combined. Any other reader, for which the result
+    is None, needs the whole tensor, or reads elements of another part.
 
     Args:
         op: The reader.
@@ -225,8 +225,8 @@ class _Parts:
         dims = [AffineExpr.dimension(d) for d in range(rank)]
         # The column's element at index 0 of its axis, whose size is 1.
         map_ = AffineMap(rank, 0, (*dims[: self.axis], AffineExpr.constant(0), *dims[self.axis :]))
-        # The reduction's body combines an element, here of `column`, with the sum so far, of `total`. Both tensors are
-        # inputs of the new operation: its body has one more argument for the output `empty`, which it does not read.
+        # The reduction's body combines an element, here of `column`, with an accumulator, here of `total`. Both tensors
+        # are inputs of the new operation. So its body has one more argument for the output `empty`, which is not read.
         body = Block(arg_types=[*(argument.type for argument in op.body.block.args), type_.element_type])
         copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args[:-1], strict=True))
         for inner in op.body.block.ops:

@@ -49,15 +49,16 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
     """Copy `op` into each group that reads it where fusion is legal; keep or erase the original.
 
     A view is copied only into groups that compute its source. Groups without a copy, and operations in no group, read
-    the original: a view then stays on the host, another operation becomes a group of its own. Without such readers the
-    original is erased.
+    the original. With such readers, a view stays on the host, and any other operation becomes a group of its own.
+    Without such readers, the original is erased.
     """
     op_is_view = is_view(op)
     users: dict[int | None, list[Operation]] = {}  # group → its readers of `op`; None: readers in no group
     for result in op.results:
         for use in result.uses:
             user = groups.ancestor(use.operation)
-            users.setdefault(groups.group_of.get(user) if user is not None else None, []).append(use.operation)
+            group_of_user = None if user is None else groups.group_of.get(user)
+            users.setdefault(group_of_user, []).append(use.operation)
     has_other_readers = None in users
     for group, readers in users.items():
         if group is None:

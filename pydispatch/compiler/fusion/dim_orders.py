@@ -52,10 +52,9 @@ def write_as_read(op: Operation) -> None:
     new = generic_like(op, op.regions[0].clone(), generic.inputs, [init], maps, generic.iterators)
     # Each reader indexes the new result with its old index in the new order: [d1, d0] becomes [d0, d1].
     for use in list(result.uses):
-        reader = structured(use.operation)
-        reader_maps = list(reader.maps)
-        reader_maps[use.index] = AffineMap(reader.maps[use.index].num_dims, 0, tuple(
-            reader.maps[use.index].results[d] for d in order))  # fmt: skip
+        reader_maps = list(structured(use.operation).maps)
+        old_map = reader_maps[use.index]
+        reader_maps[use.index] = AffineMap(old_map.num_dims, 0, tuple(old_map.results[d] for d in order))
         use.operation.properties["indexing_maps"] = affine_maps(reader_maps)
         use.operation.operands[use.index] = new
 
@@ -116,12 +115,12 @@ def _order_computed(generic: Structured) -> list[int] | None:
     """
     if generic.contracts:
         return None
-    orders = {
-        tuple(cast(AffineDimExpr, e).position for e in map_.results)
-        for value, map_ in zip(generic.inputs, generic.maps, strict=False)
-        if isinstance(value, OpResult) and not is_fill(value.op) and is_permutation(map_)
-        and not _is_written_as_read(value)
-    }  # fmt: skip
+    orders: set[tuple[int, ...]] = set()
+    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
+        if not isinstance(value, OpResult) or is_fill(value.op) or not is_permutation(map_):
+            continue
+        if not _is_written_as_read(value):
+            orders.add(tuple(cast(AffineDimExpr, e).position for e in map_.results))
     return list(orders.pop()) if len(orders) == 1 else None
 
 
@@ -146,7 +145,9 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
             return None
         generic = structured(use.operation)
-        if use.index >= len(generic.inputs) or generic.has_reduction_loops or not is_identity(generic.output_maps[0]):
+        is_initial_value = use.index >= len(generic.inputs)
+        is_elementwise = not generic.has_reduction_loops and is_identity(generic.output_maps[0])
+        if is_initial_value or not is_elementwise:
             return None
         # The loop that indexes each dimension of `result`, and its inverse: for each loop, which is a dimension of the
         # reader's result, the dimension of `result`.
@@ -184,7 +185,8 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     A generic that reads the new result can then read the tensor before its transposition (`read_through_copies`).
     Return None for other operations and operands, and for dynamic sizes.
     """
-    copy = defining_copy(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
+    is_unary = len(op.operands) == len(op.results) == 1 and not op.regions
+    copy = defining_copy(op.operands[0]) if is_unary else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):
         return None
     result_type, source = op.results[0].type, copy.inputs[0]

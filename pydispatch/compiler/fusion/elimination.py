@@ -35,10 +35,9 @@ def merge_equal_operations(block: Block, op_by_key: dict[object, Operation]) -> 
     """
     op_by_key = dict(op_by_key)  # a copy: enclosing blocks cannot use the operations of this one
     for op in list(block.ops):
-        for region in op.regions:
-            for inner in region.blocks:
-                if op.name.startswith("scf."):  # control flow; the scalar code of generics is not merged
-                    merge_equal_operations(inner, op_by_key)
+        if op.name.startswith("scf."):  # control flow; the scalar code of generics is not merged
+            for inner in (block for region in op.regions for block in region.blocks):
+                merge_equal_operations(inner, op_by_key)
         if not is_pure(op) or op.regions or not op.results:
             continue
         # Comparing large constants costs more than merging them saves.

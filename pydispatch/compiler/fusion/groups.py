@@ -34,8 +34,8 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     """Partition the tensor operations of `block` into groups, one for each dispatch; return them, and the edges between
     operations that were not fused, with the reasons.
 
-    For y = matmul(a, b); z = exp(y); c = d + 1, the groups are [matmul, exp] and [add], if `legality` permits the first
-    one; without it, they are [matmul], [exp] and [add], and there is an edge from matmul to exp. The block is changed:
+    For y = matmul(a, b); z = exp(y); c = d + 1, the groups are [matmul, exp] and [add] if `legality` permits the first
+    group. Otherwise they are [matmul], [exp] and [add], and there is an edge from matmul to exp. The block is changed:
     copies of operations are inserted, and originals without a reader are erased.
 
     Groups are listed by their last operations in the block, and the operations of a group in topological order.
@@ -56,11 +56,13 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     join_chains(groups)
     groups.drop_host_copies()  # groups of copies alone, which host code performs, are no dispatches
     complete(groups)  # copies duplicable operations, fills and scalars into the groups that read them
+    # The edges, without operations that have been erased (no parent), and without those that were fused later.
     edges = [
-        Edge(a, b, reason)
-        for (a, b), reason in groups.rejected.items()
-        if a.parent is not None and b.parent is not None and groups.group_of.get(a) != groups.group_of.get(b)
-    ]
+        Edge(producer, consumer, reason)
+        for (producer, consumer), reason in groups.rejected.items()
+        if producer.parent is not None and consumer.parent is not None
+        and groups.group_of.get(producer) != groups.group_of.get(consumer)
+    ]  # fmt: skip
     ordered = sorted(groups.members.values(), key=lambda ops: max(groups.position[op] for op in ops))
     return [run_order(ops, groups.position) for ops in ordered], edges
 

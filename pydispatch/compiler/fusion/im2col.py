@@ -258,11 +258,14 @@ def _has_known_order(convolution: Convolution, result_dims: Sequence[int], filte
         filter_order: The loops that index the dimensions of the filter, in order.
     """
     batches, rows, spatial, steps = convolution.batches, convolution.rows, convolution.spatial, convolution.steps
-    if convolution.channels_last:  # with one spatial dimension, all pixels of an image are in one dimension already
-        return (
-            len(spatial) >= 2 and (*result_dims,) == (*batches, *spatial, *rows) and (*filter_order,) == (*steps, *rows)
-        )
-    return len(spatial) >= 1 and (*result_dims,) == (*batches, *rows, *spatial) and (*filter_order,) == (*rows, *steps)
+    if convolution.channels_last:
+        known_result, known_filter = (*batches, *spatial, *rows), (*steps, *rows)
+        fewest_spatial = 2  # with one spatial dimension, all pixels of an image are in one dimension already
+    else:
+        known_result, known_filter = (*batches, *rows, *spatial), (*rows, *steps)
+        fewest_spatial = 1
+    is_known = tuple(result_dims) == known_result and tuple(filter_order) == known_filter
+    return is_known and len(spatial) >= fewest_spatial
 
 
 def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bool:
@@ -283,7 +286,8 @@ def _is_plain_factor(contraction: Contraction, factor: Factor) -> bool:
     element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):
         return factor.is_element and element == contraction.acc
-    return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main_input}
+    reads_single_element = set(factor.inputs) == {factor.main_input}  # `inputs`: operands that the factor depends on
+    return contraction.acc == i32 and isinstance(element, IntegerType) and reads_single_element
 
 
 def _rewrite_to_product(convolution: Convolution) -> None:
@@ -305,24 +309,25 @@ def _rewrite_to_product(convolution: Convolution) -> None:
 
     # Copy the patches, and view all tensors as matrices, those with batches as batches of matrices.
     patches = _patches(convolution, patch_dims, dynamic_dims)
-    n = len(convolution.batches)  # also the first dimension after the batches
-    batch_groups = [[i] for i in range(n)]
+    batch_rank = len(convolution.batches)
+    batch_groups = [[i] for i in range(batch_rank)]
     columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
     filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)
     initial_matrix = _matrix(op, output, batch_groups, matrix_dims=result_dims, convolution=convolution)
 
     # Multiply in the loops [*batches, row, pixel, step].
-    filter_map, columns_map, result_map = _product_maps(n, convolution.channels_last)
+    filter_map, columns_map, result_map = _product_maps(batch_rank, convolution.channels_last)
     factors = [(filter_matrix, filter_map), (columns, columns_map)]
     if op.inputs[0] is not convolution.filter:  # the body expects the factors in the order of the convolution's inputs
         factors.reverse()
     operands = [*(matrix for matrix, _ in factors), initial_matrix]
     maps = [*(map_ for _, map_ in factors), result_map]
-    product = rewrite_loops(op, operands, maps, [*["parallel"] * (n + 2), "reduction"])
+    product = rewrite_loops(op, operands, maps, [*["parallel"] * (batch_rank + 2), "reduction"])
 
     # Expand the product to the dimensions of the old result.
-    outer_count, inner_count = len(result_dims[0]), len(result_dims[1])  # dimensions behind a matrix's rows and columns
-    groups = [*batch_groups, consecutive(n, outer_count), consecutive(n + outer_count, inner_count)]
+    # The rows of a matrix of the product stand for `row_rank` dimensions of the result, the columns for `column_rank`.
+    row_rank, column_rank = len(result_dims[0]), len(result_dims[1])
+    groups = [*batch_groups, consecutive(batch_rank, row_rank), consecutive(batch_rank + row_rank, column_rank)]
     expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
     insert_before(expand, op)
     replace_op(op, expand.results[0])

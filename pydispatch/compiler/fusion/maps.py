@@ -222,7 +222,7 @@ def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
     """Compute an elementwise operation without dimensions of size 1, and return its result in the old shape.
 
-    Return None if the result has none, or if a tensor operand has another shape than the result.
+    Return None if no dimension has size 1, or if a tensor operand has another shape than the result.
     """
     result = op.results[0]
     if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):

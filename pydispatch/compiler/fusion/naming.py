@@ -57,12 +57,13 @@ def contraction_word(op: Operation) -> str:
     generic = structured(op)
     if any(_is_window(e, generic.iterators) for m in generic.maps for e in m.results):
         return "conv"
-    dims_of_factors = [dims_in(m) for m in generic.maps[:2]]
+    # Parallel loops that only factor A has, that only B has, and that both have.
     parallel = {i for i, kind in enumerate(generic.iterators) if kind == "parallel"}
-    dims_of_a, dims_of_b = dims_of_factors
-    batch = parallel & dims_of_a & dims_of_b
+    dims_of_a, dims_of_b = (dims_in(m) for m in generic.maps[:2])
     rows, columns = parallel & dims_of_a - dims_of_b, parallel & dims_of_b - dims_of_a
-    word = "matmul" if rows and columns else "matvec" if rows else "vecmat" if columns else "dot"
+    batch = parallel & dims_of_a & dims_of_b
+    words = {(True, True): "matmul", (True, False): "matvec", (False, True): "vecmat", (False, False): "dot"}
+    word = words[bool(rows), bool(columns)]
     return f"batch_{word}" if batch else word
 
 

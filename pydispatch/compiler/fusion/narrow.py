@@ -41,12 +41,15 @@ def narrow_operations(function: Operation, most_tensors: int) -> None:
     each operation that cannot be split.
     """
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
-        if op.parent is None or len(op.operands) <= FEW_OPERANDS or not needs_dispatch(op) or _fits(op, most_tensors):
+        if op.parent is None or len(op.operands) <= FEW_OPERANDS:
             continue
+        if not needs_dispatch(op) or _fits(op, most_tensors):
+            continue
+        generic = structured(op) if op.name == GENERIC else None
         if isinstance(op, tensor.ConcatOp):
             _split_concat(op, most_tensors)
-        elif op.name == GENERIC and (g := structured(op)).is_parallel and not cannot_lower(g):
-            _ElementwiseSplitter(cast(GenericOp, op), g).build()
+        elif generic is not None and generic.is_parallel and not cannot_lower(generic):
+            _ElementwiseSplitter(cast(GenericOp, op), generic).build()
         else:
             _warn(op, most_tensors)
 

@@ -52,16 +52,16 @@ def collapse_after(op: Operation) -> SSAValue | None:
     operands, maps = [], []
     sizes: list[list[int]] = []  # for each dimension of the operand, the sizes that it is expanded to
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        sizes, results = [], list[AffineExpr]()
-        for n, r in zip(shape_of(value), map_.results, strict=False):
-            if isinstance(r, AffineDimExpr) and r.position in sizes_of_loop:
-                sizes.append(sizes_of_loop[r.position])
-                results += [AffineExpr.dimension(d) for d in dims[r.position]]
+        sizes, indices = [], list[AffineExpr]()
+        for size, index in zip(shape_of(value), map_.results, strict=False):
+            if isinstance(index, AffineDimExpr) and index.position in sizes_of_loop:
+                sizes.append(sizes_of_loop[index.position])
+                indices += [AffineExpr.dimension(d) for d in dims[index.position]]
             else:
-                sizes.append([n])
-                results.append(r.replace_dims_and_symbols(new_loops, []))
+                sizes.append([size])
+                indices.append(index.replace_dims_and_symbols(new_loops, []))
         operands.append(_expanded(op, value, sizes))
-        maps.append(AffineMap(sum(loop_counts), 0, tuple(results)))
+        maps.append(AffineMap(sum(loop_counts), 0, tuple(indices)))
     kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
     n = len(generic.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
@@ -125,9 +125,9 @@ def _can_split_loops(generic: Structured, split: Shapes) -> bool:
 
 
 def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValue:
-    """Insert before `op` an expand_shape of a value; sizes: for each of its dimensions, the sizes that replace it.
+    """Insert an expand_shape of a value before `op`, and return its result; the value itself if nothing is expanded.
 
-    Return the result, or the value itself if each dimension stays one.
+    sizes: for each dimension of the value, the sizes of the dimensions that it is expanded to.
     """
     if all(len(group) == 1 for group in sizes):
         return value

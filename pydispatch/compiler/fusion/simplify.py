@@ -91,10 +91,9 @@ def _replace_unread_outputs(op: Operation) -> None:
         return
     body, first_output = generic.block, len(generic.inputs)
     for index, value in enumerate(generic.outputs):
-        owner = value.owner
-        if body.args[first_output + index].uses.get_length() or not isinstance(value.type, TensorType):
-            continue
-        if isinstance(owner, Operation) and owner.name == "tensor.empty":
+        is_read = body.args[first_output + index].uses.get_length() > 0
+        is_empty = isinstance(value.owner, Operation) and value.owner.name == "tensor.empty"
+        if is_read or is_empty or not isinstance(value.type, TensorType):
             continue
         op.operands[first_output + index] = insert_before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
 
@@ -135,13 +134,14 @@ def _fold_same_shape(op: Operation) -> SSAValue | None:
 
 
 def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
-    """Fold a cast of a cast, unless the inner one asserts a static size."""
+    """Fold a cast of a cast, unless the inner one asserts that a dynamic size has a static value."""
     inner = _producer_of_kind(op.operands[0], "tensor.cast")
     if inner is None:
         return None
-    source_shape, result_shape = shape_of(inner.operands[0]), shape_of(op.results[0])
-    if any(new >= 0 and old < 0 for new, old in zip(shape_of(op.operands[0]), source_shape, strict=True)):
-        return None  # the inner cast checks a dynamic size, which must not be lost
+    source_shape, inner_shape, result_shape = map(shape_of, (inner.operands[0], op.operands[0], op.results[0]))
+    inner_asserts_size = any(new >= 0 and old < 0 for new, old in zip(inner_shape, source_shape, strict=True))
+    if inner_asserts_size:
+        return None
     if source_shape == result_shape:
         return inner.operands[0]
     return insert_before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)

@@ -101,7 +101,7 @@ def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | 
     generic = structured(op)
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
-    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
+    for value, map_ in zip(generic.inputs, generic.maps[:-1], strict=True):  # the last map is that of the output
         inputs.append(_expanded(op, value, map_, loop, parts))
         new_maps.append(_map_over_parts(map_, loop, is_split=True))
     out_type = op.outputs[0].type

@@ -99,11 +99,8 @@ class Layout:
         first: number of loops that precede `loops` in the product, the loops over its rows.
         """
         loops = [loop_index(first + i, size) for i, size in enumerate(self.loops)]
-        column_loops, step_loops = slice(2), slice(2, None)  # panel and column of the panel; block to byte of the group
-        return {
-            N_LOOP: collapsed(loops[column_loops], self.loops[column_loops]),
-            K_LOOP: collapsed(loops[step_loops], self.loops[step_loops]),
-        }
+        # The first two loops, over panels and columns of a panel, count columns. The others count steps of K.
+        return {N_LOOP: collapsed(loops[:2], self.loops[:2]), K_LOOP: collapsed(loops[2:], self.loops[2:])}
 
 
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
@@ -133,7 +130,9 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
         return None
     # Blocks consist of two or more whole words, and K of two or more blocks: simplification drops loops of one
     # iteration, but kernels expect all loops of panels.
-    if block > LONGEST_BLOCK or block % steps_of_word or block == steps_of_word or steps <= block:
+    has_whole_words = block % steps_of_word == 0
+    has_all_loops = block > steps_of_word and steps > block
+    if block > LONGEST_BLOCK or not has_whole_words or not has_all_loops:
         return None
     return Layout(columns=columns, steps=steps, width=width, block=block, bits=bits)
 
@@ -268,10 +267,12 @@ class Panels:
         return ops[-1].results[0]
 
     def _panel_loops(self, has_blocks: bool) -> Space:
-        """Return the loops over which zero points, scales and offsets are computed, and K and N as functions of them.
+        """Return the loops over which terms (zero points, scales or offsets) are computed, with K and N as functions.
 
-        The loops are panels, those of `_block_sizes` if `has_blocks` (the terms differ between blocks), and columns of
-        a panel.
+        The loops are panels, blocks, and columns of a panel. With several entries in `_block_sizes`, there are as many
+        nested loops over blocks.
+
+        has_blocks: whether the terms differ between blocks. Otherwise the loops over blocks are left out.
         """
         panels, width = self.layout.panels, self.layout.width
         blocks = self._block_sizes if has_blocks else ()

@@ -238,13 +238,15 @@ def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
     if value.op.name != GENERIC:
         return None
     generic = structured(value.op)
-    out = generic.maps[-1]
-    if not generic.is_parallel or len(value.op.results) != 1 or not is_permutation(out):
+    result_map = generic.maps[-1]
+    is_elementwise = generic.is_parallel and len(value.op.results) == 1 and is_permutation(result_map)
+    if not is_elementwise:
         return None
-    loops = list[Position]([()] * len(generic.iterators))
-    for position, result in zip(at, out.results, strict=True):
-        loops[cast(AffineDimExpr, result).position] = position
-    return _BodyAt(generic, tuple(loops))
+    # Each loop indexes one dimension of the result: its index is that of the element along this dimension.
+    position_of_loop = {
+        cast(AffineDimExpr, loop).position: position for position, loop in zip(at, result_map.results, strict=True)
+    }
+    return _BodyAt(generic, tuple(position_of_loop[loop] for loop in range(len(generic.iterators))))
 
 
 # Scalars
@@ -422,8 +424,12 @@ def _is_exact(op: arith.SubiOp) -> bool:
 def _combined(op: Operation, inner: Weights, term: Term) -> Weights:
     """Return the weights that `op` computes from other weights and a term, as their product, sum or difference.
 
-    (w + offset) * term has the scale `term` and the offset `offset * term`. A difference with weights that have neither
-    scales nor offsets gets a zero point.
+    For stored integers q:
+
+        (q * scale + offset) * term     gets the scale `term`; the offset becomes `offset * term`
+        q - term                        gets the zero point `term`
+        (q * scale + offset) - term     gets the offset `-term`
+        (q * scale + offset) + term     gets the offset `term`
     """
     if isinstance(op, arith.MulfOp):
         offsets = tuple(computed_by(op, offset, term) for offset in inner.offsets)

@@ -129,6 +129,8 @@ def collapsed(positions: Sequence[Position], sizes: Sequence[int]) -> Position:
 def substituted(position: Position, loops: Mapping[int, Position]) -> Position | None:
     """Return an index over other loops; None if it is no sum of their digits.
 
+    The index k // 32 over a loop k that is replaced by 32 * b + i, with i < 32, becomes b.
+
     loops: each loop that the index reads → its index over the other loops.
     """
     terms = list[tuple[int, Position]]()

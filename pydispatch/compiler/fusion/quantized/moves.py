@@ -14,7 +14,7 @@ from typing import cast
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import insert_before
@@ -36,7 +36,8 @@ def quantize_before_moves(function: Operation) -> None:
     of their result.
     """
     changed = False
-    for op in reversed(list(walk(function))):  # a later one first: an operand that it quantizes may be an earlier one
+    # Last operations first: after quantization has moved before one of them, it may follow an earlier one.
+    for op in reversed(list(walk(function))):
         if isinstance(op, tensor.ConcatOp):
             changed = _rewrite_concat(op) or changed
         elif op.name == GENERIC and (extract := _extract_of(cast(GenericOp, op))) is not None:
@@ -72,24 +73,30 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     if not chain or not _is_static(source) or prod(shape_of(source)) > prod(shape_of(result)):
         return False
     quantized = _applied(chain, source, op)  # the source, quantized by copies of these operations
-    element = element_of(quantized)
-    type_ = TensorType(element, shape_of(result))
-    # The body of the new gather: the output and the extract get the type of the quantized elements.
-    body = op.body.clone()
-    block = body.block
-    output = block.args[len(op.inputs)]
-    new_output = block.insert_arg(element, output.index)
-    output.replace_all_uses_with(new_output)
-    block.erase_arg(output)
-    old_extract = next(inner for inner in block.ops if isinstance(inner, tensor.ExtractOp))
-    new_extract = tensor.ExtractOp(quantized, old_extract.indices, element)
-    block.insert_op_before(new_extract, old_extract)
-    old_extract.result.replace_all_uses_with(new_extract.result)
-    erase_op(old_extract)
+    type_ = TensorType(element_of(quantized), shape_of(result))
+    body = _body_with_source(op, quantized)
     empty = insert_before(tensor.EmptyOp([], type_), op)
     gather = GenericOp(op.inputs, [empty], body, op.indexing_maps, op.iterator_types, [type_])
     _replace(op, chain, insert_before(gather, op))
     return True
+
+
+def _body_with_source(gather: GenericOp, source: SSAValue) -> Region:
+    """Return a copy of a gather's body that extracts elements of another source, perhaps of another type."""
+    element = element_of(source)
+    body = gather.body.clone()
+    block = body.block
+    # The argument for the output, and the extract, get the new element type.
+    output = block.args[len(gather.inputs)]
+    new_output = block.insert_arg(element, output.index)
+    output.replace_all_uses_with(new_output)
+    block.erase_arg(output)
+    old_extract = next(inner for inner in block.ops if isinstance(inner, tensor.ExtractOp))
+    new_extract = tensor.ExtractOp(source, old_extract.indices, element)
+    block.insert_op_before(new_extract, old_extract)
+    old_extract.result.replace_all_uses_with(new_extract.result)
+    erase_op(old_extract)
+    return body
 
 
 def _replace(op: Operation, chain: Sequence[GenericOp], value: SSAValue) -> None:

@@ -142,11 +142,8 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     is dynamic, if the padding is not 0 or is no stored integer, or if the sum may be too large to be exact in f32.
     """
     pad, stored = _pad_and_stored_input(generic)
-    if (
-        stored is None
-        or _splat(generic.outputs[0]) != 0.0
-        or any(generic.extents[d] is None for d in generic.reduced_loops)
-    ):
+    has_dynamic_window = any(generic.extents[d] is None for d in generic.reduced_loops)
+    if stored is None or has_dynamic_window or _splat(generic.outputs[0]) != 0.0:
         return None
     # The numbers in a window. Padding with 0.0 becomes padding with the zero point.
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
@@ -211,10 +208,13 @@ def stored_of(value: SSAValue) -> Stored | None:
     ((element, factor),) = real.terms
     if not isinstance(element, Element) or element.width != BYTE_BITS or factor.size != 1 or real.offset.size != 1:
         return None
-    # The number is factor * element + offset = scale * (element - zero).
-    scale, zero = factor.item(), -real.offset.item() / factor.item() if factor.item() else math.nan
+    # The number is factor * element + offset = scale * (element - zero), so that zero is -offset / factor.
+    scale = factor.item()
+    if not 0 < scale < math.inf:
+        return None
+    zero = -real.offset.item() / scale
     is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
-    if not _is_in_order(element, shape) or not 0 < scale < math.inf or not is_integer:
+    if not is_integer or not _is_in_order(element, shape):
         return None
     return Stored(element.tensor, element.signed, scale, round(zero))
 

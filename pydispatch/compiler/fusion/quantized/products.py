@@ -42,9 +42,11 @@ def multiply_integers(function: Operation, byte_products: str) -> None:
     changed = False
     for op in list(walk(function)):
         # Operations without a parent were erased by the rewriting of an earlier product.
-        c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
-        if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
-            changed = _rewrite_product(c, byte_products) or changed  # False if a factor is not dequantized
+        contraction = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        if contraction is None or contraction.acc not in (f32, i32):
+            continue
+        if is_projected_permutation(contraction.generic.maps[-1]):  # a loop for each dimension of the result
+            changed = _rewrite_product(contraction, byte_products) or changed
     if changed:
         erase_unused(function)
 

@@ -74,7 +74,8 @@ class TensorRecognizer:
         scale_dims: the dimensions of the tensor that scales may depend on.
         """
         element = element_of(value)
-        if isinstance(element, IntegerType) and 8 <= element.width.data < 32:  # stored integers themselves
+        is_stored = isinstance(element, IntegerType) and 8 <= element.width.data < 32
+        if is_stored:  # the elements are stored integers without zero point and scale
             return Dequantized(value, AffineMap.identity(len(shape_of(value))))
         if element not in (f32, i32) or not isinstance(value, OpResult):
             return None
@@ -83,8 +84,12 @@ class TensorRecognizer:
             return self._narrowed(op)
         if op.name == GENERIC:
             generic = structured(op)
-            return self._elementwise(generic, scale_dims) if generic.is_parallel and len(op.results) == 1 else None
-        return self._view(op, VIEWS[op.name](op), scale_dims) if op.name in VIEWS else None
+            is_elementwise = generic.is_parallel and len(op.results) == 1
+            return self._elementwise(generic, scale_dims) if is_elementwise else None
+        if op.name in VIEWS:
+            axes_of_view = VIEWS[op.name]
+            return self._view(op, axes_of_view(op), scale_dims)
+        return None
 
     def _narrowed(self, op: arith.ConstantOp) -> Dequantized | None:
         """Return an i32 constant as a constant of bytes, signed if it has negative elements.
@@ -115,8 +120,9 @@ class TensorRecognizer:
         if loops_of_result is None or terminator is None:
             return None
         scale_loops = frozenset(
-            r.position for a, r in enumerate(result_map.results) if a in scale_dims and isinstance(r, AffineDimExpr)
-        )
+            loop.position for dim, loop in enumerate(result_map.results)
+            if dim in scale_dims and isinstance(loop, AffineDimExpr)
+        )  # fmt: skip
         scalar = ScalarRecognizer(self, generic, scale_loops).of(terminator.operands[0])
         return None if scalar is None else scalar.reindexed(loops_of_result)
 
@@ -289,8 +295,9 @@ class ScalarRecognizer:
         if integer is not None:
             return constant_expr(integer)
         op = value.owner
-        is_converted_i32 = isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32
-        return self._loop_invariant(op.operands[0]) if is_converted_i32 else None
+        if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32:
+            return self._loop_invariant(op.operands[0])
+        return None
 
     def _loop_invariant(self, value: SSAValue) -> ScalarExpr | None:
         """Return a value as an expression of tensor elements whose indices depend on `scale_loops` alone.

@@ -119,8 +119,8 @@ class Tracer:
         The forms are tried in this order:
 
         1. A constant.
-        2. The result of an elementwise generic, whose body is traced; narrow integers only if they are not to be read
-           as they are stored. An integer that is not recognized so has one of the next forms.
+        2. The result of an elementwise generic, whose body is traced. A narrow integer is traced only if its tensor has
+           a single reader, and if the tracer recomputes such tensors. Untraced integers have one of the next forms.
         3. A stored integer of at most EXACT_WIDTH bits: the result is None.
         4. A reshape, whose source is traced.
         5. Any other i32, such as the result of a contraction, which is read as it is stored.

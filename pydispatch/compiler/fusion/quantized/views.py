@@ -24,16 +24,16 @@ def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] |
     is no such sum.
     """
     op = value.op
-    source, shape = op.operands[0] if op.operands else value, shape_of(value)
     if op.name == "tensor.cast":
-        return source, at
+        return op.operands[0], at
     if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         index = _index_before_reshape(op, at)
-        return None if index is None else (source, index)
-    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):  # no dimension is dropped
+        return None if index is None else (op.operands[0], index)
+    if isinstance(op, tensor.ExtractSliceOp):
+        drops_dimension = len(shape_of(op.operands[0])) != len(shape_of(value))
         # Dynamic offsets and strides have a negative marker here, which is in neither set.
         is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
-        return (source, at) if is_prefix else None
+        return (op.operands[0], at) if is_prefix and not drops_dimension else None
     return None
 
 
@@ -46,7 +46,7 @@ def _index_before_reshape(op: Operation, at: Positions) -> Positions | None:
     if any(n < 0 for n in (*shape, *source_shape)):
         return None
     reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
-    # For each dimension of the smaller rank, the dimensions of the larger rank that it is split into.
+    # For each dimension of the tensor of lower rank, the dimensions of the other tensor that it stands for.
     groups = [[d.value.data for d in group.data] for group in reassociation.data]
     if op.name == "tensor.expand_shape":
         return tuple(collapsed([at[d] for d in group], [shape[d] for d in group]) for group in groups)
