@@ -78,12 +78,11 @@ def _unary_of(value: SSAValue) -> Structured | None:
     if not isinstance(value, OpResult) or value.op.name != GENERIC or len(list(value.uses)) != 1:
         return None
     generic = structured(value.op)
-    is_unary = generic.is_parallel and len(generic.inputs) == len(value.op.results) == 1
-    if not is_unary or not isinstance(generic.inputs[0].type, TensorType) or not all(map(is_identity, generic.maps)):
-        return None
-    # Whether the body depends on more than the element of the input: on its initial value, or on indices.
-    reads_more = list(generic.block.args[-1].uses) or any(inner.name == "linalg.index" for inner in walk(value.op))
-    return None if reads_more else generic
+    is_unary = len(generic.inputs) == len(value.op.results) == 1 and isinstance(generic.inputs[0].type, TensorType)
+    is_elementwise = generic.is_parallel and all(map(is_identity, generic.maps))
+    reads_initial_value = bool(generic.block.args[-1].uses)
+    reads_index = any(inner.name == "linalg.index" for inner in walk(value.op))
+    return generic if is_unary and is_elementwise and not reads_initial_value and not reads_index else None
 
 
 def _has_channels_last(value: SSAValue) -> bool:

@@ -35,8 +35,8 @@ def report_asserts(module: ModuleOp) -> None:
     for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
         for function in _functions(executable):
             asserts = [op for op in walk(function) if isinstance(op, AssertOp)]
-            name = executable.sym_name.data, function.sym_name.data
-            dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
+            names = executable.sym_name.data, function.sym_name.data  # of the executable and its export
+            dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *names)]
             if asserts and dispatches and not function.is_declaration:
                 # All dispatches of a kernel have the same number of arguments.
                 _record_failures(function, position=len(dispatches[0].arguments), asserts=asserts)

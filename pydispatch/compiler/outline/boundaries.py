@@ -150,10 +150,11 @@ def _control_between(producer: Operation, consumer: Operation, between: Operatio
         return between
     if producer.parent is consumer.parent:
         return None
-    inner = producer if _depth(producer) > _depth(consumer) else consumer
+    deeper = producer if _depth(producer) > _depth(consumer) else consumer
     block = producer.parent
-    if _depth(inner) > 1 or block is None:  # a depth of 1 is a block of the function itself
-        return inner.parent_op()
+    is_in_loop = _depth(deeper) > 1  # a depth of 1 is a block of the function itself
+    if is_in_loop or block is None:
+        return deeper.parent_op()
     return block.last_op  # both are in blocks of the function itself: the end of the producer's block branches
 
 

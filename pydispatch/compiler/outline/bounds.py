@@ -144,21 +144,22 @@ class Bounds:
     def _slice(self, slice_: SliceFits) -> None:
         """Emit the check that a slice stays inside its axis, unless that is known; raise CompileError if it cannot."""
         offset, stride = slice_.offset, slice_.stride
-        size, whole = self.sizes.resolve(slice_.size), self.sizes.resolve(slice_.whole)
+        size, axis_size = self.sizes.resolve(slice_.size), self.sizes.resolve(slice_.whole)
         start = 0 if offset is None else offset  # kernels clamp a computed offset so that the slice fits
         where = f"axis {slice_.axis}"
         if start < 0:
             self._require(holds=False, what=f"{where}: the slice begins at {start}")
-        if start == 0 and stride == 1 and size == whole:
-            return  # the slice is the whole axis
-        most = self._most_elements(offset, stride, self._term(size), self._term(whole))
+        is_whole_axis = start == 0 and stride == 1 and size == axis_size
+        if is_whole_axis:
+            return
+        most = self._most_elements(offset, stride, self._term(size), self._term(axis_size))
         count = self._term(size)
         if isinstance(count, int) and isinstance(most, int):
             self._require(0 <= count <= most, f"{where}: the slice of {count} elements ends outside")
         else:  # "ule" is an unsigned comparison: a negative number of elements is refused, too
             self._require(self._compare("ule", count, most), f"{where}: the slice ends outside")
 
-    def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
+    def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, axis_size: Number) -> Number:
         """Return the maximum number of elements of a slice that stays in bounds. A computed stride of 0 counts as 1.
 
         A slice that runs forwards has the elements from `offset` to the end of the axis, one in `stride`; one that runs
@@ -173,11 +174,11 @@ class Bounds:
             offset: First element of the slice; None for a computed one, which kernels clamp so that the slice fits.
             stride: Distance between two elements; negative for a slice that runs backwards.
             size: Number of elements that the program wants.
-            whole: Number of elements of the axis.
+            axis_size: Number of elements of the axis.
         """
         # A number is an integer, or a value of the program for which code is emitted.
         start = 0 if offset is None else offset
-        elements_from_start = self._maximum(self._plus(whole, -start), 0)
+        elements_from_start = self._maximum(self._plus(axis_size, -start), 0)
         if stride == 0:  # any number of elements, unless the axis is empty
             has_elements = self._minimum(elements_from_start, 1)  # 1 or 0
             return self._binary(arith.MuliOp, lambda x, y: x * y, has_elements, self._maximum(size, 0))

@@ -247,13 +247,18 @@ class _RegionBuilder:
         tied = [-1] * len(op.results)
         if op.tied_operands is not None:
             tied = [int(n) for n in op.tied_operands.get_values()]
-        fresh = list(self.body.args)[len(operands) :]  # arguments of the results that are tied to no operand, in order
+        untied_arguments = iter(
+            list(self.body.args)[len(operands) :]
+        )  # those of the results that are tied to no operand
         dims = iter(op.result_dims)
-        for result, tie in zip(op.results, tied, strict=True):
+        for result, tied_operand in zip(op.results, tied, strict=True):
             assert isinstance(result.type, TensorType)
             sizes = [next(dims) for n in result.type.get_shape() if n < 0]  # the dynamic sizes
-            argument = self.body.args[tie] if tie >= 0 else fresh.pop(0)
-            self.current_result[argument] = operands[tie] if tie >= 0 else self._empty(result.type, sizes)
+            if tied_operand >= 0:
+                argument, tensor_before = self.body.args[tied_operand], operands[tied_operand]
+            else:
+                argument, tensor_before = next(untied_arguments), self._empty(result.type, sizes)
+            self.current_result[argument] = tensor_before
             self.result_arguments.append(argument)
 
     def _empty(self, type_: TensorType[Attribute], sizes: list[SSAValue]) -> SSAValue:
@@ -278,7 +283,7 @@ class _RegionBuilder:
             self._lower_access(inner)
         end = body.last_op
         assert end is not None
-        # The stores have become insertions, of which `current_result` has the last one into each result.
+        # The stores have become insertions. `current_result` has the tensor after the last insertion into each result.
         _replace(end, flow.ReturnOp(operands=[[self.current_result[a] for a in self.result_arguments]]))
         # The arguments: those of scalars are replaced by their operands. No operation uses the others any more.
         for argument, operand in zip(list(body.args), op.arguments, strict=False):  # those of results follow

@@ -45,7 +45,7 @@ def structural_key(op: Operation) -> Hashable:
     numbers: dict[SSAValue | Block, int] = {}  # values and blocks, numbered in the order in which the walk meets them
 
     def number_of(value: SSAValue | Block) -> int:
-        """Return the number of a value or block; the walk gives the next free one when it first meets it."""
+        """Return the number of a value or block in `numbers`; one that is not numbered yet gets the next number."""
         return numbers.setdefault(value, len(numbers))
 
     def key_of_block(block: Block) -> Hashable:

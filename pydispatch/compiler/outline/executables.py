@@ -94,11 +94,10 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
     for op in list(module.body.block.ops):
         if op.name not in EXECUTABLES:
             continue
-        variants = (
-            _selected_variants(op, selection)
-            if isinstance(op, hal.ExecutableOp)
-            else _expand_for_targets(op, selection.targets, selection)
-        )
+        if isinstance(op, hal.ExecutableOp):
+            variants = _selected_variants(op, selection)
+        else:
+            variants = _expand_for_targets(op, selection.targets, selection)
         new = hal.ExecutableOp(
             properties={"sym_name": StringAttr(symbol_name(op)), "sym_visibility": StringAttr("private")},
             regions=[Region(Block(variants))],
@@ -146,7 +145,8 @@ def _expand_for_targets(
     for target in chosen_targets(op, targets):
         names.append(_unique(variant_name(target), names))
         objects = matching_objects(op, target)
-        body = _hand_written(op, selection, target) if not isinstance(op, flow.ExecutableOp) else _generated(op, target)
+        is_outlined = isinstance(op, flow.ExecutableOp)  # by dispatch formation: its kernels are generated
+        body = _generated(op, target) if is_outlined else _hand_written(op, selection, target)
         variants.append(_variant(op, names[-1], target, objects, body))
     return variants
 
@@ -208,14 +208,14 @@ def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
 
 def calls_static(op: Operation) -> bool:
     """Return whether kernels of an executable call functions without a fallback, which its objects must define."""
-    static = {
+    required = {
         symbol_name(f)
         for f in walk(op)
         if isinstance(f, func.FuncOp)
         and {"hal.import.static", "hal.import.bitcode"} & f.attributes.keys()
         and "hal.import.fallback" not in f.attributes
     }
-    return any(c.callee.root_reference.data in static for c in walk(op) if isinstance(c, func.CallOp))
+    return any(c.callee.root_reference.data in required for c in walk(op) if isinstance(c, func.CallOp))
 
 
 def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
@@ -411,15 +411,16 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     functions = {symbol_name(f): f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     body: list[Operation] = []
     kernels: list[Operation] = []
-    # The tiles are those of the kernel, unless the program states the grid; flops are counted, unless they are stated.
     for ordinal, export in enumerate(exports):
         function = functions[symbol_name(export)]
         kernel = lower(function, target)
-        # The grid that the program states, or the kernel's own.
-        count = _grid_with_device(export.count, export) if export.count.blocks else kernel.count
+        # A grid that the program states replaces the kernel's own. The tiles of the kernel fit only its own grid.
+        states_grid = bool(export.count.blocks)
+        count = _grid_with_device(export.count, export) if states_grid else kernel.count
         new_export = make_export(export, ordinal, kernel.layout, count)
-        if kernel.tiles and not export.count.blocks:
+        if kernel.tiles and not states_grid:
             new_export.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])
+        # A number of flops that the program states is not replaced.
         flops = None if FLOPS in new_export.attributes else count_flops(function)
         if flops is not None:
             new_export.attributes[FLOPS] = flops

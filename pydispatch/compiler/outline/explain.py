@@ -50,13 +50,17 @@ class FusionReport:
             groups: The operations of each future dispatch, in the order in which `outlined` is called for them.
             edges: Producers and consumers that are in different groups, with the reason.
         """
-        self._pending = [tuple(dict.fromkeys(describe_location(op) for op in g if not is_quiet(op))) for g in groups]
+        # The operations of each group as text, each once, without those that reports omit (fills and views).
+        self._pending = [
+            tuple(dict.fromkeys(describe_location(op) for op in group if not is_quiet(op))) for group in groups
+        ]
         # operation → index that its dispatch will have in `dispatches`
         dispatch_of = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
             if edge.producer in dispatch_of and edge.consumer in dispatch_of:
+                dispatches = dispatch_of[edge.producer], dispatch_of[edge.consumer]
                 boundary = Boundary(describe_location(edge.producer), describe_location(edge.consumer), edge.reason)
-                self._refused.setdefault((dispatch_of[edge.producer], dispatch_of[edge.consumer]), []).append(boundary)
+                self._refused.setdefault(dispatches, []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
         """Record that the first of the pending groups of operations has become `dispatch`."""

@@ -79,11 +79,14 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     variants: list[Operation] = []
     names: list[str] = []
     targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
-    # For each target the ordinal of the export in its objects, and the objects.
-    rows = list(zip(targets, op.target_ordinals.data, op.target_objects.data, strict=True))
-    # A kernel may have targets unknown to this build; if all are, the error names them.
-    known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and backend_of(row[0]) is not None]
-    for target, ordinal, objects in known or rows:
+    # (target, ordinal of the export in its objects, the objects). Targets that no backend of this build knows are left
+    # out, unless all are unknown: a later error then names them.
+    stated = list(zip(targets, op.target_ordinals.data, op.target_objects.data, strict=True))
+    known = [
+        entry for entry in stated
+        if isinstance(entry[0], hal.ExecutableTargetAttr) and backend_of(entry[0]) is not None
+    ]  # fmt: skip
+    for target, ordinal, objects in known or stated:
         base = "".join(c if c.isalnum() else "_" for c in target.format.data)
         names.append(base if base not in names else f"{base}_{len(names)}")
         properties: dict[str, Attribute | None] = {

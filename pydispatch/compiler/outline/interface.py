@@ -53,9 +53,9 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
     constants = _load_scalars(function)
     bindings = [argument for argument in function.body.block.args if isinstance(argument.type, stream.BindingType)]
     ordinals: dict[object, int] = {argument: ordinal for ordinal, argument in enumerate(bindings)}
-    layout = Layout(
-        constants, tuple(Binding(read_only=written is not None and i not in written) for i in range(len(bindings)))
-    )
+    # If it is unknown which bindings are written, none is read only.
+    is_read_only = [written is not None and ordinal not in written for ordinal in range(len(bindings))]
+    layout = Layout(constants, tuple(Binding(read_only=read_only) for read_only in is_read_only))
     # The accesses to bindings, after which no operation uses an argument.
     for op in list(walk(function)):
         if isinstance(op, stream.BindingSubspanOp):

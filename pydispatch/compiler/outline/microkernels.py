@@ -105,10 +105,12 @@ def strided_dims(op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> li
         return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
     if op.strided_dims is None:
         return list(range(rank))
-    rows = op.strided_dims.data  # a list of dimensions for each tensor
-    row = rows[index] if index < len(rows) else None
-    dims = [int(d.value.data) for d in row.data if isinstance(d, IntegerAttr)] if isinstance(row, ArrayAttr) else []
-    if row is None or any(not 0 <= d < rank for d in dims):
-        listed = "nothing" if row is None else dims
-        raise CompileError(f"strided_dims gives {listed} for operand {index} of rank {rank}", location_of(op))
+    lists = op.strided_dims.data  # a list of dimensions for each tensor
+    if index >= len(lists):
+        raise CompileError(f"strided_dims gives nothing for operand {index} of rank {rank}", location_of(op))
+    attribute = lists[index]
+    entries = attribute.data if isinstance(attribute, ArrayAttr) else ()
+    dims = [int(d.value.data) for d in entries if isinstance(d, IntegerAttr)]
+    if any(not 0 <= d < rank for d in dims):
+        raise CompileError(f"strided_dims gives {dims} for operand {index} of rank {rank}", location_of(op))
     return dims

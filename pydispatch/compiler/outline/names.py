@@ -71,19 +71,19 @@ def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
 
     The result is part of a dispatch's name, so that a wrong guess misleads only readers.
     """
-    reductions = [o for o in ops if is_reduction(o)]
-    words = [w for op in ops for w in body_words(op)]
-    contraction = any(is_contraction(o) for o in ops)
+    reductions = [op for op in ops if is_reduction(op)]
+    contraction_count = sum(is_contraction(op) for op in ops)
+    words = {word for op in ops for word in body_words(op)}  # names of elementwise operations, such as "exp"
     # A softmax reduces rows to their maximum and to the sum of their exponentials.
-    if not contraction and len(reductions) == 2 and "exp" in words and any("max" in w for w in words):
+    has_maximum = any("max" in word for word in words)
+    if contraction_count == 0 and len(reductions) == 2 and has_maximum and "exp" in words:
         return "softmax"
     # A normalization divides rows by the root of a mean, which has one dimension less than the result.
-    reduced_ranks = [len(shape_of(o.results[0])) for o in reductions]
-    reduces_rows = bool(reduced_ranks) and reduced_ranks[0] < len(shape_of(outputs[0]))
-    if not contraction and reduces_rows and {"rsqrt", "sqrt"} & set(words):
+    reduces_rows = bool(reductions) and len(shape_of(reductions[0].results[0])) < len(shape_of(outputs[0]))
+    if contraction_count == 0 and reduces_rows and words & {"rsqrt", "sqrt"}:
         return "normalize"
     # Attention has a softmax between the products with keys and values.
-    if sum(is_contraction(o) for o in ops) == 2 and "exp" in words:
+    if contraction_count == 2 and "exp" in words:
         return "attention"
     return None
 

@@ -161,7 +161,10 @@ class Outline:
         if any(argument is not None for argument in tied):
             ordinals = [-1 if argument is None else argument for argument in tied]
             dispatch.properties["tied_operands"] = DenseArrayBase.from_list(i64, ordinals)
-        # The executable: an export, with the grid if the program states one, and a module with the function.
+        return self._executable(function)
+
+    def _executable(self, function: func.FuncOp) -> flow.ExecutableOp:
+        """Return an executable of an export, with the grid if the program states one, and a module with `function`."""
         export = flow.ExecutableExportOp.create(
             properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
             regions=[Region() if self.grid is None else self.grid.count],
@@ -172,7 +175,7 @@ class Outline:
             regions=[Region(Block([export, inner]))],
         )
         for op in (executable, export, inner, function):
-            set_location(op, dispatch)
+            set_location(op, self.last)
         return executable
 
     def _function(self) -> func.FuncOp:

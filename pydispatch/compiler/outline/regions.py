@@ -46,6 +46,7 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
             kind = RegionKernel if isinstance(op, flow.DispatchRegionOp) else WorkgroupsKernel
             executable = kind(op, f"{name}_region_{index}").outline()
             module.body.block.insert_op_before(executable, function)
+        # An empty tensor that a result overwrote is no operand of the dispatch: erase it.
         for op in list(walk(function)):
             if op.name == "tensor.empty" and not list(op.results[0].uses):
                 erase_op(op)

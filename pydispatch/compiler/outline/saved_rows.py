@@ -44,13 +44,15 @@ def save_updated_rows(function: Operation) -> None:
     """
     for block in function.regions[0].blocks:
         for op in list(block.ops):
-            if isinstance(op, GlobalLoadOp) and isinstance(op.result.type, TensorType):
-                updates = _updates_of(op, op.result.type)
-                rows = [replaced for update in updates if (replaced := _rows_of(update)) is not None]
-                has_all_rows = bool(updates) and len(rows) == len(updates)
-                insertion_point = _hoist_positions(op, rows, updates) if has_all_rows else None
-                if insertion_point is not None:  # the operation after the computation of the positions
-                    _save(op, insertion_point, op.result.type, rows)
+            if not isinstance(op, GlobalLoadOp) or not isinstance(op.result.type, TensorType):
+                continue
+            updates = _updates_of(op, op.result.type)
+            rows = [update_rows for update in updates if (update_rows := _rows_of(update)) is not None]
+            if not updates or len(rows) < len(updates):  # the rows of an update are not known
+                continue
+            insertion_point = _hoist_positions(op, rows, updates)  # the operation after the computation of positions
+            if insertion_point is not None:
+                _save(op, insertion_point, op.result.type, rows)
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,15 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     A row is all elements of the output with the same indices in the leading dimensions, which the positions state.
     """
     slices, indices = update.inputs
-    windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
+    windows, out_shape = update.windows(), shape_of(update.outputs[0].type)
     depth = len(update.indexed)
-    # Dimension of the output for each dimension of one slice. The first `windows.batch` dimensions of `slices` count
-    # slices.
-    retained = windows.retained(slice_rank=len(shape) - windows.batch, rank=len(whole), indexed=update.indexed)
-    size_of_rows = [1 if d < depth else whole[d] for d in retained]  # one element along each indexed dimension
+    # The first `windows.batch` dimensions of `slices` count slices; the others are those of one slice.
+    slice_shape = list(shape_of(slices.type)[windows.batch :])
+    # Dimension of the output for each dimension of one slice.
+    out_dims = windows.retained(slice_rank=len(slice_shape), rank=len(out_shape), indexed=update.indexed)
+    row_shape = [1 if d < depth else out_shape[d] for d in out_dims]  # one element along each indexed dimension
     # Whole rows: positions state the leading dimensions, in order, and slices have the full size in all others.
-    if update.indexed != list(range(depth)) or list(shape[windows.batch :]) != size_of_rows:
+    if update.indexed != list(range(depth)) or slice_shape != row_shape:
         return None
     return _Rows(update, depth, shape_of(indices.type)[: windows.batch], [indices])
 
@@ -314,17 +317,17 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
     """
     sizes = shape_of(type_)[: rows.depth]
     rank = len(rows.batch)
-    # The body of the loops over the batch: the row index, or -1 if the row is not `inside`.
+    # The body of the loops over the batch: the row index, or -1 if the row is not written. `is_written` begins with the
+    # condition of the update, None if it writes all rows, and gets the bounds of each coordinate.
     body = LoopBody([i64])
-    coordinates, inside = rows.coordinates(body, [body.add(IndexOp(d)) for d in range(rank)])
+    coordinates, is_written = rows.coordinates(body, [body.add(IndexOp(d)) for d in range(rank)])
     row = body.index(0)
-    # A row is inside if its coordinates are in bounds and the update writes it: None if it writes all rows.
     for coordinate, size in zip(coordinates, sizes, strict=True):
-        is_in = body.both(body.less(body.index(-1), coordinate), body.less(coordinate, body.index(size)))
-        inside = is_in if inside is None else body.both(inside, is_in)
+        in_bounds = body.both(body.less(body.index(-1), coordinate), body.less(coordinate, body.index(size)))
+        is_written = in_bounds if is_written is None else body.both(is_written, in_bounds)
         row = body.plus(body.times(row, body.index(size)), coordinate)
-    assert inside is not None
-    row_index = body.cast(body.select(inside, row, body.index(-1)), i64, unsigned=False)
+    assert is_written is not None
+    row_index = body.cast(body.select(is_written, row, body.index(-1)), i64, unsigned=False)
     # The loops, with an empty tensor as their output.
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)

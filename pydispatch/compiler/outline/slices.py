@@ -144,9 +144,8 @@ class KernelBody(ABC):
                 self._dim(op)
             elif op.name == "tensor.extract":
                 indices = [self.scalar(v) for v in op.operands[1:]]
-                self.mapping[op.results[0]] = self.add(
-                    memref.LoadOp.get(self.to_read(op.operands[0]), indices)
-                ).results[0]
+                load = self.add(memref.LoadOp.get(self.to_read(op.operands[0]), indices))
+                self.mapping[op.results[0]] = load.results[0]
             elif isinstance(op, iree_codegen.UkernelGenericOp):
                 self._ukernel(op)
             else:
@@ -330,7 +329,8 @@ class KernelBody(ABC):
         shape = tensor.type.get_shape()
         if len(shape) != len(slice_.sizes):
             raise self.error("a slice of lower rank is not understood inside a dispatch", "keep all dimensions")
-        # Strides of the view in elements; None for one that is known at run time only.
+        # Strides of the view in elements; None for one that is known at run time only. A stride of the base is dynamic
+        # if it is None or negative.
         strides = [
             base_stride * step if base_stride is not None and base_stride >= 0 and isinstance(step, int) else None
             for base_stride, step in zip(base.type.get_strides() or [], slice_.strides, strict=True)
