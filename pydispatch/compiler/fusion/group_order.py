@@ -145,8 +145,9 @@ class GroupOrder:
         return reached
 
     def _neighbours(self, edges: dict[int, set[int]], node: int) -> set[int]:
-        """Return the neighbours of a node, with merged nodes replaced by their current numbers."""
+        """Return the neighbours of a node in `edges`, with merged nodes replaced by their current numbers."""
         neighbours = edges[node]
+        # A merge does not update the edges of other nodes: they are updated here, on first use.
         if not self._merged.keys().isdisjoint(neighbours):
             neighbours = edges[node] = {self.node(other) for other in neighbours} - {node}
         return neighbours

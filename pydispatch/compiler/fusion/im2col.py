@@ -271,9 +271,9 @@ def _has_known_order(convolution: Convolution, result_dims: Sequence[int], filte
 def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bool:
     """Return whether all dynamic sizes of the operands belong to batches."""
     return all(
-        n >= 0 or (isinstance(r, AffineDimExpr) and r.position in batches)
-        for value, m in zip(generic.operands, generic.maps, strict=True)
-        for n, r in zip(shape_of(value), m.results, strict=False)
+        size >= 0 or (isinstance(index, AffineDimExpr) and index.position in batches)
+        for value, map_ in zip(generic.operands, generic.maps, strict=True)
+        for size, index in zip(shape_of(value), map_.results, strict=False)
     )
 
 

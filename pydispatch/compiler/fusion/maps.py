@@ -100,12 +100,12 @@ def _map_of_source(copy: Structured, map_: AffineMap) -> AffineMap:
 
 def _state_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
     """Return whether each loop directly indexes a dimension of an operand, which then states its size."""
-    dims = {
-        e.position
-        for value, m in zip(operands, maps, strict=True) if isinstance(value.type, TensorType)
-        for e in m.results if isinstance(e, AffineDimExpr)
+    indexing_loops = {
+        index.position
+        for value, map_ in zip(operands, maps, strict=True) if isinstance(value.type, TensorType)
+        for index in map_.results if isinstance(index, AffineDimExpr)
     }  # fmt: skip
-    return len(dims) == maps[0].num_dims
+    return len(indexing_loops) == maps[0].num_dims
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -142,13 +142,12 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
 
 
 def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
-    """Return whether padding widths are static, all padding has one value, and `nofold` does not forbid folding.
-
-    The value is then defined outside of the pad's region, which contains only the yield.
-    """
+    """Return whether padding widths are static, all padding has one value, and `nofold` does not forbid folding."""
+    has_static_widths = not pad.low and not pad.high
+    # The region yields a value from outside: it has no other operation, and does not yield an index, its argument.
     ops = list(pad.region.block.ops)
-    is_static = not pad.low and not pad.high
-    return is_static and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
+    has_one_value = len(ops) == 1 and not isinstance(ops[0].operands[0], BlockArgument)
+    return has_static_widths and has_one_value and pad.nofold is None
 
 
 # -- size 1

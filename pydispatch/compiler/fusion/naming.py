@@ -49,7 +49,10 @@ def describe_location(op: Operation) -> str:
     """
     location = location_of(op)
     word = op_word(op)
-    return f"{location.layer or f'{location.line}:{location.column}'} {word}" if location is not None else word
+    if location is None:
+        return word
+    place = location.layer or f"{location.line}:{location.column}"
+    return f"{place} {word}"
 
 
 def contraction_word(op: Operation) -> str:

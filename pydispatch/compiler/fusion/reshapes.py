@@ -106,7 +106,7 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
 def _is_repeated(value: SSAValue) -> bool:
     """Return whether a tensor is a broadcast of another one."""
     copy = defining_copy(value)
-    return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
+    return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)  # a loop does not index the source
 
 
 def _can_split_loops(generic: Structured, split: Shapes) -> bool:

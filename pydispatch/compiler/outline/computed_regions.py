@@ -367,9 +367,9 @@ def _is_whole(slice_: Slice, value: SSAValue, dims: list[SSAValue]) -> bool:
     assert isinstance(value.type, TensorType)
     dynamic_sizes = iter(dims)
     sizes = [n if n >= 0 else next(dynamic_sizes, None) for n in value.type.get_shape()]
-    if any(offset != 0 for offset in slice_.offsets) or any(stride != 1 for stride in slice_.strides):
-        return False
-    return sizes == list(slice_.sizes)
+    begins_at_zero = all(offset == 0 for offset in slice_.offsets)
+    is_contiguous = all(stride == 1 for stride in slice_.strides)
+    return begins_at_zero and is_contiguous and sizes == list(slice_.sizes)
 
 
 def _dynamic(slice_: Slice) -> list[list[SSAValue]]:

@@ -165,8 +165,7 @@ class _FlopCounter:
         return trip_counts
 
     def _add_times(self, flops: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
-        """Add `flops` times the product of `sizes` to the total. types: element types that these operations compute
-        with."""
+        """Add `flops` times the product of `sizes` to the total, and `types` to the types that are computed with."""
         product: Polynomial = Counter({(): flops})
         for size in sizes:
             product = _multiply(product, self._polynomial(size))
@@ -247,6 +246,5 @@ def _is_arithmetic(op: Operation) -> bool:
 
 def _is_element(type_: Attribute) -> bool:
     """Return whether a type is a number type, not an index or a truth value."""
-    return not isinstance(type_, IndexType | TensorType) and not (
-        isinstance(type_, IntegerType) and type_.width.data == 1
-    )
+    is_truth_value = isinstance(type_, IntegerType) and type_.width.data == 1
+    return not is_truth_value and not isinstance(type_, IndexType | TensorType)

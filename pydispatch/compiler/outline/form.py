@@ -218,7 +218,8 @@ class Former:
 def drop_unused(block: Block) -> None:
     """Erase the unused operations of a block that have no effects."""
     for op in reversed(list(block.ops)):
-        if op.results and not has_effects(op) and not op.regions and all(not list(r.uses) for r in op.results):
+        is_unused = bool(op.results) and not any(list(result.uses) for result in op.results)
+        if is_unused and not has_effects(op) and not op.regions:
             erase_op(op)
 
 

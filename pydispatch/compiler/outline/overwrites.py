@@ -51,7 +51,7 @@ class Overwrites:
         self._overwritten |= {load for load in self._loads if _may_overwrite(store, load)}
 
     def record_early_store(self, value: SSAValue) -> None:
-        """Record that a tensor was computed in the memory of the store that it is for, if it is stored."""
+        """If a tensor is stored later, record that it was already computed in the memory of this store."""
         store = store_of(value)
         if store is not None:
             self._early_stores.add(store)
@@ -235,8 +235,8 @@ def _nested_overlap(a: Sequence[Operation], b: Sequence[Operation], if_unknown: 
     if_unknown: the result for slices that are not static.
     """
     different = ((x, y) for x, y in zip(a, b, strict=False) if slice_of(x) != slice_of(y))
-    outermost = next(different, None)  # up to there both are in the same slice
-    return outermost is None or _overlaps(*outermost, if_unknown)
+    first_difference = next(different, None)  # outside of these two slices, both are in the same slices
+    return first_difference is None or _overlaps(*first_difference, if_unknown)
 
 
 def _overlaps(a: Operation, b: Operation, if_unknown: bool) -> bool:
@@ -299,11 +299,11 @@ def _may_overwrite(store: Operation, load: Operation) -> bool:
 
 
 def _ranges(op: Operation) -> list[range | None]:
-    """Return the indices of the slice of a load or store in each dimension; None if they are not static."""
-    rows = zip(*slice_of(op).components, strict=True)
-    return [
-        range(offset, offset + size * stride, stride)
-        if isinstance(offset, int) and isinstance(size, int) and isinstance(stride, int) and stride > 0
-        else None
-        for offset, size, stride in rows
-    ]
+    """Return the indices of the slice that `op` states, in each dimension; None for one that is not static."""
+    ranges: list[range | None] = []
+    for offset, size, stride in zip(*slice_of(op).components, strict=True):
+        if isinstance(offset, int) and isinstance(size, int) and isinstance(stride, int) and stride > 0:
+            ranges.append(range(offset, offset + size * stride, stride))
+        else:
+            ranges.append(None)
+    return ranges

@@ -78,7 +78,7 @@ class RegionKernel(OutlinedKernel):
         return block not in self.inside
 
     def scalar(self, value: SSAValue) -> SSAValue:
-        """Return a scalar inside the kernel; one from outside becomes a copied constant or an argument."""
+        """Return the value of the kernel for a scalar; one from outside becomes a copied constant or an argument."""
         if value not in self.mapping and self.is_outer(value):
             if isinstance(value.owner, arith.ConstantOp):
                 self.mapping[value] = self.at_head(value.owner.clone())

@@ -35,8 +35,10 @@ def stored_range(value: SSAValue, is_signed: bool) -> Range:
     Return the range of their type if the elements are not known, or if some are negative but read as unsigned.
     """
     width = cast(IntegerType, element_of(value)).width.data
-    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)  # as signed integers
-    return (low, high) if is_signed or low >= 0 else (0, (1 << width) - 1)
+    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)  # of the elements as signed integers
+    if is_signed or low >= 0:
+        return low, high
+    return 0, (1 << width) - 1
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,9 @@ def _is_unary(op: GenericOp) -> bool:
     """Return whether a generic computes each element from the one of its only input at the same index."""
     if len(op.inputs) != 1 or len(op.results) != 1 or not structured(op).is_parallel:
         return False
-    if op.body.block.args[1].uses.get_length() or any(inner.name == "linalg.index" for inner in op.body.block.ops):
+    reads_initial_value = op.body.block.args[1].uses.get_length() > 0
+    reads_index = any(inner.name == "linalg.index" for inner in op.body.block.ops)
+    if reads_initial_value or reads_index:
         return False
     shape = shape_of(op.results[0])
     maps = [attribute.data for attribute in op.indexing_maps.data]

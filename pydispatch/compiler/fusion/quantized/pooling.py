@@ -69,7 +69,9 @@ def pool_integers(function: Operation) -> None:
     """Rewrite maxima and sums of dequantized numbers to compute on the stored integers, in a host function in place."""
     changed = False
     for op in list(walk(function)):  # operations without a parent were erased with an earlier one
-        if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and element_of(op.results[0]) == f32:
+        if op.name != GENERIC or op.parent is None or len(op.results) != 1:
+            continue
+        if element_of(op.results[0]) == f32:
             changed = _rewrite(cast(GenericOp, op)) or changed
     if changed:
         erase_unused(function)

@@ -32,8 +32,8 @@ class Space:
 
     def index(self, position: Position) -> AffineExpr | None:
         """Return an index over the original product's loops as an expression of the new ones; None if not affine."""
-        new = substituted(position, self.positions)
-        return None if new is None else affine(new, dict(enumerate(self.sizes)))
+        new_position = substituted(position, self.positions)
+        return None if new_position is None else affine(new_position, dict(enumerate(self.sizes)))
 
     def index_map(self, at: Sequence[Position]) -> AffineMap | None:
         """Return the map from the new loops to the index `at` in a tensor; None if it is not affine.

@@ -90,7 +90,7 @@ def computed_by(op: Operation, *operands: Term) -> Term:
     """Return the term of a scalar operation like `op` with the terms `operands` in place of its operands."""
 
     def build(values: Sequence[SSAValue]) -> Operation:
-        """Clone the operation on these values."""
+        """Clone `op` with these values as its operands."""
         return op.clone(dict(zip(op.operands, values, strict=True)))
 
     return Computed(type(op), build, operands)
