@@ -145,8 +145,10 @@ def _expand_for_targets(
     for target in chosen_targets(op, targets):
         names.append(_unique(variant_name(target), names))
         objects = matching_objects(op, target)
-        is_outlined = isinstance(op, flow.ExecutableOp)  # by dispatch formation: its kernels are generated
-        body = _generated(op, target) if is_outlined else _hand_written(op, selection, target)
+        if isinstance(op, flow.ExecutableOp):  # of dispatch formation
+            body = _generated(op, target)
+        else:
+            body = _hand_written(op, selection, target)
         variants.append(_variant(op, names[-1], target, objects, body))
     return variants
 
