@@ -19,8 +19,10 @@ def erase_unused(function: Operation) -> bool:
     """
     changed = False
     for op in reversed(list(walk(function))):
-        is_unused = op.results and all(not list(r.uses) for r in op.results)
-        if is_unused and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
+        is_unused = op.results and not any(result.uses for result in op.results)
+        if not is_unused or op.parent is None:
+            continue
+        if not has_effects(op) and op.name != "flow.dispatch":
             erase_op(op, safe_erase=False)
             changed = True
     return changed

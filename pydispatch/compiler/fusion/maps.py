@@ -224,7 +224,9 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
     Return None if no dimension has size 1, or if a tensor operand has another shape than the result.
     """
     result = op.results[0]
-    if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
+    if len(op.results) != 1 or op.regions or not isinstance(result.type, TensorType):
+        return None
+    if 1 not in shape_of(result):
         return None
     if any(isinstance(v.type, TensorType) and shape_of(v) != shape_of(result) for v in op.operands):
         return None

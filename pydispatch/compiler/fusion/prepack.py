@@ -82,8 +82,10 @@ def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
     copy_type = TensorType(element, [type_.get_shape()[i] for i in order])
     index_in_b = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
     copy = insert_copy(op, value, index_in_b, copy_type)
+    # The copy replaces the operand that is the matrix B.
     maps, operands = list(contraction.generic.maps), list(op.operands)
-    matrix = contraction.b.main_input  # index of the operand that is the matrix B; others may be scales, for example
-    maps[matrix] = AffineMap(maps[matrix].num_dims, 0, tuple(maps[matrix].results[i] for i in order))
-    operands[matrix] = copy
+    matrix_index = contraction.b.main_input
+    old_map = maps[matrix_index]
+    maps[matrix_index] = AffineMap(old_map.num_dims, 0, tuple(old_map.results[i] for i in order))
+    operands[matrix_index] = copy
     replace_op(op, rewrite_loops(op, operands, maps))

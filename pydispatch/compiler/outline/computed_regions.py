@@ -322,7 +322,8 @@ class _RegionBuilder:
             self.current_result[target] = _store(inner, self.current_result[target])
         elif inner.name in LOADS:
             source = base_of(inner.operands[0])
-            _load(inner, self.current_result[source] if source in self.current_result else self.operand_of[source])
+            is_result = source in self.current_result  # a result may be read, too: its elements after the stores so far
+            _load(inner, self.current_result[source] if is_result else self.operand_of[source])
         elif not isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):  # a scalar, no binding
             inner.results[0].replace_all_uses_with(inner.operands[0])
 

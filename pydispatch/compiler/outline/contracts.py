@@ -68,7 +68,7 @@ class _Contract:
         self.block = Block(arg_types=[a.type for a in self.scalars])
         self.known: dict[SSAValue, SSAValue] = dict(zip(self.scalars, self.block.args, strict=True))
         self.words: dict[int, BlockArgument] = {}
-        word_index = 0  # the kernel reads scalars from 32-bit words: an i64 and an f32 from words 0 and 1, and 2
+        word_index = 0  # the kernel reads scalars from 32-bit words: for (i64, f32), words 0 and 1, then word 2
         for scalar, argument in zip(self.scalars, self.block.args, strict=True):
             self.words[word_index] = argument
             word_index += words_of(scalar.type, location_of(source))

@@ -129,8 +129,8 @@ class _FlopCounter:
             return
         tensors = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
         is_known = rule_of(op) is not None or _is_arithmetic(op)
-        # The region of a pad only yields the padding element.
-        if (op.regions and op.name != "tensor.pad") or (tensors and not is_known):
+        has_code = bool(op.regions) and op.name != "tensor.pad"  # the region of a pad only yields the padding element
+        if has_code or (tensors and not is_known):
             raise _NotCountable
         for value, element in tensors:
             if flops := _per_element(op, element):

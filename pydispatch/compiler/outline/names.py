@@ -95,7 +95,9 @@ def _is_pointwise(op: Operation) -> bool:
 
 def _weight(op: Operation) -> int:
     """Return the rank of an operation's cost: contractions, then reductions, then others."""
-    return 3 if is_contraction(op) else 2 if is_reduction(op) or isinstance(op, OrderedOp) else 1
+    if is_contraction(op):
+        return 3
+    return 2 if is_reduction(op) or isinstance(op, OrderedOp) else 1
 
 
 def loops_text(op: Operation) -> str:

@@ -174,10 +174,11 @@ def _updated(
             user = use.operation
             is_insertion = user.name == "tensor.insert_slice"
             is_destination = is_insertion and use.index == 1
+            is_inserted = is_insertion and use.index == 0 and follows_inserted
             result: SSAValue | None = None
             if isinstance(user, iree_codegen.UkernelGenericOp):
                 result = result_of(tensor, user)
-            elif user.name == "tensor.extract_slice" or is_destination or (is_insertion and follows_inserted):
+            elif user.name == "tensor.extract_slice" or is_destination or is_inserted:
                 result = user.results[0]
             if result is None or is_outer(result):  # the host may use the tensor too
                 continue

@@ -304,10 +304,11 @@ class WorkgroupsKernel(OutlinedKernel):
         """
         op = cast(flow.DispatchWorkgroupsOp, self.op)
         for argument in op.body.block.args:
-            is_binding = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)
-            new = self.kernel.insert_arg(stream.BindingType() if is_binding else argument.type, len(self.kernel.args))
-            new.name_hint = argument.name_hint
-            self.mapping[argument] = new
+            is_tensor = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)
+            kernel_type = stream.BindingType() if is_tensor else argument.type
+            kernel_argument = self.kernel.insert_arg(kernel_type, len(self.kernel.args))
+            kernel_argument.name_hint = argument.name_hint
+            self.mapping[argument] = kernel_argument
         # Tied results have no argument of their own.
         tied_count = 0 if op.tied_operands is None else sum(1 for n in op.tied_operands.get_values() if int(n) >= 0)
         expected = len(op.arguments) + len(op.results) - tied_count

@@ -178,7 +178,9 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
     """
     # The runtime saves rows of a fixed number of bytes: elements that share bytes are left out. Types without a known
     # width, such as complex numbers, have whole bytes. A tensor of size 0 has no row to save.
-    if not type_.has_static_shape() or (bit_width(type_.element_type) or 8) % 8 or 0 in type_.get_shape():
+    has_whole_bytes = (bit_width(type_.element_type) or 8) % 8 == 0
+    has_rows = type_.has_static_shape() and 0 not in type_.get_shape()
+    if not has_whole_bytes or not has_rows:
         return []
     updates: list[Operation] = []
     value: SSAValue = load.result
@@ -338,10 +340,11 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
 def _old_rows(
     build: Build, rows: _Rows, type_: TensorType[Attribute], whole: SSAValue, positions: SSAValue
 ) -> SSAValue:
-    """Emit a copy of the rows of the tensor `whole` at `positions`, and return it: [batch..., row...].
+    """Emit a copy of the rows of the tensor `whole` at `positions`, and return it.
 
-    For positions [5, -1] in a tensor<8x16xf32>, it is the tensor<2x16xf32> of the rows 5 and 0: a position of -1, of a
-    row that the update ignores, gives a copy of row 0, which the runtime does not use.
+    Its dimensions are those of `positions`, then those of a row. For positions [5, -1] in a tensor<8x16xf32>, it is the
+    tensor<2x16xf32> of the rows 5 and 0. The position -1 stands for a row that the update ignores: the runtime does not
+    use the copy of row 0.
 
     Args:
         build: Receives the operations.
@@ -358,8 +361,8 @@ def _old_rows(
     # 20x16.
     groups = [list(range(rows.depth)), *([d] for d in range(rows.depth, len(shape)))]
     source = build.collapse(whole, flat, groups) if rows.depth > 1 else whole
-    # The body of the loops over the batch and the dimensions of a row: the element of the row with the number that
-    # `positions` has for the batch index, clamped to valid ones.
+    # The loops run over the dimensions of `positions` and those of a row. The body reads the number of a row, clamps it
+    # to valid ones, and reads the element of this row.
     rank = len(batch) + len(shape) - rows.depth
     body = LoopBody([i64, element])
     row = body.maximum(body.as_index(body.block.args[0]), body.index(0))

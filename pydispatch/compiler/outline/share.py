@@ -69,9 +69,11 @@ def _unused(names: Collection[str]) -> str:
 def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
     """Merge executables into one with the exports and functions of all, at the position of the first one."""
     first = executables[0]
-    parts = [op for executable in executables for op in executable.body.block.ops]
-    functions: list[Operation] = [op for part in parts if isinstance(part, ModuleOp) for op in part.body.block.ops]
-    exports: list[Operation] = [op for op in parts if not isinstance(op, ModuleOp)]
+    # An executable consists of exports and a module with their functions.
+    inner_ops = [op for executable in executables for op in executable.body.block.ops]
+    modules = [op for op in inner_ops if isinstance(op, ModuleOp)]
+    functions: list[Operation] = [function for module in modules for function in module.body.block.ops]
+    exports: list[Operation] = [op for op in inner_ops if not isinstance(op, ModuleOp)]
     for op in (*functions, *exports):
         op.detach()
     inner = ModuleOp(functions)

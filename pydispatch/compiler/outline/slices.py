@@ -302,12 +302,10 @@ class KernelBody(ABC):
         """
         # The insertion or store of the last tensor that is computed in the memory of the slice: the insertion %u above.
         whole, final_write = extraction.operands[0], final_write_of(value)
-        is_written_back = (
-            final_write is not None
-            and final_write.name in (*STORES, "tensor.insert_slice")
-            and slice_of(final_write) == slice_of(extraction)
-            and base_of(final_write.operands[1]) is base_of(whole)
-        )
+        is_written_back = False
+        if final_write is not None and final_write.name in (*STORES, "tensor.insert_slice"):
+            is_same_tensor = base_of(final_write.operands[1]) is base_of(whole)
+            is_written_back = is_same_tensor and slice_of(final_write) == slice_of(extraction)
         if not is_written_back:
             raise self.error(
                 "what is written here is not put back where it was taken from",
@@ -386,7 +384,7 @@ class KernelBody(ABC):
                 continue
             is_output = index >= len(op.inputs)
             if is_output:
-                self._check_current(value, store_of(value))  # the microkernel may read what it overwrites
+                self._check_current(value, store_of(value))  # the microkernel may read the elements that it overwrites
                 self._check_last_use(value, op)
             buffer = self.to_write(value) if is_output else self.to_read(value)
             arguments += self._tensor_arguments(buffer, op, tensor_index)

@@ -126,7 +126,9 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
     # change after numbers of steps that are not multiples of each other: `Panels.weight` then returns None.
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
-    if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:
+    if is_wider_than_bytes or weight_bytes < LEAST_BYTES:
+        return None
+    if width is None or block is None:  # columns or steps of K cannot be divided
         return None
     # Blocks consist of two or more whole words, and K of two or more blocks: simplification drops loops of one
     # iteration, but kernels expect all loops of panels.

@@ -48,18 +48,21 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
         function: The host function.
         packs: Whether constant weights are packed into panels (adjacent columns, stored in the order in which kernels
             of CPUs read them).
-        integer_bytes: Size in bytes of the integers that kernels may round elements of the other factor, the
-            activations, to. A product's attribute INTEGER_BYTES takes precedence.
+        integer_bytes: Kernels may round elements of the other factor, the activations, to integers of this size. The
+            attribute INTEGER_BYTES of a product takes precedence.
     """
     changed = False
     for op in list(walk(function)):
-        c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
-        # Sums are f32, and each dimension of the result is indexed by one loop of its own.
-        if c is not None and c.acc == f32 and is_projected_permutation(c.generic.maps[-1]):
-            permitted = op.attributes.get(INTEGER_BYTES, IntegerAttr(integer_bytes, i64))
-            # A product is rewritten for weights in B, or else for weights in A.
-            if _rewrite(c, c.b, packs, permitted) or _rewrite(c, c.a, packs, permitted):
-                changed = True
+        # An operation without a parent was erased when an earlier product was rewritten.
+        contraction = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        if contraction is None or contraction.acc != f32:
+            continue
+        if not is_projected_permutation(contraction.generic.maps[-1]):  # a dimension of the result has no own loop
+            continue
+        permitted = op.attributes.get(INTEGER_BYTES, IntegerAttr(integer_bytes, i64))
+        # The weights may be either factor; usually they are B.
+        if any(_rewrite(contraction, factor, packs, permitted) for factor in (contraction.b, contraction.a)):
+            changed = True
     if changed:
         erase_unused(function)
 
@@ -311,15 +314,14 @@ class _Product:
             first: Its dimension that counts panels.
             columns: Number of columns of the product.
         """
-        shape, count = list(shape_of(self.contraction.generic.outputs[0])), len(self.loops.columns)
-        flat = TensorType(f32, [*shape[:first], columns, *shape[first + count :]])
-        panels_and_columns = _groups(first=first, count=2, rank=len(shape_of(panels)))
-        properties = {"reassociation": panels_and_columns}
-        ops: list[Operation] = [tensor.CollapseShapeOp(operands=[panels], result_types=[flat], properties=properties)]
-        if count > 1:
-            column_dims, type_ = _groups(first=first, count=count, rank=len(shape)), TensorType(f32, shape)
-            ops.append(tensor.ExpandShapeOp(ops[0].results[0], [], column_dims, shape, type_))
-        return ops
+        shape, column_rank = list(shape_of(self.contraction.generic.outputs[0])), len(self.loops.columns)
+        collapsed_type = TensorType(f32, [*shape[:first], columns, *shape[first + column_rank :]])
+        properties = {"reassociation": _groups(first=first, count=2, rank=len(shape_of(panels)))}
+        collapse = tensor.CollapseShapeOp(operands=[panels], result_types=[collapsed_type], properties=properties)
+        if column_rank <= 1:
+            return [collapse]
+        column_groups, type_ = _groups(first=first, count=column_rank, rank=len(shape)), TensorType(f32, shape)
+        return [collapse, tensor.ExpandShapeOp(collapse.results[0], [], column_groups, shape, type_)]
 
 
 def _groups(*, first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:

@@ -111,14 +111,17 @@ def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
 
     A gather has a static shape, computes each element from one tensor.extract, and reads a tensor from outside of it.
     """
-    terminator = op.body.block.last_op
-    if terminator is None or len(terminator.operands) != 1 or not isinstance(terminator.operands[0], OpResult):
+    block = op.body.block
+    terminator = block.last_op
+    if len(op.results) != 1 or terminator is None:
         return None
-    extract = terminator.operands[0].op
-    if not isinstance(extract, tensor.ExtractOp) or extract.tensor.owner is op.body.block:
+    extract = terminator.operands[0].owner
+    if not isinstance(extract, tensor.ExtractOp):
         return None
-    is_alone = sum(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops) == 1
-    return extract if is_alone and structured(op).is_parallel and _is_static(op.results[0]) else None
+    is_from_outside = extract.tensor.owner is not block
+    is_only_extract = sum(isinstance(inner, tensor.ExtractOp) for inner in block.ops) == 1
+    is_gather = structured(op).is_parallel and is_from_outside and is_only_extract
+    return extract if is_gather and _is_static(op.results[0]) else None
 
 
 def _chain_after(move: Operation) -> list[GenericOp]:
@@ -179,12 +182,15 @@ def _can_precede(op: GenericOp, move: Operation) -> bool:
 
 
 def _is_identity(index: AffineMap, shape: Sequence[int]) -> bool:
-    """Return whether a map is the identity, but for dimensions of size 1, whose index is 0."""
-    return len(index.results) == len(shape) and all(
-        (isinstance(r, AffineDimExpr) and r.position == d)
-        or (isinstance(r, AffineConstantExpr) and r.value == 0 and shape[d] == 1)
-        for d, r in enumerate(index.results)
-    )
+    """Return whether a map is the identity, but for dimensions of size 1, whose index may be the constant 0."""
+    if len(index.results) != len(shape):
+        return False
+    for axis, result in enumerate(index.results):
+        is_own_dim = isinstance(result, AffineDimExpr) and result.position == axis
+        is_zero = isinstance(result, AffineConstantExpr) and result.value == 0
+        if not is_own_dim and not (is_zero and shape[axis] == 1):
+            return False
+    return True
 
 
 def _is_static(value: SSAValue) -> bool:

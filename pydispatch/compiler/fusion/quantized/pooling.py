@@ -208,7 +208,8 @@ def stored_of(value: SSAValue) -> Stored | None:
     if not isinstance(real, Real) or not real.is_affine or len(real.terms) != 1:
         return None
     ((element, factor),) = real.terms
-    if not isinstance(element, Element) or element.width != BYTE_BITS or factor.size != 1 or real.offset.size != 1:
+    varies = factor.size != 1 or real.offset.size != 1
+    if varies or not isinstance(element, Element) or element.width != BYTE_BITS:
         return None
     # The number is factor * element + offset = scale * (element - zero), so that zero is -offset / factor.
     scale = factor.item()
@@ -297,8 +298,9 @@ def _constant(value: SSAValue) -> float | None:
 
 def _pads_with(pad: tensor.PadOp, value: float) -> bool:
     """Return whether a padding has static widths, and pads with the constant `value`."""
-    last = pad.region.block.last_op
-    return last is not None and not pad.low and not pad.high and _constant(last.operands[0]) == value
+    terminator = pad.region.block.last_op
+    has_static_widths = not pad.low and not pad.high
+    return has_static_widths and terminator is not None and _constant(terminator.operands[0]) == value
 
 
 def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:

@@ -85,7 +85,9 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
     scalars = ScalarRecognizer(tensors, generic, scale_loops=result_loops)
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
-    if a is None or b is None or a.signed is None or b.signed is None:  # signed None: not widened to i32 or float
+    if a is None or b is None:
+        return None
+    if a.signed is None or b.signed is None:  # the factor is not widened to i32 or float
         return None
     sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
     if not sums_fit or not _index_all_loops(generic, (a, b)):

@@ -218,8 +218,11 @@ class ScalarRecognizer:
             # A zero point of f32 must be an integer.
             zero_of = self._loop_invariant if value.type == i32 else self._integer_zero_point
             zero = zero_of(op.operands[1])
-            # There is one zero point, which is subtracted before scaling.
-            if minuend is None or zero is None or minuend.zero is not None or minuend.scales:
+            if minuend is None or zero is None:
+                return None
+            if (
+                minuend.zero is not None or minuend.scales
+            ):  # only one zero point is supported, subtracted before scaling
                 return None
             return replace(minuend, zero=None if zero.range == (0, 0) else zero)
         if isinstance(op, arith.MulfOp):

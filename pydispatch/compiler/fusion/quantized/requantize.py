@@ -55,8 +55,10 @@ def requantize(function: Operation) -> None:
     values stay.
     """
     changed = False
-    for op in list(walk(function)):  # operations without a parent were erased with an earlier one
-        if op.name == GENERIC and op.parent is not None and len(op.results) == 1 and op.results[0].uses:
+    for op in list(walk(function)):
+        if op.name != GENERIC or op.parent is None:  # without a parent, it was erased with an earlier operation
+            continue
+        if len(op.results) == 1 and op.results[0].uses:
             changed = _rewrite(op) or changed
     if changed:
         erase_unused(function)
@@ -111,7 +113,9 @@ def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
     """
     # `value` is shift + round(clamp(sum(factor * source) + offset, low, high)).
     (source, factor), *others = value.terms
-    if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
+    if others or not isinstance(source, Element):
+        return None
+    if (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
     adds_nothing = not (value.offset + value.shift).any()  # rounding does not change the sum of integers
     is_in_order = all(
