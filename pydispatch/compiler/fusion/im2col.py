@@ -125,8 +125,8 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
 def im2col_pays(convolution: Convolution) -> bool:
     """Return whether a product with an im2col matrix is likely to be faster than the convolution, judged by its sizes.
 
-    The im2col matrix has a column for each output pixel: the elements of all input channels in the pixel's window. It
-    must not exceed a limit, so that it stays in a cache. In addition:
+    The im2col matrix has a column for each output pixel: the elements of all input channels in the pixel's window. The
+    size of this matrix must not exceed a limit, so that it stays in a cache. In addition:
 
     - Channels first: there are enough filters to pay for the copy, and the convolution itself is slow, because rows of
       pixels are short or elements are integers.
@@ -180,8 +180,11 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     output channels, spatial dimensions]. With channels last, the filter is [reduced dimensions, output channels], and
     the result is [batches, two or more spatial dimensions, output channels].
 
-    A generic is no convolution here if a loop over output channels indexes the image, too (grouped or depthwise), if a
-    size other than that of a batch is dynamic, or if its dimensions have another order.
+    A generic is no convolution here in these cases:
+
+    - A loop over output channels indexes the image, too (grouped or depthwise convolutions).
+    - A size other than that of a batch is dynamic.
+    - The dimensions have another order.
     """
     c = contraction_of(op)
     factors = None if c is None or len(op.inputs) != 2 else _filter_and_image(c)
@@ -280,8 +283,8 @@ def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bo
 def _is_plain_factor(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a convolution with this factor may be converted to a product.
 
-    The factor must be a float of the accumulator's type, read without conversion, or an integer that is computed from
-    a single element, such as a widened byte.
+    The factor must be a float of the accumulator's type that is read without conversion, or an integer that is computed
+    from a single element, such as a widened byte.
     """
     element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):

@@ -156,8 +156,8 @@ def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
 def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     """Rewrite a generic without dimensions of size 1 and loops of one iteration; return its result in the old shape.
 
-    A generic over (d0, d1) of sizes 1 and 8 that reads x[d0, d1] of [1][8] becomes a generic over (d0) of size 8 that
-    reads x[d0] of [8]. Reshapes of the operands precede it, and a reshape to [1][8] follows it.
+    A generic over (d0, d1) of sizes 1 and 8 reads x[d0, d1] of [1][8]. It becomes a generic over (d0) of size 8 that
+    reads x[d0] of [8]. Reshapes of the operands precede the new generic, and a reshape to [1][8] follows it.
 
     Return None if there is nothing to drop, or if the operands would no longer state the sizes of all loops:
     `linalg.generic` infers the size of a loop from a dimension that the loop indexes by itself.
@@ -244,8 +244,11 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     The slice of [1][8][1][16] at the offsets [0, 2, 0, 0] with the sizes [1, 1, 1, 16] becomes a slice of [8][16] at
     [2, 0] with the sizes [1, 16]. Its type is [16], without any dimension of size 1; a reshape restores the old shape.
 
-    Return None if neither tensor nor slice has such a dimension, if the slice's offset along such a dimension of the
-    tensor is not known to be 0, or if a dynamic size of the slice is 1 by the type of the result.
+    Return None in these cases:
+
+    - Neither tensor nor slice has such a dimension.
+    - The slice's offset along such a dimension of the tensor is not known to be 0.
+    - A dynamic size of the slice is 1 by the type of the result.
     """
     slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
     # For each dimension of the source: whether it has size 1 and the slice takes all of it, from offset 0.

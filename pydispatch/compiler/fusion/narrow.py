@@ -78,8 +78,8 @@ def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
     """Replace a concatenation with too many operands for one dispatch by a concatenation of concatenations,
     recursively.
 
-    Ten tensors, of which a dispatch may read three, become four concatenations of two or three tensors each. These four
-    are again too many, so that two concatenations of two of them are concatenated by the last one.
+    Ten tensors, of which a dispatch may read three, become four concatenations of two or three tensors each. Their four
+    results are again too many. They become two concatenations of two results each, and a last one of these two.
 
     Args:
         op: The concatenation.

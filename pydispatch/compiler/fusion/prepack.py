@@ -40,8 +40,8 @@ def prepack_columns(function: Operation) -> None:
 def _pays(contraction: Contraction) -> bool:
     """Return whether enough workgroups read the same strided columns of B to pay for a transposed copy.
 
-    The columns of B[k, n] are strided if elements at adjacent n are not adjacent in memory, as in a filter [output
-    channel][input channel][y][x], whose columns are the output channels. Each workgroup then transposes the columns it
+    The columns of B[k, n] are strided if elements at adjacent n are not adjacent in memory. Example: the columns of a
+    filter [output channel][input channel][y][x] are the output channels. Each workgroup then transposes the columns it
     reads. Constants are excluded: their columns are rearranged once, when the program is loaded.
     """
     generic, b = contraction.generic, contraction.b

@@ -201,8 +201,8 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
     """Fold two reshapes of static sizes to one, and return its result, if a single expand_shape or collapse_shape
     suffices.
 
-    A single reshape changes the rank: the reshapes of [2, 4, 6] to [8, 6] and then to [48] become one to [48], while
-    those to [8, 6] and then to [8, 2, 3] stay. Return None in this and all other cases.
+    A single reshape changes the rank: the reshapes of [2, 4, 6] to [8, 6] and then to [48] become one to [48]. The
+    reshapes of [2, 4, 6] to [8, 6] and then to [8, 2, 3] stay: the function returns None.
     """
     inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
     if inner is None:

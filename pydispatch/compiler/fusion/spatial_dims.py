@@ -48,9 +48,9 @@ def collapse_spatial_dims(function: Operation) -> None:
 def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
     """Return the loops of a contraction to collapse, in order of the result's dimensions.
 
-    They index only one of the factors, and adjacent dimensions, in order, of each operand that they index. The first
-    such run of loops is chosen. A 1x1 convolution with the result [channels, height, width], over loops of these
-    numbers 0, 1 and 2, gives (1, 2).
+    All of these loops index the same factor, and not the other one. In each operand that they index, they index
+    adjacent dimensions, in order. The first such run of loops is chosen. A 1x1 convolution with the result [channels,
+    height, width], over loops 0, 1 and 2, gives (1, 2).
 
     Return None if there is no run of at least two loops, or if a size is dynamic. Return None also if the last loop of
     the run is not short: a long row of pixels fills vectors and register blocks by itself.

@@ -37,8 +37,7 @@ def split_reductions(function: Operation, reassociate: bool = True, shares: Shar
     Args:
         function: The host function.
         reassociate: Whether floats may be added in another order.
-        shares: Takes the size of a matrix in bytes, and returns whether a product of a few rows by it is split, so that
-            each worker reads a part of the matrix.
+        shares: Returns whether a product by a matrix of so many bytes is split, so that each worker reads a part of it.
     """
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:  # an earlier split may have replaced it
@@ -54,8 +53,7 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
     Args:
         op: The reduction.
         reassociate: Whether floats may be added in another order.
-        shares: Takes the size of a matrix in bytes, and returns whether a product of a few rows by it is split, so that
-            each worker reads a part of the matrix.
+        shares: Returns whether a product by a matrix of so many bytes is split, so that each worker reads a part of it.
     """
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
@@ -236,8 +234,11 @@ def _insert_reduction_of_steps(op: GenericOp, loop: int, first: int, count: int,
 def combiner(op: GenericOp) -> Operation | None:
     """Return the operation of a reduction's body that combines an element with the accumulator.
 
-    Return None if the body uses the accumulator in any other way or reads loop indices, which change when the loop is
-    split, or if the operation must not be regrouped.
+    Return None in these cases:
+
+    - The body uses the accumulator in any other way.
+    - The body reads loop indices, which change when the loop is split.
+    - The operation must not be regrouped.
     """
     body = op.body.block
     terminator = body.last_op

@@ -83,13 +83,12 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
 
     Choose the first loop whose size is divided by a possible number of parts. If there is none, choose the first loop
-    and a number of parts that leaves a remainder. With 64 to 16 parts (`PARTS`), a loop of 4096 steps gets 64 parts, of
-    1000 steps 50 parts, and of 1009 steps, a prime number, 64 parts and a remainder of 49 steps.
+    and a number of parts that leaves a remainder. With 64 to 16 parts (`PARTS`), a loop of 4096 steps gets 64 parts. A
+    loop of 1000 steps gets 50 parts. A loop of 1009 steps, a prime number, gets 64 parts and a remainder of 49 steps.
 
     Args:
         op: The reduction.
-        shares: Takes the size of a matrix in bytes, and returns whether a product of one or two rows by it is split, so
-            that each worker reads a part of the matrix.
+        shares: Returns whether a product by a matrix of so many bytes is split, so that each worker reads a part of it.
     """
     generic = structured(op)
     if any(n < 0 for value in generic.operands for n in shape_of(value)):
@@ -135,8 +134,7 @@ def _division_of(op: GenericOp, generic: Structured, shares: Shares) -> _Divisio
     Args:
         op: The reduction.
         generic: Its loops, indexing maps and operands.
-        shares: Takes the size of a matrix in bytes, and returns whether a product of one or two rows by it is split, so
-            that each worker reads a part of the matrix.
+        shares: Returns whether a product by a matrix of so many bytes is split, so that each worker reads a part of it.
     """
     results = math.prod(shape_of(generic.outputs[0]))
     loops = _reduction_loops(generic)

@@ -27,7 +27,7 @@ from pydispatch.ir.values import shape_of
 def transpose_before_widening(function: Operation) -> None:
     """Make the transpositions of a host function move narrow elements, such as bytes, before they are widened.
 
-    This applies to results of convolutions that another pass gave channels last, and that elementwise operations widen.
+    The transposed tensors are results of convolutions with channels last, which elementwise operations have widened.
     """
     for op in list(walk(function)):
         # An operation without a parent was erased when an earlier transposition was moved.

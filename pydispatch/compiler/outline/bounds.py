@@ -197,8 +197,8 @@ class Bounds:
         """Return the maximum number of elements of a slice that stays in bounds, for a stride known at run time only.
 
         The emitted code computes the numbers for a forward and for a backward slice, and selects one by the sign of the
-        stride. On an axis of 10 elements, the offset 7 allows one element forwards with the stride 3 (7), and three
-        backwards with the stride -3 (7, 4 and 1).
+        stride. On an axis of 10 elements, the offset 7 allows one element with the stride 3: 7. With the stride -3, it
+        allows three elements: 7, 4 and 1.
 
         Args:
             offset: First element of the slice; None for a computed one, which kernels clamp, so that it may use the
@@ -281,9 +281,9 @@ class Bounds:
     def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an index expression, whose range is exact (`has_exact_bounds`).
 
-        They are integers as far as all sizes are static, else values of operations that are emitted here.
-        d0 * 2 + d1 with loops of 5 and 3 iterations has the range (0, 10). A loop without iterations has no index: then
-        the returned range means nothing.
+        With static sizes both are integers; otherwise operations that compute them are emitted. The index d0 * 2 + d1
+        with loops of 5 and 3 iterations has the range (0, 10). A loop without iterations has no index: the returned
+        range then means nothing.
 
         loop_sizes: number of iterations of each loop, a dimension of the expression.
         """

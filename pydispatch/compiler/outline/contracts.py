@@ -74,8 +74,10 @@ class _Contract:
             word_index += words_of(scalar.type, location_of(source))
 
     def build(self) -> func.FuncOp:
-        """Build the contract function, which asserts that the sizes of a dispatch are valid, and returns its grid, the
-        bytes of its bindings, and the bytes that a workgroup accesses of each.
+        """Build the contract function.
+
+        It asserts that the sizes of a dispatch are valid. It returns the grid of the dispatch, the bytes of its
+        bindings, and the bytes that a workgroup accesses of each binding.
         """
         self._check_sizes()
         # The attribute GRID is a grid that the program itself states, for a dispatch that it wrote by hand. The kernel

@@ -55,9 +55,10 @@ class _NotCountable(Exception):
 def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
     """Return the attribute `pydispatch.flops` for the export of a dispatch function, such as `["f32", [2, 0, 2]]`.
 
-    It has the element type that is computed with ("" for several), then the terms of the polynomial: a factor, and the
-    sizes that it is multiplied by. A size is denoted by the index of its first 32-bit word among the constants of the
-    dispatch. The example is 2 times the size in words 0 and 1 times the size in words 2 and 3.
+    The first element is the element type that is computed with ("" for several). The others are the terms of the
+    polynomial: a factor, and the sizes that it is multiplied by. A size is denoted by the index of its first 32-bit
+    word among the constants of the dispatch. The example has one term: 2 times the size in words 0 and 1 times the size
+    in words 2 and 3.
 
     Return None if the operations of the function cannot be counted.
     """

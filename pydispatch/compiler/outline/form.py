@@ -68,8 +68,7 @@ def form_dispatches(
         functions: The functions to change; None for all.
         patches: Decides for each convolution whether it becomes a product of patches of its image; None for the
             heuristic of `convert_convolutions_to_products`.
-        shares: Takes the size of a matrix in bytes, and returns whether a product of few rows by it is computed as
-            partial sums, each over a part of the matrix that one worker reads, which are then added.
+        shares: Returns whether a product by a matrix of so many bytes is split, so that each worker reads a part of it.
 
     Returns:
         A report for each function.

@@ -38,9 +38,9 @@ def _word(text: str) -> str:
 def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValue]) -> str:
     """Return the name of an export, such as `f_dispatch_0_matmul_DxDx784xf32_add_maximumf`.
 
-    The first word is the most expensive operation of the group, followed by its loops and element type, and the
-    operations that are fused after it. A well-known computation such as softmax, a copy, or a group of elementwise
-    operations has a word for the whole instead.
+    The first word is the most expensive operation of the group. The sizes of its loops and its element type follow,
+    then the operations that are fused after it. A well-known computation such as softmax, a copy, or a group of
+    elementwise operations has a word for the whole instead.
 
     Args:
         name: The name that precedes these words, such as `f_dispatch_0`.

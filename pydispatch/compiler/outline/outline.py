@@ -95,9 +95,11 @@ class Outline:
     def _classify(self, outer: dict[SSAValue, None]) -> None:
         """Divide the non-tensor values from outside into sizes and scalars, and set the attributes of both.
 
-        A value of type index is a size if it is the size of a tensor that the group reads, or decides the size of one
-        that it computes, as an operand of `tensor.empty` does. An index of constant value counts as a size, too: the
-        function has a constant instead of an argument for it. Other values are scalars.
+        A value of type index is a size in three cases; all other values are scalars:
+
+        - It is the size of a tensor that the group reads.
+        - It decides the size of a tensor that the group computes, such as an operand of `tensor.empty`.
+        - It is constant. The function then has a constant instead of an argument for it.
 
         A group that reads %a : tensor<?xf32>, whose size is known to be %n, the float %x, and the index values %n, %k
         and %four, a constant, gets

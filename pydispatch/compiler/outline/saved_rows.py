@@ -169,8 +169,9 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
         %2 = iree_linalg_ext.scatter ... outs(%1 : tensor<8x16xf32>) ...
         util.global.store %2, @cache : tensor<8x16xf32>
 
-    The list is empty if anything else may write the memory of the global, if it is not stored, or if its size is
-    dynamic, 0, or not in whole bytes. Other operations may read the tensors.
+    The list is empty if anything else may write the memory of the global, or if the global is not stored. It is also
+    empty if the size of the global is dynamic or 0, or its elements have no whole bytes. Other operations may read the
+    tensors.
 
     Args:
         load: The load.

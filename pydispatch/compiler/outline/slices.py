@@ -250,9 +250,10 @@ class KernelBody(ABC):
     def to_write(self, value: SSAValue) -> SSAValue:
         """Return the memref that an operation overwrites if the tensor is its destination.
 
-        It is the binding of a tensor from outside, the memory of a tensor.empty (that of the result it becomes part
-        of), or a view of the memory that a slice was taken from. The result of an insertion or a microkernel has the
-        memory of its destination.
+        - For a tensor from outside, it is the memref of its binding.
+        - For a tensor.empty, it is the memory of the result that it becomes part of.
+        - For an extracted or loaded slice, it is a view of the memory that the slice was taken from.
+        - For the result of an insertion or a microkernel, it is the memory of the destination.
 
         Raises CompileError unless the tensor is from outside, an extracted or loaded slice, a tensor.empty, or the
         result of an insertion or microkernel.
@@ -405,7 +406,8 @@ class KernelBody(ABC):
     ) -> list[SSAValue]:
         """Emit and return the arguments by which a microkernel `op` is passed its tensor operand `tensor_index`.
 
-        They are the base pointer of the memref `buffer`, its offset in elements, and the strides that `op` requests.
+        The arguments are the base pointer of the memref `buffer`, its offset in elements, and the strides that `op`
+        requests.
         """
         assert isinstance(buffer.type, MemRefType)
         rank = buffer.type.get_num_dims()

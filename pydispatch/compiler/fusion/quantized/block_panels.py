@@ -158,8 +158,8 @@ class Panels:
     def weight(self, ops: list[Operation], body: GenericBody, rows: int) -> SSAValue | None:
         """Add the dequantization of one weight from panels to the body of a product, and return its f32 value.
 
-        A panel is a number of adjacent columns that are stored together, a block the adjacent steps of K that share
-        zero point, scale and offset, and a group the steps of one column that fill one 32-bit word.
+        A panel is a number of adjacent columns that are stored together. A block is the adjacent steps of K that share
+        zero point, scale and offset. A group is the steps of one column that fill one 32-bit word.
 
         The value is (stored - zero) * scale + offset. `stored` is read at [panel][block][group][column][byte], and
         [half] with 4 bits; zero, scale and offset at [panel][block][column], or [panel][column] if all blocks share

@@ -140,8 +140,8 @@ class _Product:
             before: C[m, n] += A[m, k] * W[k, n], where W[k, n] = (q[k, n] - z[k // 32, n]) * s[k // 32, n]
             after:  C[m, n] += A[m, 32 * b + i] * ((q[b, i, n] - z[b, n]) * s[b, n])
 
-        Return None if all steps have the same scale and zero point: kernels then need no blocks. Return None also if an
-        index is not affine.
+        Return None if all steps have the same scale and zero point, so that kernels need no blocks. Return None also if
+        an index is not affine.
         """
         generic, block, loops = self.contraction.generic, self.weights.block, self.loops
         if block is None or block == self._steps_of_k:
@@ -259,8 +259,12 @@ class _Product:
         over rows, then those of the layout, and a result with panels: for 16 rows and 64 columns in panels of 16, it is
         [16, 4, 16]. That is reshaped to the result of the original product, [16, 64].
 
-        The last operation of the list computes this result. Return None if panels do not fit the sizes, if the product
-        has batch loops, if the result's columns are not adjacent dimensions, or if an index is not affine.
+        The last operation of the list computes this result. Return None in these cases:
+
+        - Panels do not fit the sizes.
+        - The product has batch loops.
+        - The columns of the result are not adjacent dimensions.
+        - An index is not affine.
         """
         generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps_of_k)

@@ -140,8 +140,13 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
 
     The sum of `count` numbers scale * (q - zero) is scale * (sum(q) - count * zero), with a sum in i32.
 
-    Return None if the input is not quantized, if the sum does not start with 0, if the number of elements in a window
-    is dynamic, if the padding is not 0 or is no stored integer, or if the sum may be too large to be exact in f32.
+    Return None in these cases:
+
+    - The input is not quantized.
+    - The sum does not start with 0.
+    - The number of elements in a window is dynamic.
+    - The padding is not 0, or no stored integer stands for 0.
+    - The sum may be too large to be exact in f32.
     """
     pad, stored = _pad_and_stored_input(generic)
     has_dynamic_window = any(generic.extents[d] is None for d in generic.reduced_loops)

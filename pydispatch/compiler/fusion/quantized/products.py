@@ -78,8 +78,12 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
 def _product_of_integers(contraction: Contraction, byte_products: str, tensors: TensorRecognizer) -> SSAValue | None:
     """Add the operations that compute a contraction from stored integers to `tensors`, and return its new result.
 
-    Return None if a factor is not recognized as dequantized, if sums may overflow, if the stored tensors and the result
-    do not state the sizes of all loops, or if nothing would change.
+    Return None in these cases:
+
+    - A factor is not recognized as dequantized.
+    - Sums may overflow.
+    - The stored tensors and the result do not state the sizes of all loops.
+    - Nothing would change.
     """
     generic = contraction.generic
     result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)

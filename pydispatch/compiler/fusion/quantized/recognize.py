@@ -168,8 +168,8 @@ class TensorRecognizer:
     def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
         """Build the padding of the stored tensor with its zero point, which stands for a padding with the value 0.
 
-        Return None for another padding value, for `nofold`, which asks for the padding to stay as it is, and if the
-        zero point is unknown or no stored integer.
+        Return None for another padding value, and for `nofold`, which asks for the padding to stay as it is. Return
+        None also if the zero point is unknown or no stored integer.
 
         stored: the tensor to pad, whose elements `inner` dequantizes.
         """

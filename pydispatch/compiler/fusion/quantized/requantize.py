@@ -68,9 +68,9 @@ def _rewrite(op: Operation) -> bool:
     """Replace an elementwise generic whose results are narrow integers, computed from quantized elements and constants.
     Return whether it was replaced.
 
-    The computation may be spread over several generics, the last of which is `op`: 0.5 * (a - 3) + 0.25 * b of stored
-    integers a and b, rounded and clamped, is computed from them by one generic, as 0.5 * a + 0.25 * b - 1.5. If the
-    results are the stored integers of one tensor, unchanged, that tensor replaces them.
+    The computation may be spread over several generics, the last of which is `op`. For stored integers a and b, the
+    number 0.5 * (a - 3) + 0.25 * b, rounded and clamped, becomes one generic that computes 0.5 * a + 0.25 * b - 1.5. If
+    the results are the stored integers of one tensor, unchanged, that tensor replaces them.
     """
     generic = structured(op)
     type_ = op.results[0].type

@@ -194,8 +194,8 @@ def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
 class _Body:
     """Recognizer of the scalars in the body of one generic, as functions of quantized elements.
 
-    `Tracer` creates one for each elementwise generic that it follows. A narrow integer that is read has no value before
-    an operation of the body extends it to i32, since only that operation says whether it is signed.
+    `Tracer` creates one for each elementwise generic that it follows. A narrow integer that the body reads is not
+    recognized before an operation has extended it to i32, because the extension states whether the integer is signed.
 
     Args:
         tracer: Recognizer of the tensors that the generic reads.
@@ -210,8 +210,8 @@ class _Body:
     def value(self, value: SSAValue) -> Value | None:
         """Recognize a scalar of the body as a function of stored integers and constants.
 
-        Return None for a narrow integer before its extension: only the extension says whether it is signed. Raises
-        Unrecognized for other scalars.
+        Return None for a narrow integer before its extension: only the extension states whether it is signed. Raises
+        Unrecognized for a scalar that is no such function.
         """
         if isinstance(value, BlockArgument):
             return self._argument(value)

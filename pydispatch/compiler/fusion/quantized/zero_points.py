@@ -149,8 +149,8 @@ def depends_on_constants(value: SSAValue) -> bool:
 def _can_be_summed(contraction: Contraction, factor: Dequantized) -> bool:
     """Return whether the sum of a factor over the reduction loops can be computed by a reduction of its own.
 
-    It can if these loops have static sizes and index the factor, and each loop that indexes the factor is the whole
-    index of a dimension: a sliding window (d0 + d3) is not.
+    The reduction loops must have static sizes and index the factor. Each loop that indexes the factor must be the whole
+    index of a dimension: a sliding window (d0 + d3) has no such sum.
     """
     generic = contraction.generic
     extents = [generic.extents[d] for d in generic.reduced_loops]
