@@ -95,11 +95,11 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
         # such as the keys of an attention with fewer key heads than query heads.
         return {}
     shapes: Shapes = {}
-    for group, r in zip(groups_of(reshape), map_.results, strict=True):
+    for group, index in zip(groups_of(reshape), map_.results, strict=True):
         if len(group) > 1:
-            if not isinstance(r, AffineDimExpr):
+            if not isinstance(index, AffineDimExpr):  # such as d0 + d1: no loop of its own can be split
                 return {}
-            shapes[r.position] = [shape_of(source)[d] for d in group]
+            shapes[index.position] = [shape_of(source)[d] for d in group]
     return shapes
 
 

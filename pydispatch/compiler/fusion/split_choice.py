@@ -78,6 +78,17 @@ class _Division:
     part_counts: range
     fewest_steps: int = 1
 
+    def parts_of(self, steps: int, has_remainder: bool) -> int | None:
+        """Return the best number of parts of a loop of `steps` steps; None if each would have too few.
+
+        has_remainder: whether steps may remain after the last part. Otherwise the number of parts divides `steps`.
+        """
+        for parts in self.part_counts:
+            is_divisible = steps % parts == 0
+            if steps >= parts * self.fewest_steps and (has_remainder or is_divisible):
+                return parts
+        return None
+
 
 def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
@@ -103,20 +114,9 @@ def choose_split_loop(op: GenericOp, shares: Shares) -> tuple[int, int] | None:
     }
     fewest_iterations = 2 * division.part_counts[0]  # two steps in each part, for the largest number of parts
     splittable = [d for d in _reduction_loops(generic) if d not in sliding_loops and sizes[d] >= fewest_iterations]
-
-    def parts_of(loop: int, has_remainder: bool) -> int | None:
-        """Return the best number of parts of a loop; None if each would have too few steps.
-
-        The numbers are those of `division`. Without a remainder, the number divides the size of the loop in `sizes`.
-        """
-        for parts in division.part_counts:
-            if sizes[loop] >= parts * division.fewest_steps and (has_remainder or sizes[loop] % parts == 0):
-                return parts
-        return None
-
     # Without a remainder any loop may be split, with one only the first.
-    choices = [(loop, parts_of(loop, has_remainder=False)) for loop in splittable]
-    choices += [(loop, parts_of(loop, has_remainder=True)) for loop in splittable[:1]]
+    choices = [(loop, division.parts_of(sizes[loop], has_remainder=False)) for loop in splittable]
+    choices += [(loop, division.parts_of(sizes[loop], has_remainder=True)) for loop in splittable[:1]]
     return next(((loop, parts) for loop, parts in choices if parts is not None), None)
 
 

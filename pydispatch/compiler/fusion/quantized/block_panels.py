@@ -184,17 +184,15 @@ class Panels:
         value = body.input(stored, AffineMap(rank, 0, (panel, block, group, column, byte, *half)))
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))  # panels hold unsigned integers
 
-        def read(tensor_: SSAValue) -> SSAValue:
-            """Add the read of a zero point, scale or offset from its tensor to `body`, and return it as f32.
+        block_index, panel_index = AffineMap(rank, 0, (panel, block, column)), AffineMap(rank, 0, (panel, column))
 
-            The tensor is [panel][block][column], or [panel][column] if all blocks share its values. It is read at the
-            loops `panel`, `block` and `column` of the enclosing function, of `rank` loops in all.
+        def read(term: SSAValue) -> SSAValue:
+            """Add the read of a term to `body`, and return it as f32; term: tensor of zero points, scales or offsets.
+
+            The tensor is read at `block_index`, or at `panel_index` if all blocks share its values.
             """
-            index = (panel, block, column) if len(shape_of(tensor_)) == 3 else (panel, column)
-            value = body.input(tensor_, AffineMap(rank, 0, index))
-            if isinstance(value.type, IntegerType):
-                return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
-            return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
+            differs_between_blocks = len(shape_of(term)) == 3
+            return _read_as_float(body, term, block_index if differs_between_blocks else panel_index)
 
         # Panels hold stored integers less `low`, the least of them, so that zero points are less by `low`, too. If they
         # are not one known number (None), they are read from a tensor; the zero point 0 needs no subtraction.
@@ -379,6 +377,14 @@ def _depend_on_block(terms: Sequence[Term]) -> bool:
     """Return whether terms differ between blocks of K."""
     elements = (element for term in terms for element in elements_in(term))
     return any(list(digits_of(K_LOOP, element.at)) for element in elements)
+
+
+def _read_as_float(body: GenericBody, tensor_: SSAValue, index: AffineMap) -> SSAValue:
+    """Add the read of an element, an unsigned integer or a float of at most 32 bits, to a body; return it as f32."""
+    value = body.input(tensor_, index)
+    if isinstance(value.type, IntegerType):
+        return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
+    return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
 
 
 def _append_elementwise(

@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.elimination import erase_unused
-from pydispatch.compiler.fusion.quantized.block_panels import Panels, layout_of
+from pydispatch.compiler.fusion.quantized.block_panels import Layout, Panels, layout_of
 from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, Loops, Weights, loops_of, weights_of
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of, sizes_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import collapsed, loop_index
@@ -286,25 +286,30 @@ class _Product:
         weight = None if factor is None else panels.weight(ops, body, rows)
         if factor is None or weight is None:
             return None
-        # The index of a result, and the shape: those of the original product, with two dimensions, panel and column of
-        # the panel, in place of the dimensions of columns.
-        result: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
-        panel, column_of_panel = AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)
-        result[first_column:first_column] = [panel, column_of_panel]
-        size_ops, dims = sizes_of(generic.outputs[0])
-        shape = list(shape_of(generic.outputs[0]))
-        shape_after_columns = shape[first_column + len(loops.columns) :]
-        panel_shape = [*shape[:first_column], layout.panels, layout.width, *shape_after_columns]
+        # The index of a result: as in the original product, with the loops over panels and columns of a panel in place
+        # of the loops over columns.
+        index: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
+        index[first_column:first_column] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
         # The product: sums that begin with 0, reshaped to the shape of the original result.
+        size_ops, dims = sizes_of(generic.outputs[0])
         zero = arith.ConstantOp(FloatAttr(0.0, f32))
-        sums = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
-        index = AffineMap(len(sizes), 0, tuple(result))
+        sums = tensor.SplatOp(zero.result, dims, TensorType(f32, self._shape_in_panels(layout, first_column)))
+        index_map = AffineMap(len(sizes), 0, tuple(index))
         ops += [*size_ops, zero, sums]
-        ops.append(_summed(body, factor, weight, start=sums.result, result=index, parallel=rows + 2))
+        ops.append(_summed(body, factor, weight, start=sums.result, result=index_map, parallel=rows + 2))
         ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
         if not is_zero(generic.outputs[0]):  # the sums began with 0
             ops += _sum_of(ops[-1].results[0], generic.outputs[0])
         return ops
+
+    def _shape_in_panels(self, layout: Layout, first_column: int) -> list[int]:
+        """Return the shape of the result in panels: with [panel, column of the panel] in place of columns.
+
+        first_column: index of the first dimension of columns in the original result.
+        """
+        shape = shape_of(self.contraction.generic.outputs[0])
+        shape_after_columns = shape[first_column + len(self.loops.columns) :]
+        return [*shape[:first_column], layout.panels, layout.width, *shape_after_columns]
 
     def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
         """Build the reshapes of a result in panels, [..., panel, column of the panel, ...], to the product's own shape.

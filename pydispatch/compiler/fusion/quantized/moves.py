@@ -127,9 +127,9 @@ def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
 def _chain_after(move: Operation) -> list[GenericOp]:
     """Return the elementwise operations that convert the result of a concatenation or gather to bytes.
 
-    The first one reads that result, the last one is the first whose elements are 8-bit integers. In
-    `to_i8(round(div(concat)))` they are the division, the rounding and the conversion. Each of them is the only reader
-    of the one before.
+    In `to_i8(round(div(concat)))` these are the division, the rounding and the conversion. The first operation reads
+    the result of `move`. Each other one is the only reader of the operation before it. The result of the last one has
+    8-bit integers.
 
     The list is empty if there is no such chain: a value has several readers or a dynamic size, a reader is not
     elementwise on this value alone, or it cannot precede `move`.

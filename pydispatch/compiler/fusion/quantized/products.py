@@ -102,9 +102,12 @@ def _product_of_integers(contraction: Contraction, byte_products: str, tensors: 
     if contraction.acc == i32 and not corrections and reads_stored_already:
         return None
     # The product of integers, then the corrections for zero points, then the scales.
-    new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
     if corrections:
+        a_bytes, b_bytes = (correction.bytes for correction in corrections)
+        new = tensors.add(*_product(contraction, a_bytes, b_bytes))
         new = tensors.add(*_with_zero_points(contraction, new, corrections))
+    else:
+        new = tensors.add(*_product(contraction, a, b))
     if contraction.acc == f32:
         new = tensors.add(*_scaled(contraction, new, (a, b)))
     return new

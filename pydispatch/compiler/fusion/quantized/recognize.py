@@ -139,13 +139,18 @@ class TensorRecognizer:
                 points may not depend on a dimension without one.
             scale_dims: The dimensions of the result that scales may depend on.
         """
-        inner = self.of(op.operands[0], frozenset(a for a, result_axis in enumerate(axes) if result_axis in scale_dims))
+        operand_scale_dims = frozenset(axis for axis, result_axis in enumerate(axes) if result_axis in scale_dims)
+        inner = self.of(op.operands[0], operand_scale_dims)
         if inner is None:
             return None
         # The view applies to a tensor with the dimensions of its operand: a stored tensor in another order is copied
         # first.
         stored = inner.stored if is_identity(inner.index) else self._copied(inner, op.operands[0])
-        viewed = self._padded(op, inner, stored) if isinstance(op, tensor.PadOp) else op.clone({op.operands[0]: stored})
+        viewed: Operation | None
+        if isinstance(op, tensor.PadOp):
+            viewed = self._padded(op, inner, stored)
+        else:
+            viewed = op.clone({op.operands[0]: stored})
         if viewed is None:
             return None
         result = cast("TensorType[Attribute]", op.results[0].type)
