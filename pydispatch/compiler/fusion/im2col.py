@@ -52,9 +52,10 @@ LARGE_FILTER, MAX_IMAGE_PER_FILTER = 1 << 20, 0.5
 """Minimum bytes of a filter that exceeds the L2 cache, and maximum size of an image's columns relative to it."""
 
 FEWEST_PIXELS, FEWEST_PIXELS_CONSTANT_FILTER = 64, 32
-"""Minimum number of pixels of an image where columns overlap, in general and for a constant filter. 49 pixels of
-3x3x512 took 0.99 to 1.33x the time (Zen 5, under load), 256 pixels less. A constant filter is packed into panels, and a
-network reads it from memory in each call: layers of 7x7x512 in a ResNet-18 took 1.36 ms each, 1.07 ms with im2col."""
+"""Minimum number of pixels of an image where columns overlap, in general and for a constant filter. With im2col, a
+3x3x512 convolution of 49 pixels took 0.99 to 1.33 times as long (Zen 5, under load), 256 pixels less than that. A
+constant filter is packed into panels, and a network reads it from memory in each call: layers of 7x7x512 in a ResNet-18
+took 1.36 ms each, and 1.07 ms with im2col."""
 
 
 @dataclass(frozen=True)

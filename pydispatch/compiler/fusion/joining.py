@@ -12,9 +12,10 @@ from pydispatch.compiler.fusion.merging import FusionGroups
 from pydispatch.ir.values import shape_of
 
 MOST_SIBLINGS = 64
-"""Maximum number of readers of one tensor that a group is compared with, without joining any.
+"""Number of failed attempts to merge other readers of a tensor into a group, after which the search for one stops.
 
-With more of them, formation is quadratic in the number of readers; with fewer, readers that are far apart stay apart.
+With more attempts, formation is quadratic in the number of readers. With fewer, more readers are not merged that could
+be.
 """
 
 

@@ -29,8 +29,8 @@ FEWEST_ELEMENTS = 1 << 17
 
 # Reductions of columns: the operands are read along the last dimension of the result.
 MOST_COLUMNS = 4096
-"""Maximum number of results. Workers of a split reduction read whole rows, those of one that is not split only some
-columns of each row, which is slower: split, the sum of the columns of 4096x1024 takes 0.45 of the time."""
+"""Maximum number of results. Workers of a split reduction read whole rows. Without a split, they read only some columns
+of each row, which is slower: the sum of the columns of 4096x1024 takes 0.45 of the time if it is split."""
 FEWEST_IN_COLUMNS = 1 << 20
 """Minimum number of elements that a reduction of columns must read to be split."""
 PARTS = range(64, 15, -1)
@@ -50,7 +50,8 @@ MOST_ROWS, FEWEST_READ = 8, 1 << 19
 """Maximum number of rows of the result, and minimum number of elements of the matrix."""
 MOST_SHARED_ROWS, FEWEST_SHARED_COLUMNS, SHARED_PARTS = 2, 256, range(8, 3, -1)
 """Maximum number of rows, minimum number of columns, and possible numbers of parts of a product by a smaller matrix,
-whose reading workers share. With 128 columns one worker takes 1.15 times as long (Intel Xeon with AMX)."""
+whose reading the workers share. With 128 columns, one worker takes 1.15 times as long if the product is split (Intel
+Xeon with AMX)."""
 FEWEST_STEPS = 96
 """Minimum number of steps along K in each part of a product that streams a matrix: with fewer, adding the partial
 results would take longer than reading the matrix."""

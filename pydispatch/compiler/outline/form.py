@@ -239,9 +239,9 @@ def sort_topologically(block: Block) -> None:
 class TopologicalOrder:
     """Builder of an order of the operations of a block in which each one follows its dependences.
 
-    An operation follows the operations that compute its inputs. One with effects follows the previous one with effects.
-    One that overwrites a tensor, such as %1, follows the other readers of the tensor, such as %2, so that it can do so
-    in place:
+    An operation follows the operations that compute its inputs. An operation with effects follows the previous one with
+    effects. An operation that overwrites a tensor, such as %1, follows the other readers of the tensor, such as %2. It
+    can then overwrite the tensor in place:
 
         %1 = tensor.insert_slice %row into %0[0, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<4x8xf32>
         %2 = flow.dispatch @sum(%0) : (tensor<4x8xf32>) -> tensor<f32>

@@ -143,9 +143,9 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
 class Panels:
     """Builder of operations that pack constant weights into panels: their integers, zero points, scales and offsets.
 
-    The rewrite of a product creates one, and calls `weight`. Each of these tensors is computed over a `Space`: loops in
-    the order of the packed tensor, with the indices of the weights' steps (K_LOOP) and columns (N_LOOP) as functions of
-    them.
+    The rewrite of a product creates one, and calls `weight`. Each packed tensor is computed over a `Space`: loops in
+    the order of that tensor. The indices of the weights' steps (K_LOOP) and columns (N_LOOP) are functions of these
+    loops.
 
     Attributes:
         weights: The weights as the program stores them.

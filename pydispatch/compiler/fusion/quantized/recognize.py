@@ -42,8 +42,8 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 MOST_ELEMENTS = 4096
-"""Maximum number of elements of a float constant that is recognized as zero points, whose elements are then checked for
-being integers. Zero points are few, so a larger constant is not taken for them."""
+"""Maximum number of elements of a float constant that may be zero points: whether all of its elements are integers is
+checked one by one. Zero points are few, so that larger constants need no check."""
 
 
 class TensorRecognizer:

@@ -38,8 +38,8 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 ROUNDING = float(3 << 22)
-"""Constant whose addition in f32 rounds a number of a magnitude up to 2^22: the low bits of the sum are the number as
-an integer, rounded half to even."""
+"""1.5 * 2^23. The addition of this constant in f32 rounds a number of a magnitude up to 2^22 to an integer, half to
+even: the spacing of f32 is 1 there. The low bits of the sum are the integer."""
 
 LARGEST = 1e30
 """Maximum magnitude of numbers before they are clamped: f32 must not overflow."""

@@ -9,8 +9,8 @@ MOST_TERMS = 64
 terms takes longer than one that reads a stored sum."""
 
 EXACT_WIDTH = 16
-"""Maximum width in bits of an integer that is a term of an affine function as it is, in f32. Differences of two such
-integers are exact in f32; sums of wider integers are computed as i32."""
+"""Maximum width in bits of the stored integers that affine functions in f32 convert each by itself. Differences of two
+such integers are exact in f32. Sums of wider integers are computed in i32 before the conversion."""
 
 
 class Unrecognized(Exception):
