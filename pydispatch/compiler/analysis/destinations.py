@@ -110,16 +110,19 @@ def base_of(value: SSAValue) -> SSAValue:
 
 
 def is_computed_in_place(op: Operation) -> bool:
-    """Return whether the tensor that a store or insertion writes is in the memory of its slice already.
+    """Return whether the tensor that a store or insertion `op` writes is in the memory of its slice already.
 
-    It is if operations have overwritten an empty tensor, or the same slice, with it.
+    The tensor is there if it was computed by overwriting an empty tensor, which is given the memory of the slice, or by
+    overwriting a view of that slice.
     """
     value = op.operands[0]
-    root = base_of(value)
-    if not isinstance(root.owner, Operation) or value.owner is root.owner:
+    root = base_of(value)  # the tensor that was overwritten
+    was_overwritten = value.owner is not root.owner
+    if not isinstance(root.owner, Operation) or not was_overwritten:
         return False
-    # The memory of other LAZY operations is a view.
-    return root.owner.name == "tensor.empty" or (root.owner.name in LAZY and slice_of(root.owner) == slice_of(op))
+    if root.owner.name == "tensor.empty":
+        return True
+    return root.owner.name in LAZY and slice_of(root.owner) == slice_of(op)  # the other LAZY operations are views
 
 
 def final_write_of(value: SSAValue) -> Operation | None:
@@ -138,14 +141,13 @@ def final_write_of(value: SSAValue) -> Operation | None:
     ends = set[Operation | None]()  # with None for an update that has no final write, or several
     for use in value.uses:
         user = use.operation
+        is_insertion = user.name == "tensor.insert_slice"
+        writes_value = use.index == 0 and (user.name in STORES or is_insertion)  # operand 0: the elements to write
         if isinstance(user, iree_codegen.UkernelGenericOp):
             if (result := result_of(value, user)) is not None:
                 ends.add(final_write_of(result))
-        # Operand 0 of a store or insertion has the elements to write; operand 1 of an insertion is its destination.
-        elif ((user.name in STORES or user.name == "tensor.insert_slice") and use.index == 0) or user.name.endswith(
-            ".return"
-        ):
+        elif writes_value or user.name.endswith(".return"):
             ends.add(user)
-        elif user.name == "tensor.insert_slice" and use.index == 1:
+        elif is_insertion and use.index == 1:  # operand 1: the destination, which the insertion updates
             ends.add(final_write_of(user.results[0]))
     return ends.pop() if len(ends) == 1 else None

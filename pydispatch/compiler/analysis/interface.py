@@ -180,7 +180,7 @@ class _SizeNames:
                 self._sizes = Sizes()
                 for argument in self._blocks[0].args:
                     self._sizes.record_value(argument)
-                for op in self._blocks[0].ops:  # those of other blocks may not run
+                for op in self._blocks[0].ops:  # operations of other blocks may not be executed
                     for result in op.results:
                         self._sizes.record_value(result)
                     self._sizes.record_equal_sizes(op)
@@ -190,7 +190,7 @@ class _SizeNames:
         """Return a size as the interface shows it: an integer, an expression over sizes of arguments, or a name."""
         if isinstance(term, int):
             return term
-        if term not in self._size_names:
+        if term not in self._size_names:  # `_text` returns an expression, or None
             self._size_names[term] = self._text(term) or self._fresh()
         return self._size_names[term]
 
@@ -239,7 +239,7 @@ def spelled(type: Attribute) -> str:
 def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Attribute]]:
     """Return the attributes of each argument (`key` "arg_attrs") or result ("res_attrs") of a function."""
     stated = function.properties.get(key)
-    if not isinstance(stated, ArrayAttr) or len(stated) != count:
+    if not isinstance(stated, ArrayAttr) or len(stated) != count:  # optional; a malformed list counts as absent
         return [{}] * count
     return [dict(attributes.data) if isinstance(attributes, DictionaryAttr) else {} for attributes in stated]
 
@@ -309,7 +309,7 @@ def _is_unicode(text: str) -> bool:
     """Return whether a text can be encoded; one with half of a surrogate pair cannot."""
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a pair
+    except UnicodeEncodeError:
         return False
     return True
 

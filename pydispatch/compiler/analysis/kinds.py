@@ -222,8 +222,10 @@ def may_join(op: Operation) -> bool:
 
 
 def has_effects(op: Operation) -> bool:
-    """Return whether `op` must keep its order among operations with effects. An operation with a tensor rule has none:
-    it only computes its results.
+    """Return whether `op` must keep its order among operations with effects.
+
+    `info_of` states ORDERED for every operation that its table does not list. An operation with a tensor rule (how it
+    is computed from tensors, such as a convolution) has no effects even then: it only computes its results.
     """
     return info_of(op).effects is Effects.ORDERED and rule_of(op) is None
 

@@ -46,7 +46,10 @@ DESTINATION = "the destination of {} must be in memory before the dispatch begin
 WRITTEN = (
     "{} writes into its destination, nothing follows it in its dispatch; what reads it would have to read its source"
 )
-"""Reason for an update, such as `tensor.insert_slice`, whose result an operation of the same group reads."""
+"""Reason for an update, such as `tensor.insert_slice`, whose result an operation of the same group reads.
+
+An update ends its dispatch. To share the dispatch, the reader would have to read the tensor that the update inserts,
+not its result. {}: the update."""
 OVERWRITTEN = "{} overwrites a tensor in place; what else reads that tensor has to be in a dispatch before it"
 ORDERED = (
     "{} computes its elements in order, nothing follows it in its dispatch; what follows would have to be in its body"

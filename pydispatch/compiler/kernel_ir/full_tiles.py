@@ -150,7 +150,8 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
 def _is_full(build: Build, comparisons: list[Comparison]) -> SSAValue:
     """Emit the condition, an i1, that the comparisons hold in all steps, and return it.
 
-    They do if the last index, `start + steps - 1`, is below `size`, and this sum does not wrap around.
+    A comparison is `index < size` with the index `start` in the first step of its loop, `start + steps - 1` in the last
+    one. It holds in all steps if the last index is below `size`, and the sum does not wrap around.
     """
     is_full: SSAValue | None = None
     for start, size, steps in dict.fromkeys((start, op.rhs, steps) for op, start, steps in comparisons):

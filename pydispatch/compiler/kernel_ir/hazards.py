@@ -59,8 +59,8 @@ class Hazards:
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
         """Begin without accesses, as directly after a barrier.
 
-        written_once: keys of storage whose elements are written at most once in the kernel: two writes are of different
-        elements, and need no barrier between them.
+        written_once: keys of storage (a binding, argument or allocation) whose elements are written at most once in the
+        kernel. Two writes are then of different elements, and need no barrier between them.
         """
         self.written_once = frozenset(written_once)
         self.written_since_barrier: dict[Key, int] = {}  # storage → ONE_INVOCATION or SEVERAL_INVOCATIONS wrote it
@@ -81,8 +81,9 @@ class Hazards:
                 return True
             # Two writes need no barrier if both are by invocation 0, which executes them in order, or if they are of
             # different elements (`written_once`).
-            is_same_writer = by == ONE_INVOCATION == self.written_since_barrier.get(key)
-            if key in self.written_since_barrier and key not in self.written_once and not is_same_writer:
+            earlier_writer = self.written_since_barrier.get(key)  # None if there was no write
+            are_ordered = by == ONE_INVOCATION and earlier_writer == ONE_INVOCATION
+            if earlier_writer is not None and key not in self.written_once and not are_ordered:
                 return True
         return False
 

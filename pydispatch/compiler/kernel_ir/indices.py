@@ -37,7 +37,7 @@ class IndexArithmetic(ABC, Generic[V]):
         if type(lhs) is int:
             if type(rhs) is int:
                 return lhs + rhs
-            lhs, rhs = rhs, lhs
+            lhs, rhs = rhs, lhs  # the constant second
         return lhs if type(rhs) is int and rhs == 0 else self._sum(lhs, rhs)  # type: ignore[arg-type]
 
     def minus(self, lhs: int | V, rhs: int | V) -> int | V:
@@ -51,9 +51,11 @@ class IndexArithmetic(ABC, Generic[V]):
         if type(lhs) is int:
             if type(rhs) is int:
                 return lhs * rhs
-            lhs, rhs = rhs, lhs
-        if type(rhs) is int and (rhs == 0 or rhs == 1):
-            return lhs if rhs else 0
+            lhs, rhs = rhs, lhs  # the constant factor second
+        if type(rhs) is int and rhs == 0:
+            return 0
+        if type(rhs) is int and rhs == 1:
+            return lhs
         return self._product(lhs, rhs)  # type: ignore[arg-type]
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:

@@ -157,7 +157,8 @@ class Variant:
         constants: Keys of the executable constants, one for each 32-bit word, in order.
         alignment: Alignment in bytes of the bindings of kernels from `objects`, if `module` is None.
         location: The source location of the variant; None if unknown.
-        is_fallback: Whether another variant serves the machines that matter, so that less optimization suffices.
+        is_fallback: Whether it is generic code next to variants for better CPUs of its architecture: it is then
+            optimized less, to save compilation time.
         report_compiled: Called by backends with the name of an export whose code is complete, from any thread.
     """
 

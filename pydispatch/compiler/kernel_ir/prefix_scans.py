@@ -56,7 +56,7 @@ def scan_in_vectors(function: FuncOp) -> None:
         if scan is None:
             continue
         allocated_bytes += LANES * byte_size(scan.result.type)
-        if allocated_bytes > MOST_OPTIMIZED_BYTES:
+        if allocated_bytes > MOST_OPTIMIZED_BYTES:  # the stack has no room for the vector of this scan
             return
         _emit_vectors(Build.before(entry, loop), loop, scan)
 
@@ -127,13 +127,13 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
 
 
 class _Parts(NamedTuple):
-    """Operations of a loop before and after the combination of a scan.
+    """Operations in the body of a scan loop, such as `for i { total += x[i]; y[i] = total }`, by their order.
 
     Attributes:
-        inputs: Operations before it: they compute its element.
-        addresses: Those of `inputs` that depend on no load.
-        outputs: Operations after it: they depend on its result, or store.
-        dependent: Its result, and the results of `outputs`.
+        inputs: Operations before the combination (`total += ...`): they compute the element, `x[i]`.
+        addresses: Operations of `inputs` that depend on no load.
+        outputs: Operations after the combination: they depend on the running value, or store.
+        dependent: The result of the combination (the new `total`), and the results of `outputs`.
     """
 
     inputs: list[Operation]
@@ -220,6 +220,8 @@ def _are_independent(store: Access, load: Access, read_only: frozenset[SSAValue]
         return list(load.indices) == list(store.indices)
     owners = load.memref.owner, store.memref.owner
     origins = {owner.name if isinstance(owner, Operation) else "argument" for owner in owners}
+    # Two different memrefs do not overlap if one is an allocation, and the other an allocation or a whole binding. Two
+    # bindings may be the same buffer, and a view or an argument may be a part of the allocation.
     return bool(origins & _ALLOCATIONS) and origins <= _ALLOCATIONS | {SUBSPAN}
 
 

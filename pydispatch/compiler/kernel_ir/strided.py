@@ -120,11 +120,11 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) 
 
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool, most_vectors: int) -> bool:
-    """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
+    """Emit the interchanged loops before `loop`, and return whether LLVM can vectorize all steps over the invocations.
 
-    A step is one iteration of the strided loop, in which each invocation computes one element.
-
-    The last step, in which not all invocations have an element, is vectors only if it accesses memory under masks.
+    A step is one iteration of the strided loop, in which each invocation computes one element. In the last step, some
+    invocations may have no element: it is vectorized only if it accesses memory under masks (`has_masks`). A parallel
+    loop of a step computes at most `most_vectors` vectors of invocations together.
 
         parallel lane in 0..W {                            shared
           shared; own                                      loops over steps, each with copies of `own` in it
@@ -327,7 +327,7 @@ class _Interchange:
 
 def _is_short(loop: scf.ForOp, invocations: int) -> bool:
     """Return whether copies of the body of a strided loop for each vector of invocations are short enough."""
-    copies = ceil(invocations / LANES)
+    copies = ceil(invocations / LANES)  # one for each vector of `LANES` invocations
     operations = sum(1 for _ in walk(loop.body.block))
     return copies * operations <= MOST_COPIED
 

@@ -211,16 +211,17 @@ def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
     return [machine for machine in machines if machine.requires or machine.arch not in capable]
 
 
-def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
+def _model(arch: str, name: str, cpu: str, tune: str) -> MachineModel:
     """Return the machine model of a CPU, from the table of models; for `native`, with the caches of this machine.
 
     Args:
-        arch: Architecture, whose model is taken if neither `tune` nor a level has one.
+        arch: Architecture, whose model is the default.
         name: CPU name of the target, before it was resolved ("native", "znver4").
-        level: CPU that LLVM generates code for ("x86-64-v3").
+        cpu: CPU that LLVM generates code for: a level, a set of features such as "x86-64-v3", or "generic".
         tune: CPU whose timings LLVM assumes; "" for none.
     """
-    model = model_named(tune, level if level in LEVELS else arch)
+    # The model of `tune` if the table has it, else that of the level or architecture.
+    model = model_named(tune, cpu if cpu in LEVELS else arch)
     return with_caches_of_this_machine(model) if name in NATIVE else model
 
 
@@ -237,12 +238,13 @@ def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
     if arch == "x86_64" and cpu in LEVELS:
         return cpu, frozenset(), ""
     if arch == "x86_64" and cpu in _X86:
-        level, own = _X86[cpu]
-        return level, frozenset(own.split()), cpu
+        level, more_features = _X86[cpu]
+        return level, frozenset(more_features.split()), cpu
     if arch == "aarch64" and cpu in _ARM:
         return "generic", frozenset(_ARM[cpu].split()), cpu
     if arch == "riscv64" and cpu in _RISCV:
-        return "generic", frozenset(_RISCV[cpu].split()), "" if cpu == "generic-rv64" else cpu
+        tune = "" if cpu == "generic-rv64" else cpu  # "generic-rv64" is the baseline, not a CPU with timings
+        return "generic", frozenset(_RISCV[cpu].split()), tune
     raise CompileError(
         f"CPU '{cpu}' is not known for {arch}",
         note=f'known are: generic, native, {", ".join(cpu_names(arch))}; for others spell out cpu_features = "+..."',
@@ -281,7 +283,7 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
     return level, own, tune
 
 
-def _nearest_cpu(level: str, own: frozenset[str]) -> str:
+def _nearest_cpu(level: str, beyond_level: frozenset[str]) -> str:
     """Return the x86 CPU of the table that is the most like this machine; "" if there is none.
 
     It is the CPU of this level with the most features beyond the level, among those whose features this machine has.
@@ -289,11 +291,14 @@ def _nearest_cpu(level: str, own: frozenset[str]) -> str:
 
     Args:
         level: Level of this machine, such as "x86-64-v3".
-        own: Features of this machine beyond the level.
+        beyond_level: Features of this machine that are not in the level.
     """
-    rows = [(name, frozenset(more.split())) for name, (at, more) in _X86.items() if at == level]
-    fits = [(len(more), name) for name, more in rows if more and more <= own]
-    return max(fits, key=lambda fit: fit[0])[1] if fits else ""
+    best, most_features = "", 0
+    for name, (cpu_level, more) in _X86.items():
+        more_features = frozenset(more.split())
+        if cpu_level == level and more_features <= beyond_level and len(more_features) > most_features:
+            best, most_features = name, len(more_features)
+    return best
 
 
 def _check_riscv(features: Iterable[str]) -> None:

@@ -41,8 +41,8 @@ def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
 def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
     """Return the executable targets inside a `hal.device.targets` value, in order, without repetitions.
 
-    Of `[#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">]>]`, it is the inner
-    attribute, in its canonical form.
+    For `[#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">]>]`, the result is the
+    inner attribute, in its canonical form.
     """
     return list(dict.fromkeys(map(canonical, _targets_in(attribute))))
 
@@ -116,15 +116,16 @@ def _without_stated_cpu(
             machines or formats do not. None if the caller passed no names.
         stated: The targets that the module states.
     """
-    if targets is None:
+    if targets is None:  # the targets are those of the module, or else the default
         return set() if stated else set(_named(DEFAULT, []))
     return {t for name in targets if backend_named(name) for t in _named(name, stated)} - set(stated)
 
 
 def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
-    """Return copies of a target for the default CPUs; of CPUs that require the same features, for the first alone.
+    """Return copies of a target for the default CPUs; only the first of several copies that require the same features.
 
-    If this machine has no more features than its architecture requires, that is one copy for it and generic code.
+    For example, if this machine has only the features of its whole architecture, "native" and "generic" require the
+    same features, and one copy is returned for both.
     """
     backend = backend_of(target)
     if backend is None or not backend.names_cpus:
@@ -148,14 +149,16 @@ def _check_used(
         chosen: The targets, before the names were applied to them.
         variants: The targets after that.
     """
-    cpus = [target.format.data for target in chosen if (backend := backend_of(target)) and backend.names_cpus]
-    # "native" is left out without an error if no target has the architecture of this machine.
+    cpu_targets = [target.format.data for target in chosen if (backend := backend_of(target)) and backend.names_cpus]
+    if not cpu_targets:
+        return
+    # "native" and its synonym "host" are no error if no target has the architecture of this machine.
     used = {StringAttr("native"), *(target.configuration.data.get("cpu") for target in variants)}
-    for level in levels if cpus else ():
+    for level in levels:
         if StringAttr("native" if level == "host" else level) not in used:
             raise CompileError(
                 f"CPU '{level}' belongs to an architecture that is not compiled for",
-                note=f"the targets are {', '.join(cpus)}; add one by targets= or --target",
+                note=f"the targets are {', '.join(cpu_targets)}; add one by targets= or --target",
             )
 
 
@@ -164,16 +167,17 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
 
     Args:
         name: Name of a backend ("cuda"), or of a machine ("x86_64", "sm_80").
-        stated: The targets that the module states. If a backend has architectures, its name stands for those of its
-            targets in the module, if there are any.
+        stated: The targets that the module states.
     """
+    # The name of a backend for several architectures stands for the backend's targets that the module states, if any.
     backend = backend_named(name)
     if backend is not None and backend.architectures is not None:
         of_module = [target for target in stated if target.backend.data == backend.name]
         if of_module:
             return of_module
+    # Otherwise it stands for the backend's default target. The name of a machine stands for the target of the first
+    # backend that has the machine: `select` returns None in other backends. `select("")` returns the default.
     names_machine = backend is None
-    # select(machine) returns a backend's target for a machine, None if the machine is not its own; "" is its default.
     for candidate in backends() if backend is None else [backend]:
         target = candidate.select(name if names_machine else "")
         if target is not None:
@@ -219,7 +223,7 @@ def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool
     entries_of_architectures = () if architectures is None else architectures.entries
     have = target.configuration.data
     for name, value in key.configuration.data.items():
-        if name in entries_of_architectures:
+        if name in entries_of_architectures:  # left to the caller
             continue
         if name in have:
             if have[name] != value:

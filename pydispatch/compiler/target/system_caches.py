@@ -46,21 +46,23 @@ class StatedCaches(NamedTuple):
 def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
     """Return the model with the caches and page size that the system states; unstated values are unchanged."""
     stated = caches_of_this_machine()
-    own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
-    for level, (size, ways, cores) in stated.by_level.items():
-        before = own[level]  # that of the model
-        known_ways = ways if ways > 0 else before.ways if before is not None else _USUAL_WAYS
-        if size % known_ways == 0:  # a size that is no multiple of the ways is a mistake of the system
-            own[level] = Cache(size, known_ways, cores if cores > 0 else before.cores if before is not None else 1)
-    l1, l2 = own[1] or model.l1, own[2] or model.l2
-    return replace(model, l1=l1, l2=l2, l3=own[3], line=stated.line or model.line, page=stated.page or model.page)
+    caches: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
+    for level, (size, stated_ways, stated_cores) in stated.by_level.items():
+        modeled = caches[level]
+        default_ways, default_cores = (_USUAL_WAYS, 1) if modeled is None else (modeled.ways, modeled.cores)
+        ways = stated_ways if stated_ways > 0 else default_ways  # 0: unknown
+        cores = stated_cores if stated_cores > 0 else default_cores
+        if size % ways == 0:  # a size that is no multiple of the ways is a mistake of the system
+            caches[level] = Cache(size, ways, cores)
+    l1, l2 = caches[1] or model.l1, caches[2] or model.l2
+    return replace(model, l1=l1, l2=l2, l3=caches[3], line=stated.line or model.line, page=stated.page or model.page)
 
 
 @functools.cache
 def caches_of_this_machine() -> StatedCaches:
     """Return the caches of this machine at levels 1 to 3, its cache line size and its page size.
 
-    Caches of implausible sizes, which some hypervisors report, are left out; such a line size is returned as 0.
+    Caches of implausible sizes, which some hypervisors report, are left out. An implausible line size is returned as 0.
     """
     page = os.sysconf("SC_PAGE_SIZE") if "SC_PAGE_SIZE" in getattr(os, "sysconf_names", {}) else 0
     if sys.platform == "darwin":

@@ -116,10 +116,7 @@ def _max(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _moved(region: Region, terminator: type[Operation]) -> Region:
-    """Move the blocks of a region into a new region, with a `terminator` of the same operands for `affine.yield`.
-
-    Return the new region.
-    """
+    """Move the blocks of a region into a new region, and return it. Each `affine.yield` becomes a `terminator`."""
     moved = Region()
     region.move_blocks(moved)
     for block in moved.blocks:
@@ -157,15 +154,19 @@ def _parallel(build: Build, op: Operation) -> list[SSAValue]:
     if op.results or any(size != 1 for size in groups):
         raise CompileError("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
     lower_map, upper_map = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
-    lower_count = lower_map.num_dims + lower_map.num_symbols  # operands of the lower map come first
+    lower_count = lower_map.num_dims + lower_map.num_symbols
+    lower_operands, upper_operands = op.operands[:lower_count], op.operands[lower_count:]
     steps = attribute(op, "steps")
     assert isinstance(steps, ArrayAttr)
     step_sizes = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
     lower, upper, step = (
         [build.value(index) for index in indices]
-        for indices in (_results(build, lower_map, op.operands[:lower_count]),
-                        _results(build, upper_map, op.operands[lower_count:]), step_sizes)
-    )  # fmt: skip
+        for indices in (
+            _results(build, lower_map, lower_operands),
+            _results(build, upper_map, upper_operands),
+            step_sizes,
+        )
+    )
     build.op(scf.ParallelOp(lower, upper, step, _moved(op.regions[0], scf.ReduceOp)))
     return []
 

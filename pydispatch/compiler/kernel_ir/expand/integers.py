@@ -153,13 +153,11 @@ def _guarded(
         at_minus_one: Inserts the result for the divisor -1; None if it equals that for the divisor 1.
     """
     is_zero = builder.test("eq", rhs, 0)
-    is_unsafe = is_minus_one = is_zero
-    if is_signed:
-        is_minus_one = builder.test("eq", rhs, -1)
-        is_unsafe = builder.truth(arith.OrIOp, is_zero, is_minus_one)
+    is_minus_one = builder.test("eq", rhs, -1) if is_signed else None
+    is_unsafe = is_zero if is_minus_one is None else builder.truth(arith.OrIOp, is_zero, is_minus_one)
     # Divide by 1 in place of an unsafe divisor, and then select the result for it.
     result = divided(builder.select(is_unsafe, builder.number(1), rhs))
-    if is_signed and at_minus_one is not None:
+    if is_minus_one is not None and at_minus_one is not None:
         result = builder.select(is_minus_one, at_minus_one(), result)
     return builder.select(is_zero, at_zero, result)
 
@@ -185,7 +183,10 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a quotient (`is_quotient`) or remainder; return None for a constant divisor that needs no guard."""
+        """Expand an operation of the class `kind`; return None for a constant divisor that needs no guard.
+
+        `is_quotient` is whether it returns the quotient, not the remainder. `is_signed` is whether -1 is a divisor.
+        """
         lhs, rhs = operands_of(op)
         divisor = constant_or_value(rhs)  # an int if it is constant, else `rhs`
         if type(divisor) is int and divisor != 0:
@@ -216,7 +217,10 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a division that rounds up or down; a divisor of 0 gives 0, and a signed -1 gives the negated `lhs`."""
+        """Expand a division that rounds up (`up`) or down. x / 0 is 0. For signed operands (`is_signed`), x / -1 is -x.
+
+        The division of a constant divisor needs no guard.
+        """
         lhs, rhs = operands_of(op)
         divisor, at_minus_one = constant_or_value(rhs), partial(builder.negated, lhs)
         if divisor == 0:
@@ -224,7 +228,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
         if is_signed and _is_minus_one(divisor, target, rhs.type):
             return [at_minus_one()]
         divided = partial(_divide_rounded, builder, lhs, up=up, is_signed=is_signed)
-        if type(divisor) is int:  # known() returns an int for a constant, and else `rhs` itself
+        if type(divisor) is int:  # a constant that needs no guard; `constant_or_value` returns `rhs` if it is none
             return [divided(rhs)]
         zero = builder.number(0)
         return [
@@ -328,8 +332,8 @@ def _wide_product(builder: _Builder, op: Operation, target: TargetIntegers) -> R
 def _compared(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
     """Expand a comparison of two bits to logic; return None for `eq`.
 
-    Unsigned, 0 < 1, so `ult` is `not lhs and rhs`. Signed, the set bit is -1, so `slt` is the same with the operands
-    exchanged.
+    Unsigned, 0 < 1, so `ult` is `not lhs and rhs`, and `ule` is `not lhs or rhs`. Signed, the set bit is -1, so `slt`
+    and `sle` are the same with the operands exchanged, as are `ugt` and `uge`.
     """
     predicate, (lhs, rhs) = INT_PREDICATES[integer(op, "predicate")], operands_of(op)
     if predicate == "eq":
@@ -338,7 +342,8 @@ def _compared(builder: _Builder, op: Operation, target: TargetIntegers) -> Resul
         return [builder.op(arith.XOrIOp, lhs, rhs)]
     if predicate in ("slt", "sle", "ugt", "uge"):
         lhs, rhs = rhs, lhs
-    return [builder.op(arith.AndIOp if predicate.endswith("t") else arith.OrIOp, builder.inverted(lhs), rhs)]
+    is_strict = predicate in ("ult", "slt", "ugt", "sgt")
+    return [builder.op(arith.AndIOp if is_strict else arith.OrIOp, builder.inverted(lhs), rhs)]
 
 
 RULES: dict[str, Rule] = {
@@ -367,6 +372,9 @@ TRUTH_RULES: dict[str, Rule] = {
     "arith.addui_extended": _with_carry,
     "arith.cmpi": _compared,
 }
-"""Name of an operation on integers of one bit → function that expands it."""
+"""Name of an operation on integers of one bit → function that expands it.
+
+A sum modulo 2 is an exclusive or. The set bit is 1 as an unsigned number, and -1 as a signed one: the signed maximum of
+0 and -1 is 0, the conjunction of the bits. x / 0 is 0 and x / x is x, also a conjunction."""
 _NAMES = RULES.keys() | TRUTH_RULES.keys()
 """Operations that the pass visits."""

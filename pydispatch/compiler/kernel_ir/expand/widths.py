@@ -48,8 +48,10 @@ class _Register:
         constant = constant_or_value(value)
         if type(constant) is not int:
             return self.op(kind, value)
-        bits = constant & (1 << self.bits) - 1
-        return self.number(bits - (1 << self.bits) if kind is SIGNED and bits >> (self.bits - 1) else bits)
+        # A constant is extended here. Its i8 bits 0xFF are -1 as a signed integer, and 255 as an unsigned one.
+        unsigned = constant & (1 << self.bits) - 1
+        is_negative = unsigned >> (self.bits - 1) == 1
+        return self.number(unsigned - (1 << self.bits) if kind is SIGNED and is_negative else unsigned)
 
     def truncated(self, value: SSAValue) -> SSAValue:
         """Insert the truncation of a register to the narrow type."""
@@ -110,9 +112,10 @@ def _binary(kind: type[Operation], lhs_extension: type[Operation], rhs_extension
 
 
 def _with_carry(register: _Register, op: Operation) -> Sequence[SSAValue]:
-    """Expand a sum with carry: the sum of zero-extended operands has the carry above the narrow bits."""
+    """Expand a sum with carry. The results are the sum in the narrow type, and whether there is a carry, an i1."""
     lhs, rhs = (register.extended(operand, UNSIGNED) for operand in operands_of(op))
     wide = register.op(arith.AddiOp, lhs, rhs)
+    # The narrow bits of the sum are less than an operand exactly if the sum has wrapped around.
     low = register.op(arith.AndIOp, wide, register.number((1 << register.bits) - 1))
     return [register.truncated(wide), register.build.compare("ult", low, lhs)]
 
@@ -125,7 +128,10 @@ def _wide_product(extension: type[Operation], shift: type[Operation]) -> Rule:
     """
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
-        """Return the low and the high half of a product; an empty list if the register is too narrow for it."""
+        """Return the low and the high half of a product; an empty list if the register is too narrow for it.
+
+        `extension` extends the operands, and `shift` moves the high half down.
+        """
         if 2 * register.bits > register.width:
             return []
         wide = register.op(arith.MuliOp, *(register.extended(operand, extension) for operand in operands_of(op)))

@@ -22,6 +22,7 @@ def _real(digits: str) -> Fraction:
     """Return a number in C's hexadecimal notation, such as "0x1.8p-1" for 0.75, exactly."""
     mantissa, _, exponent = digits.partition("p")
     whole, _, after_point = mantissa.partition(".")
+    # A hexadecimal digit after the point is 4 binary ones: 0x1.8p-1 = 0x18 * 2^(-1 - 4).
     return int(whole + after_point, 16) * Fraction(2) ** (int(exponent) - 4 * len(after_point))
 
 
@@ -93,7 +94,7 @@ class Format:
     log10_2_digits: tuple[int, ...]
     pio2_digits: tuple[int, ...]
     root_half: int
-    """Bits of a float near sqrt(1/2), the least mantissa m of a logarithm's argument 2^k m."""
+    """Bits of a float r near sqrt(1/2). Logarithms divide their argument into 2^k m, with r <= m < 2 r."""
     exp_range: tuple[float, float]
     """(low, high): below `low`, e^x is 0; above `high`, it is infinite."""
     exp2_range: tuple[float, float]
@@ -163,17 +164,21 @@ class Format:
     @property
     def bias(self) -> int:
         """The bias: a stored exponent is the exponent of 2 plus this."""
-        return (1 << (self.width - self.fraction - 2)) - 1
+        exponent_bits = self.width - self.fraction - 1  # without the sign
+        return (1 << (exponent_bits - 1)) - 1
 
     @property
     def shift(self) -> float:
-        """1.5 * 2^fraction: adding it to a number rounds that to an integer, the low bits of the sum."""
+        """1.5 * 2^fraction. Adding this shift to a number rounds the number to an integer, since the last place of the
+        sum is 1. The low bits of the sum are that integer.
+        """
         return 1.5 * 2.0**self.fraction
 
     @property
     def shift_bits(self) -> int:
         """The bits of `shift`."""
-        return (self.bias + self.fraction << self.fraction) + (1 << (self.fraction - 1))
+        stored_exponent, half = self.bias + self.fraction, 1 << (self.fraction - 1)
+        return (stored_exponent << self.fraction) + half  # `half` are the fraction bits of 1.5
 
     @property
     def least_normal(self) -> float:
@@ -238,14 +243,16 @@ def format_of(x: Number | Word) -> Format:
 def polynomial(x: Number, name: str) -> Number:
     """Return the polynomial called `name` of the format of x, at x.
 
-    f64 has long polynomials: their odd and even powers are summed apart, so that two chains of multiply-adds overlap.
+    f64 has long polynomials: their odd and even powers are summed separately, so that two chains of multiply-adds
+    overlap: p(x) = x odd(x^2) + even(x^2).
     """
     format = format_of(x)
     coefficients = format.polynomials[name]
     if not format.computes_in_pairs:
         return _horner(x, coefficients)
     square = x * x
-    # `even` and `odd` are the coefficients of even and of odd powers; like all coefficients, the highest power first.
+    # `even` and `odd` are the coefficients of even and of odd powers, the highest power first. The constant term is the
+    # last coefficient: every second one from there is of an even power.
     even, odd = coefficients[-1::-2][::-1], coefficients[-2::-2][::-1]
     return _horner(square, odd).fma(x, _horner(square, even))
 
@@ -294,20 +301,25 @@ def two_product(x: Number, y: Number) -> Pair:
     It needs no fused multiply-add.
     """
     product = x * y
+    # `upper` keeps half of the digits, so that the products of the halves are exact.
     x_high, y_high = upper(x), upper(y)
     x_low, y_low = x - x_high, y - y_high
     return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
 def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
-    """Return the square root of high + low, a positive pair, as a pair: the rounded root and one step of Newton."""
+    """Return the square root of the positive sum high + low as a pair: the rounded root, and its correction.
+
+    The correction is one step of Newton's method: (high + low - root^2) / (2 root).
+    """
     root = high.sqrt()
     square, square_low = two_product(root, root)
     return fast_sum(root, ((high - square) - square_low + low) / (2.0 * root))
 
 
 def quotient(top: Pair, bottom: Pair) -> Pair:
-    """Return top / bottom as a pair: the rounded quotient t, and (top - t bottom) / bottom."""
+    """Return top / bottom for pairs, each a sum (high, low): the rounded quotient t, and (top - t bottom) / bottom."""
     t = top[0] / bottom[0]
+    # t bottom = product + product_low + t bottom[1], where `product + product_low` is t bottom[0] exactly.
     product, product_low = two_product(t, bottom[0])
     return t, ((top[0] - product) - product_low + top[1] - t * bottom[1]) / bottom[0]

@@ -67,7 +67,8 @@ def acos(x: Number) -> Number:
 def _angle(y: Number, x: Number) -> Pair:
     """Return the angle of the point (x, y), in [0, pi/2], as a pair; both are finite, not negative, and not both 0."""
     format = format_of(y)
-    (pio2, pio2_low), steep = format.pio2, y > x  # angle above pi/4: pi/2 less the angle of (y, x)
+    pio2, pio2_low = format.pio2
+    steep = y > x  # the angle is above pi/4: it is pi/2 less the angle of the point (y, x)
     large, small = choose(steep, y, x), choose(steep, x, y)
     if format is F32:
         t = small / large

@@ -60,9 +60,10 @@ def _normal(x: Number, scale_exponent: int) -> tuple[Word, Number]:
 
 
 def _split_exponent(bits: Word, *, least_mantissa: int) -> tuple[Word, Word]:
-    """Split the float 2^k m with these bits, where the mantissa m is from `least_mantissa` to twice that.
+    """Split the float 2^k m that has these bits, where the mantissa m is from a least one to twice that.
 
-    Return k, and k shifted to the exponent bits: `bits` less this are the bits of m. `least_mantissa` are bits, too.
+    `least_mantissa` has the bits of the least mantissa as a float. Return k, and k shifted to the position of the
+    exponent: `bits` minus the latter are the bits of m. For 6.0 and least mantissas near 0.7, k is 3, and m is 0.75.
     """
     fraction_bits = (F32 if bits.width == 32 else F64).fraction
     exponent_bits = (bits - least_mantissa) & (-1 << fraction_bits)
@@ -135,8 +136,7 @@ def log2(x: Number) -> Number:
 def log10(x: Number) -> Number:
     """Return the logarithm of x to base 10."""
     format = format_of(x)
-    # The last argument is the pole of the logarithm.
-    return _special(x, _in_base(_parts(x), format.log10e, format.log10_2), 0.0)
+    return _special(x, _in_base(_parts(x), format.log10e, format.log10_2), pole=0.0)
 
 
 def log1p(x: Number) -> Number:
@@ -177,6 +177,7 @@ def _polynomial_pair(x: Number) -> Pair:
     format = format_of(x)
     ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
     k, f, _, _ = _parts(x)  # x = 2^k (1 + f)
+    # log x = k log 2 + log(1 + f), and log(1 + f) = f - f²/2 + f³ P(f) with the polynomial P.
     square, square_low = two_product(f, f)  # square + square_low is f² exactly
     half = 0.5 * square
     high = f - half  # high + low is log(1 + f)
@@ -227,6 +228,7 @@ def _log_of_pair(high: Number, low: Number) -> Number:
 def asinh(x: Number) -> Number:
     """Return the inverse of sinh: sign(x) log(|x| + sqrt(x² + 1)); log(2 |x|) for large x, x itself for tiny x."""
     format, size = format_of(x), x.magnitude()
+    # From 2^30 on, sqrt(x² + 1) differs from |x| by a relative 2^-61 or less: the logarithm rounds to log(2 |x|).
     large = size > 2.0**30
     inner = choose(large, 1.0, size)  # 1 where this formula is not used, so that squares do not overflow
     if format.computes_in_pairs:
@@ -236,6 +238,7 @@ def asinh(x: Number) -> Number:
         total, total_low = two_sum(root, inner)
         near = _log_of_pair(*fast_sum(total, total_low + root_low))
     else:
+        # x + sqrt(x² + 1) = 1 + (x + x² / (1 + sqrt(x² + 1))), which loses no digits of a small x.
         square = inner * inner
         near = log1p(inner + square / (1.0 + (square + 1.0).sqrt()))
     y = choose(large, _log_of_twice(choose(large, size, 1.0)), near).with_sign_of(x)
@@ -275,7 +278,7 @@ def atanh(x: Number) -> Number:
     inner = choose(size < 1.0, size, 0.5)  # 1/2 where there is another result, so that nothing divides by 0
     if format_of(x).computes_in_pairs:
         y = 0.5 * _log_of_pair(*quotient(two_sum(size.new(1.0), inner), two_sum(size.new(1.0), -inner)))
-    else:
+    else:  # (1 + x) / (1 - x) = 1 + 2 x / (1 - x)
         y = 0.5 * log1p(2.0 * inner / (1.0 - inner))
     y = choose(size.equals(1.0), INFINITY, y).with_sign_of(x)
     y = choose(size < format_of(x).tiny, x, y)

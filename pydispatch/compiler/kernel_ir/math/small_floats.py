@@ -54,7 +54,7 @@ class Layout:
     @property
     def largest(self) -> int:
         """The code of the largest finite number."""
-        if self.special == "ieee":
+        if self.special == "ieee":  # the code before infinity, whose exponent bits are all 1 and fraction bits 0
             return (((1 << self.exponent) - 1) << self.fraction) - 1
         # "fn": the largest code is NaN. "fnuz" and "finite": it is a number.
         return self.sign_mask - (2 if self.special == "fn" else 1)
@@ -71,8 +71,8 @@ class Layout:
     def beyond(self) -> int:
         """The code, without sign, that values above the largest number are rounded to."""
         if self.special == "ieee":
-            return self.largest + 1
-        return self.largest if self.special == "finite" else self.nan
+            return self.largest + 1  # infinity
+        return self.largest if self.special == "finite" else self.nan  # "fn" and "fnuz" have a NaN, but no infinity
 
 
 def _layout(type_: Attribute) -> Layout:
@@ -170,14 +170,16 @@ def single_bits(power: float) -> int:
 
 
 def rounded_to_odd(x: Number) -> Number:
-    """Return an f64 as an f32 such that rounding that to 16 bits or less gives what rounding the f64 gives.
+    """Return an f64 as an f32. Rounding the f32 to 16 bits or less gives the same result as rounding the f64 directly.
 
-    An inexact f32 is the neighbour of the f64, above or below, whose last bit is 1.
+    If the f64 is between two successive f32, the result is the one whose last bit is 1 (rounding to odd). The second
+    rounding then cannot take the number for a tie.
     """
     nearest = x.converted(Float32Type())
     back, bits = nearest.converted(x.value.type), nearest.bits()
-    # An inexact finite f32 whose last bit is 0 moves by one toward the f64, which is the other neighbour.
-    adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
+    # If the nearest f32 is inexact, finite and even, take the one on the other side of the f64.
+    is_inexact, is_finite = back.differs(x), (bits & _MAGNITUDE).below(_INFINITY)
+    adjust = is_inexact & is_finite & (bits & 1).equals(0)
     step = choose(x.magnitude() > back.magnitude(), bits.new(1), otherwise=-1)
     return choose(adjust, bits + step, bits).as_float()
 

@@ -65,8 +65,8 @@ class _Numbering:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[SSAValue, int] = {}
-        self._by_key: dict[object, int] = {}
+        self._numbers: dict[SSAValue, int] = {}  # value -> its number
+        self._by_key: dict[object, int] = {}  # key of a value, equal for equal values (`_key`) -> its number
 
     def of(self, value: SSAValue) -> int:
         """Return the value number of `value`, which it shares with all values that are known to be equal to it."""
@@ -79,6 +79,7 @@ class _Numbering:
         """Return a key for `_by_key`, equal for equal constants and for results that pure operations compute alike."""
         if isinstance(constant := constant_or_value(value), int):
             return constant, value.type
+        # A block argument, and a result that may change, such as a load's, equals only itself.
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:
             return value
         op = value.op

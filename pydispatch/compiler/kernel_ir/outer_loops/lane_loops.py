@@ -35,11 +35,18 @@ class LaneLoops:
     """
 
     def __init__(self, lanes: Lanes, first: Index, copies: Copies, width: Index) -> None:
-        """Begin without memory. `first` is the iteration of lane 0; for the others see the attributes."""
+        """Create an emitter that has stored no value yet.
+
+        Args:
+            lanes: The analysis of the original loop.
+            first: Iteration of the original loop that is lane 0 of the strip.
+            copies: Copies of values that are the same for all lanes.
+            width: Number of lanes of the strip.
+        """
         self.lanes = lanes
         self.copies = copies
-        self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}
-        self.memory_of: Copies = {}
+        self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}  # value that grows by 1 from lane to lane
+        self.memory_of: Copies = {}  # value -> memory with its element for each lane
         self.width = width
 
     def memory(self, build: Build, type_: Attribute) -> SSAValue:
@@ -71,7 +78,7 @@ class LaneLoops:
             return
 
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
-            """Emit the operations for one lane, then the stores."""
+            """Emit `operations` for one lane, then `all_stores`."""
             self.clone(inner, operations, lane, copies)
             # All values are loaded before the first store, which may overwrite a memory that another value is loaded
             # from: an iteration may exchange two carried values.
@@ -109,7 +116,7 @@ class LaneLoops:
         """Emit a parallel loop over the lanes, and return it; `initial` has the initial value of each reduction."""
         lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
         loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
-        if self.width == LANES:
+        if self.width == LANES:  # LLVM computes the loop by whole vectors, without a scalar rest
             loop.attributes[WHOLE_VECTORS] = UnitAttr()
         return loop
 
@@ -135,9 +142,11 @@ class LaneLoops:
         `copies` maps values of the original loop to their values in this lane: loads and clones are added to it.
         """
         for op in operations:
+            # All operands get their values in this lane before `op` is cloned: also operands of operations in its
+            # regions, except values defined in these regions, which the clone of `op` contains (`user=op`).
             for inner in (op, *inner_operations(op)):
                 for operand in inner.operands:
-                    self.resolve(build, operand, lane, copies, op)
+                    self.resolve(build, operand, lane, copies, user=op)
             build.insert(op.clone(copies))
 
     def resolve(
@@ -169,7 +178,7 @@ class LaneLoops:
         elif isinstance(value, OpResult) and self.lanes.is_rematerialized(value) and not _defines(user, value):
             for inner in (value.op, *inner_operations(value.op)):
                 for operand in inner.operands:
-                    self.resolve(build, operand, lane, copies, value.op)
+                    self.resolve(build, operand, lane, copies, user=value.op)
             build.insert(value.op.clone(copies))  # adds the clone's results to `copies`
         return copies.get(value, value)
 

@@ -81,16 +81,17 @@ class Lanes:
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
         self._read_only, self._most_bytes = read_only, most_bytes
-        self.varying: set[SSAValue] = {self.lane}
-        self.lane_integers: set[SSAValue] = {self.lane}
-        self.ops_with_lane_loops: set[Operation] = set()
-        self.hoisted: dict[Block, list[memref.LoadOp]] = {}
-        self.refusal: tuple[Operation, str] | None = None
+        self.varying: set[SSAValue] = {self.lane}  # values that may differ between lanes
+        self.lane_integers: set[SSAValue] = {self.lane}  # varying integers that are inexpensive to compute from `lane`
+        self.ops_with_lane_loops: set[Operation] = set()  # sequential loops, and branches that contain them
+        self.hoisted: dict[Block, list[memref.LoadOp]] = {}  # body of a sequential loop -> loads executed before it
+        self.refusal: tuple[Operation, str] | None = None  # operation that prevents strips, and why
         high = constant_or_value(loop.upperBound[-1])
-        # 0 if it is not known. It is the upper bound: `of` refuses loops that do not run from 0 by 1.
+        # Iterations along the last axis: the upper bound, since `of` refuses loops that do not run from 0 by 1. 0 if it
+        # is not a constant.
         self._iterations = high if isinstance(high, int) else 0
-        self.width = LANES
-        self.is_streamed = False
+        self.width = LANES  # lanes of a strip
+        self.is_streamed = False  # whether strips are wider, since no sequential loop carries values
 
     @classmethod
     def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue], allocated_bytes: int = 0) -> Lanes:
@@ -144,11 +145,10 @@ class Lanes:
         return _ends_at_small_minimum(self.loop) and self._fills_vectors(block)
 
     def _only_streams(self) -> bool:
-        """Return whether strips (iterations that run together, as lanes) may have `STREAMED_LANES` lanes.
+        """Return whether the sequential loops in the body need no memory for each lane, so that strips may be wide.
 
-        They may if the sequential loops in them only write memory.
-
-        Such a loop carries no values, no load is hoisted out of it, and its first counter is the same for all lanes.
+        A strip is a block of iterations that run together as lanes. No sequential loop may carry values or have loads
+        hoisted out of it, and its first counter must be the same for all lanes.
         """
         # `_covers_for` changes the width for a loop whose first counter is the number of the lane.
         has_common_counters = self.width == LANES
@@ -170,8 +170,8 @@ class Lanes:
     def is_uniform(self, op: Operation) -> bool:
         """Return whether an operation has one result for all lanes, and no effect.
 
-        A load is one if nothing writes its memory and its indices are the same for all lanes, an `scf.if` if all
-        operations in it are.
+        A load is uniform if nothing writes its memory and its indices are the same for all lanes. An `scf.if` is
+        uniform if all operations in it are.
         """
         if not self.varying.isdisjoint(op.operands):
             return False
@@ -334,7 +334,7 @@ class Lanes:
             is_contiguous = bool(strides) and strides[-1] == 1 and not any(strides[:-1])
             if is_contiguous or (isinstance(op, memref.LoadOp) and all(stride == 0 for stride in strides)):
                 continue
-            # Strided: the same in all iterations of the loop, and executed in each of them?
+            # A strided load can be executed before the loop if every iteration executes it, with equal indices.
             is_invariant = op.parent is block and all(self._is_invariant(index, block) for index in op.indices)
             if isinstance(op, memref.StoreOp) or op.memref not in self._read_only or not is_invariant:
                 if op in interleaved:
@@ -347,7 +347,8 @@ class Lanes:
     def _is_invariant(self, value: SSAValue, block: Block) -> bool:
         """Return whether a value is the same in all iterations of a loop with this body, and may be computed before.
 
-        A value that the loop computes may be if it is rematerialized: it has no effects, and is computed at each use.
+        A value that the loop computes is invariant, too, if it is rematerialized (a pure, inexpensive operation that is
+        repeated at each use) and all its operands are invariant.
         """
         if is_defined_outside(value, block):
             return True
@@ -390,10 +391,11 @@ class Lanes:
 
 
 def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
-    """Return whether the end of a loop is the minimum of other values and a constant of at most `MOST_STRIPS` strips.
+    """Return whether the upper bound of a loop is `min(n, constant)`, such as min(n, 64), with a small constant.
 
-    The number of iterations is then variable and small: LLVM would run most of them in the scalar rest of its vector
-    loop.
+    The constant is small if it is at most `MOST_STRIPS` strips of `LANES` iterations. The number of iterations is then
+    variable and small: LLVM would run most of them in the scalar rest of its vector loop. A constant below `LANES` does
+    not count, since no strip would be full.
     """
     end = loop.upperBound[-1].owner
     limits = map(constant_or_value, end.operands) if isinstance(end, arith.MinSIOp) else ()
@@ -401,7 +403,7 @@ def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
 
 
 def _fits(type_: Attribute) -> bool:
-    """Return whether values of a type can be stored for each lane."""
+    """Return whether values of a type can be stored in an array of memory with an element for each lane."""
     if isinstance(type_, IntegerType):
         return type_.width.data in (1, 8, 16, 32, 64)
     return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)

@@ -111,9 +111,12 @@ class Strip(LaneLoops):
             self._emit_unrolled(build, op, starts, stores)
             return
 
-        def body(inner: Build, at: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-            """Emit one iteration for all lanes, in which the counter is `at`; the loop carries no SSA values."""
-            self.copies[counter] = at  # the counter is the same for all lanes
+        def body(inner: Build, new_counter: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+            """Emit one iteration of the emitted loop, whose counter is `new_counter`, for all lanes.
+
+            The body of the loop `op` is emitted, and `stores` at its end. The emitted loop carries no SSA values.
+            """
+            self.copies[counter] = new_counter  # the counter of `op`; it is the same for all lanes
             self.emit_block(inner, op.body.block, stores)
             return ()
 
@@ -200,7 +203,10 @@ class Strip(LaneLoops):
         )
 
         def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
-            """Emit whether a lane does not take the region `with_loops`, an i1."""
+            """Emit whether a lane does not take the region `with_loops` of the branch, an i1.
+
+            `conditions` is the memory with the condition of each lane.
+            """
             takes_first = inner.let(memref.LoadOp.get(conditions, [lane]))
             if with_loops is op.true_region:
                 return inner.let(arith.XOrIOp(takes_first, inner.entry.constant(1, TRUTH)))
@@ -250,7 +256,7 @@ class Strip(LaneLoops):
         """Emit a loop over lanes that copies `values` from their memories in `source` to those in `target`."""
 
         def body(inner: Build, lane: SSAValue, _: Copies) -> None:
-            """Copy the values of one lane."""
+            """Copy one lane's element of `values` from the memories in `source` to those in `target`."""
             for value in values:
                 loaded = inner.let(memref.LoadOp.get(source[value], [lane]))
                 inner.op(memref.StoreOp.get(loaded, target[value], [lane]))

@@ -34,21 +34,21 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
         exports: Names of exported functions. Names that `module` does not define are skipped.
 
     Returns:
-        Name of an export -> its function, and the operations of that by name.
+        Name of an export -> its function, and the operations of the function by name.
 
     Raises:
         CompileError: A helper is recursive, or is called with operands of other types.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.first_block}
-    done: dict[str, Ops] = {}
+    ops_of: dict[str, Ops] = {}
     for name in exports:
         if name in functions:
-            _flatten(name, functions, around=[], done=done)
-    return {name: (functions[name], done[name]) for name in exports if name in done}
+            _inline_calls(name, functions, callers=[], ops_of=ops_of)
+    return {name: (functions[name], ops_of[name]) for name in exports if name in ops_of}
 
 
-def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:
-    """Inline all calls of a function, callees first, and record its operations in `done`.
+def _inline_calls(name: str, functions: Mapping[str, FuncOp], callers: list[str], ops_of: dict[str, Ops]) -> None:
+    """Inline all calls that a function contains, and record its operations in `ops_of`.
 
     Calls of functions without a body stay. Raises CompileError for a recursive call, and for operands of other types
     than the callee declares.
@@ -56,10 +56,10 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
     Args:
         name: The name of the function.
         functions: All functions that have a body, by name.
-        around: Names of the callers, outermost first: a call of one of them is recursive.
-        done: Name -> operations by name, for each function whose calls are inlined.
+        callers: Names of the callers, outermost first: a call of one of them is recursive.
+        ops_of: Name -> operations by name, for each function whose calls are inlined already.
     """
-    if name in done:
+    if name in ops_of:
         return
     ops, inlined = ops_by_name(functions[name]), False
     for op in [op for call in CALLS for op in ops.get(call, ())]:
@@ -67,23 +67,23 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
         function = functions.get(callee)
         if function is None:  # a declaration: the call stays
             continue
-        if callee in (*around, name):
+        if callee in (*callers, name):
             raise CompileError(
                 f"function '{callee}' calls itself, which cannot be compiled into a kernel for this target",
                 location_of(op),
                 "write it as a loop",
             )
-        # Inline the callee's own calls first: its body is then copied without calls.
         operand_types = [operand.type for operand in op.operands]
         if operand_types != list(function.function_type.inputs.data):
             types = ", ".join(map(str, operand_types))
             raise CompileError(
                 f"call of '{callee}' with ({types}), declared is {function.function_type}", location_of(op)
             )
-        _flatten(callee, functions, [*around, name], done)
+        # Inline the callee's own calls first: its body is then copied without calls.
+        _inline_calls(callee, functions, [*callers, name], ops_of)
         _inline(op, function)
         inlined = True
-    done[name] = ops_by_name(functions[name]) if inlined else ops
+    ops_of[name] = ops_by_name(functions[name]) if inlined else ops
 
 
 def _inline(call: Operation, function: FuncOp) -> None:

@@ -177,14 +177,14 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
 
 
 class _Partials(NamedTuple):
-    """Partial results in an array that one invocation combines.
+    """Partial results that one invocation combines: the elements `first`, `first + stride`, ... of an array.
 
     Attributes:
-        array: The array.
+        array: The array in workgroup memory.
         type: Type of a partial result.
-        first: Index of the first one.
-        length: Number of them.
-        stride: Distance of their indices.
+        first: Index of the first partial result.
+        length: Number of partial results.
+        stride: Distance between the indices of two successive partial results.
     """
 
     array: SSAValue
@@ -198,18 +198,19 @@ def _combine_partials(build: Build, op: Operation, partials: _Partials) -> SSAVa
     """Insert the combination of partial results, in order, by copies of the operation `op`; return the result."""
     array, type_, first, length, stride = partials
     total = _load_partial(build, array, first, type_)
-    if not is_float(type_) or bit_width(type_) >= 32:
+    is_small_float = is_float(type_) and bit_width(type_) < 32
+    if not is_small_float:
         for part in range(1, length):
             position = build.plus(first, part * stride)
             total = combined(build, op, total, _load_partial(build, array, position, type_))
         return total
 
     def step(inner: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        """Combine the carried value with the partial result `part`, counted from the first one."""
+        """Combine the carried value with the partial result number `part`, by a copy of `op`."""
         position = inner.plus(first, inner.times(part, stride))
         return [combined(inner, op, carried[0], _load_partial(inner, array, position, type_))]
 
-    # A loop, since each combination of small floats takes about a hundred instructions.
+    # Small floats get a loop, since each combination takes about a hundred instructions.
     return build.loop(1, length, 1, [total], step)[0]
 
 

@@ -157,7 +157,7 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
     block, inits = op.regions[0].blocks[0], list[SSAValue]()
     if isinstance(op, scf.ParallelOp) and op.initVals:
         inits = list(op.initVals)
-        reduce.check(op)
+        reduce.check_result_count(op)
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
         """Emit an iteration, and combine its values with the carried ones."""

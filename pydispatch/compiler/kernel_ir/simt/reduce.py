@@ -26,7 +26,7 @@ TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type, IntegerType, Index
 """Types of values that invocations combine."""
 
 
-def check(loop: scf.ParallelOp) -> None:
+def check_result_count(loop: scf.ParallelOp) -> None:
     """Raise CompileError if an `scf.reduce` has another number of regions than the loop has results."""
     last = loop.body.blocks[0].last_op
     combined_count = 0 if last is None else len(last.regions)
@@ -38,8 +38,8 @@ def check(loop: scf.ParallelOp) -> None:
 
 def can_distribute(loop: scf.ParallelOp) -> bool:
     """Return whether all results of a loop may be combined in any order, so that it can be distributed."""
-    check(loop)
-    return all(
+    check_result_count(loop)
+    return all(  # a combiner is None if no single operation combines the values of that result
         op is not None and isinstance(op.results[0].type, TYPES) and may_be_reordered(op) for op in combiners(loop)
     )
 
@@ -57,9 +57,10 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
     block = loop.body.blocks[0]
 
     def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
-        """Insert one iteration, and combine its values with the carried ones.
+        """Insert one iteration: inline the body of the loop, `block`, and combine its values with the carried ones.
 
-        may_move: whether the body is inlined for the last time, so that its operations are moved instead of copied.
+        Copies of the combiners `ops` do that, one for each result of the reduction. may_move: whether the body is
+        inlined for the last time, so that its operations are moved instead of copied.
         """
         yielded = inline_block(block, inner, indices, may_move=may_move)
         return [
@@ -76,7 +77,8 @@ def _initial_value(workgroup: Workgroup, build: Build, op: Operation, value: SSA
 
     It is the initial value of the reduction, `value`, in invocation 0, and the neutral element of `op` in others.
     """
-    if info_of(op).idempotent:  # such as a maximum: the initial value may be combined once by each invocation
+    # An idempotent operation, such as a maximum, may combine the initial value once in each invocation.
+    if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)
     assert identity is not None
