@@ -63,7 +63,10 @@ class Arithmetic:
     matrix_steps: int = 0
 
     def reads_in_place(self, element: Attribute) -> bool:
-        """Return whether elements of type `element` need no conversion, so that operands may be read where they are."""
+        """Return whether elements of type `element` are multiplied and summed in this type, in single steps of K.
+
+        Without a conversion, register blocks can read an operand where it is stored.
+        """
         return self.compute == element == self.sum_type and self.group == 1
 
 

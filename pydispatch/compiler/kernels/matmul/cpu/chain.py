@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import lcm
 
 from xdsl.dialects import arith, func
@@ -285,8 +284,11 @@ class _ChainEmitter:
             """
             (is_found,) = carried
             unit_end = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
-            is_in_unit = partial(is_any_column, first=first, stop=unit_end, is_true=is_above)
-            return [inner.choose(is_found, then=lambda _: is_found, other=is_in_unit)]
+            return [
+                inner.choose(
+                    is_found, then=lambda _: is_found, other=lambda b: is_any_column(b, first, unit_end, is_above)
+                )
+            ]
 
         (is_any_above,) = build.loop(0, end.index, [false_constant(build)], search_unit, step=COLUMN_UNIT)
         return is_any_above

@@ -40,9 +40,9 @@ def transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
     contraction, schedule = plan.contraction, plan.schedule
     if contraction.m is None:
         return 0
-    result_coordinates = contraction.generic.output_maps[0].results  # of the contraction
+    index_of_dim = contraction.generic.output_maps[0].results  # dimension of the result -> its index
     m = AffineDimExpr(contraction.m)
-    is_m_contiguous = all(output.dims and result_coordinates[output.dims[-1]] == m for output in outputs)
+    is_m_contiguous = all(output.dims and index_of_dim[output.dims[-1]] == m for output in outputs)
     has_vectors_along_n = not plan.vectorizes_k
     if not is_m_contiguous or not has_vectors_along_n:
         return 0

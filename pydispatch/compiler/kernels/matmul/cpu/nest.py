@@ -60,7 +60,8 @@ class Region:
 
     Attributes:
         spans: The visited indices of each dimension of the contraction.
-        batch: Position of the workgroup's batch among all batches of outer indices (`Batch`); 0 without batches.
+        batch: Position of the workgroup's batch among all batches; 0 without batches. A batch is some indices of outer
+            dimensions, at which B is equal.
     """
 
     spans: tuple[Span, ...]
@@ -74,11 +75,11 @@ class Region:
         """Return the number of indices of a dimension."""
         return self.spans[dim].extent
 
-    def within(self, dim: int, span: Span) -> Region:
+    def with_span(self, dim: int, span: Span) -> Region:
         """Return the region that has `span` in the dimension `dim`, and the spans of this region in all others."""
         return replace(self, spans=(*self.spans[:dim], span, *self.spans[dim + 1 :]))
 
-    def at(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
+    def with_indices(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
         """Return the region with the one index `indices[i]` in dimension `dims[i]`, and these spans in all others."""
         single = {d: Span(first=index, extent=1) for d, index in zip(dims, indices, strict=True)}
         return replace(self, spans=tuple(single.get(d, span) for d, span in enumerate(self.spans)))
@@ -90,7 +91,7 @@ class Block:
 
     Attributes:
         row_index, column_index: Index of the block along the rows and columns of the tile, counted in blocks.
-        row, column: First row and column of the block, counted in elements from the first ones of the tile.
+        row, column: First row and column of the block, counted from the first row and column of the tile.
         is_tail: Whether the block has fewer than `nr` columns, since an argument has B in panels of adjacent columns,
             and these are the last columns of B. Zeros fill up the last panel.
     """
@@ -112,7 +113,7 @@ class Nest:
         plan: The plan.
         sizes: Sizes of the contraction's dimensions.
         body: The statements of a tile, in order.
-        ends: Dimension -> end of the indices that a workgroup visits, where it does not visit all.
+        ends: Dimension -> end of its visited indices, for each dimension whose last indices a workgroup may leave out.
     """
 
     plan: Plan
@@ -231,7 +232,7 @@ class Nest:
         if self.plan.last_block_overlaps(dim, self.sizes[dim], block) and not are_tiles_full:
             first = build.least(first, build.minus(end, block))
         extent = tile if are_tiles_full else build.least(tile, build.minus(end, first))
-        return region.within(dim, Span(first=first, extent=extent))
+        return region.with_span(dim, Span(first=first, extent=extent))
 
     def iteration(self, build: Builder, region: Region, loop: Loop, index: Index) -> Region:
         """Return the part of a region that one iteration of `loop` covers: the iteration whose first index is `index`.
@@ -239,10 +240,10 @@ class Nest:
         An iteration over K covers a chunk of up to `loop.step` indices, one over another reduction a single index.
         """
         if loop.dim != self.plan.contraction.k:
-            return region.at([loop.dim], [index])
+            return region.with_indices([loop.dim], [index])
         end, step = self.end(loop.dim), loop.step
         extent = step if self._divides_end(loop.dim, step) else build.least(step, build.minus(end, index))
-        return region.within(loop.dim, Span(first=index, extent=extent))
+        return region.with_span(loop.dim, Span(first=index, extent=extent))
 
     # Register blocks
 

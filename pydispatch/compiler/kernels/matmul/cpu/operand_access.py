@@ -31,7 +31,8 @@ from pydispatch.compiler.kernels.matmul.panels import Panels
 from pydispatch.compiler.kernels.ops.bits import bits_of
 
 ASSUMED_ROWS, ASSUMED_SKINNY_ROWS = 256, 4
-"""Row counts that tiles are chosen for if M is dynamic: if there is at least a register block of rows, and if less."""
+"""Row counts that tiles are chosen for if M is dynamic: in a plan for at least a register block of rows, and in a plan
+for fewer rows."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ def _is_faster_without_groups(
         return False
     if isinstance(grouped.compute, BFloat16Type):
         return most_rows < MATRIX_ROWS  # fewer than a block of matrix registers has
+    # Without groups, a B of bytes or i16 may be packed along K, without interleaving columns (`vectorizes_packed_k`).
     return problem.vectorizes_packed_k and most_rows <= MAX_SINGLE_USE_ROWS
 
 

@@ -148,7 +148,7 @@ class Products:
         if not self._pays_prefetching_pages(plan.pages.rows, self.nest.sizes[contiguous_dim]):
             return
         first_of_next_page = build.plus(region.first(row_dim), plan.pages.rows)
-        next_page = region.within(row_dim, Span(first_of_next_page, region.extent(row_dim)))
+        next_page = region.with_span(row_dim, Span(first_of_next_page, region.extent(row_dim)))
         # First row that the block reads, counted from `region`: it is a part of the region along N only.
         first_row = block.column if row_dim == contraction.n else 0
         indices = {contraction.n: block.column}

@@ -60,7 +60,7 @@ class RowConversion:
         end_row: The number of rows of A.
         repeats_last: Whether some of the workgroup's rows may be beyond the last row of A: they are copies of it.
         blocks: Number of blocks of K in a chunk.
-        lanes: Number of blocks that are converted to digits at a time: of 32-bit elements in a vector.
+        lanes: Number of blocks that are converted to digits at a time: as many as a vector has 32-bit elements.
     """
 
     elements: Elements

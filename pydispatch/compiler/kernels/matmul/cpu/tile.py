@@ -66,7 +66,7 @@ def emit_rows(
     nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False, ends=ends)
     region = nest.untiled_region(outer)
     if contraction.m is not None:
-        region = region.within(contraction.m, rows)
+        region = region.with_span(contraction.m, rows)
 
     def emit_tile_of_columns(inner: Builder, j: Index) -> None:
         """Emit the computation of `region` in the columns of tile `j`."""
@@ -196,7 +196,7 @@ class _Tile:
 
         def emit_tile(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the statements of `batch` for the tile at one index of the combined dimension."""
-            self.emit(inner, batch.body, region.at(batch.dims, inner.split(index, sizes)), factor_sums)
+            self.emit(inner, batch.body, region.with_indices(batch.dims, inner.split(index, sizes)), factor_sums)
             return []
 
         end = build.least(build.plus(first, batch.count), total)
