@@ -30,8 +30,9 @@ WIDTHS = (64, 32, 16)
 and share the loads of A."""
 
 LONGEST_BLOCK = 128
-"""Maximum number of indices of K in a block of weights with one scale. Kernels round elements of A to integers of up to
-3 bytes. They join the sums of products of two bytes: 256 times the higher sum, plus the lower one, fits into i32."""
+"""Maximum number of steps of K in a block of weights with one scale. Kernels round elements of A to integers of up to 3
+bytes, and sum up the products of each byte separately. They combine the sums of two bytes as 256 * higher sum + lower
+sum, which fits into i32 for blocks of this length."""
 
 MOST_INTEGER_BYTES = 3
 """Maximum number of bytes of the integers that elements of A are rounded to: with 3, they are about as precise as f32,

@@ -36,7 +36,7 @@ from pydispatch.compiler.kernels.ops.expressions import Expression
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
 
-SIGNED = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
+SIGNED_PREDICATES = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
 """Number of a signed predicate of `arith.cmpi` -> its name."""
 
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -292,7 +292,7 @@ def _limits_of_condition(condition: Expression, column: int, is_true: bool) -> L
         is_true: The value of the condition at visible columns.
     """
     is_constant = condition.number() is not None
-    if not is_constant and condition.depends_on(column) and _is_stored(condition):
+    if not is_constant and condition.depends_on(column) and _depends_on_memory_only(condition):
         return Limits(stored=(StoredMask(condition, shown_value=is_true),))  # the kernel itself evaluates the condition
     op, operands = condition.op, condition.operands
     if op is None:
@@ -329,7 +329,7 @@ def _limits_of_comparison(op: Operation, operands: Sequence[Expression], column:
         is_true: The value of the comparison at visible columns.
     """
     predicate = op.properties.get("predicate")
-    relation = SIGNED.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
+    relation = SIGNED_PREDICATES.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
     if relation is None:
         return Limits()
     relation = relation if is_true else NEGATED[relation]
@@ -350,12 +350,14 @@ def _is_argument(expression: Expression) -> bool:
     return expression.is_element and isinstance(expression.value, BlockArgument)
 
 
-def _is_stored(expression: Expression) -> bool:
-    """Return whether an expression needs only elements in memory, constants and elementwise operations on them."""
+def _depends_on_memory_only(expression: Expression) -> bool:
+    """Return whether a kernel can compute an expression from elements in memory and constants, elementwise."""
     if _is_argument(expression) or expression.number() is not None:
         return True
     op, operands = expression.op, expression.operands
-    return op is not None and bool(operands) and info_of(op).elementwise and all(map(_is_stored, operands))
+    if op is None or not operands or not info_of(op).elementwise:
+        return False
+    return all(map(_depends_on_memory_only, operands))
 
 
 def _shift(position: Expression, column: int) -> int | None:

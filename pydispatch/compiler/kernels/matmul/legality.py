@@ -29,10 +29,9 @@ MAX_BODY_OPERATIONS = 8
 every tile that reads the element."""
 
 MAX_REPEATED_PACKINGS = 8
-"""Maximum number of times that packing may reorder B: once for each index of the outer dimensions that B does not
-depend on. A B that would be reordered more often is reordered once, in a separate dispatch. A convolution of 32x32x128
-with 2x2 filters to 64 channels takes 485 us if each of 32 rows flips the filters, 286 us if they are flipped once (Zen
-5, one worker)."""
+"""Maximum number of times that packing may reorder B, such as filters that are flipped. Packing reads B once for each
+index of the outer dimensions that B does not depend on, such as the rows of an image. A B that would be reordered more
+often is reordered once, in a separate dispatch."""
 
 
 class Verdict(NamedTuple):
@@ -126,8 +125,7 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     """Return why an operation that computes a factor cannot join the contraction's dispatch; None if it can.
 
     Packing copies the part of a factor that a tile reads into workgroup memory. It computes an element of a producer
-    once per tile that reads it, so producers must be inexpensive: copies and short elementwise operations. The checks
-    of a generic have this order: a transposed image, a reordered B, a reduction, an expensive or long body.
+    once per tile that reads the element, so producers must be inexpensive: copies and short elementwise operations.
     """
     if op.name == "linalg.generic":
         # The conversion to channels-last has rewritten a convolution to read a transposed image. The transposition is a
@@ -153,7 +151,9 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
 def _only_copies(op: Operation) -> bool:
     """Return whether a generic only copies elements of one input: its body yields an argument."""
     block = structured(op).block
-    return block.first_op is block.last_op and block.last_op is not None and block.last_op.operands[0] in block.args
+    yield_op = block.last_op
+    has_other_ops = block.first_op is not yield_op
+    return yield_op is not None and not has_other_ops and yield_op.operands[0] in block.args
 
 
 def _reason_against_sibling(op: Operation, contraction: Contraction, consumers: Collection[Operation]) -> str | None:
@@ -199,7 +199,10 @@ def _element_count(op: Operation) -> int:
 
 
 def _is_costly(op: Operation) -> bool:
-    """Return whether an element of the result of `op` costs more than a few instructions, as a division does."""
+    """Return whether an element of the result of `op` costs more than a few instructions, as a division does.
+
+    `Cost.SHORT` is the class of a division; operations with regions are loops.
+    """
     if op.name == "linalg.generic":
         return any(info_of(inner).cost >= Cost.SHORT or inner.regions for inner in op.regions[0].block.ops)
     return info_of(op).cost >= Cost.SHORT or bool(op.regions)

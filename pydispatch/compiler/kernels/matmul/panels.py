@@ -98,7 +98,7 @@ class Panels:
     """Tensor that a dispatch function unpacks from an argument, which stores its elements in panels.
 
     Attributes:
-        argument: The argument, of rank + 1 dimensions of the tensor, or + 2 with groups.
+        argument: The argument, which has one dimension more than the tensor, or two more with groups.
         layout: The layout of the tensor in the argument.
     """
 

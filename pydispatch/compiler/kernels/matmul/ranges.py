@@ -113,7 +113,7 @@ class _Ranges:
         if op.name == "arith.constant":
             attribute = op.properties["value"]
             return (attribute.value.data,) * 2 if isinstance(attribute, IntegerAttr) else None
-        if op.name in ("arith.extsi", "arith.trunci"):
+        if op.name in ("arith.extsi", "arith.trunci"):  # `trunci` may wrap: this is the range before
             return self.of(op.operands[0])
         if op.name == "arith.extui":
             return self._unsigned(op.operands[0])

@@ -155,19 +155,19 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
     return first if all(dims == first for dims in others) else None
 
 
-def _comes_after(op: Operation, first: Operation) -> bool:
-    """Return whether `op` is after `first` in their block.
+def _comes_after(op: Operation, other: Operation) -> bool:
+    """Return whether `op` is after `other` in their block.
 
-    Both searches advance together, since the two operations are mostly neighbours, far from the end of the block.
+    Search forwards from both at once, since the two operations are mostly neighbours, far from the end of the block.
     """
-    after_first, after_op = first.next_op, op.next_op
-    while after_first is not None and after_op is not None:
-        if after_first is op:
+    after_other, after_op = other.next_op, op.next_op
+    while after_other is not None and after_op is not None:
+        if after_other is op:
             return True
-        if after_op is first:
+        if after_op is other:
             return False
-        after_first, after_op = after_first.next_op, after_op.next_op
-    return after_first is not None  # the search from `op` reached the end of the block first
+        after_other, after_op = after_other.next_op, after_op.next_op
+    return after_other is not None  # the search from `op`, which is nearer to the end of the block, has ended first
 
 
 def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[int] | bool | None]) -> list[int] | None:

@@ -31,8 +31,8 @@ from pydispatch.compiler.kernels.matmul.gpu.plan import (
     has_skinny_rows,
     plans_of,
     tile_of,
-    workgroups,
     workgroups_of,
+    workgroups_of_selected_plan,
 )
 from pydispatch.compiler.kernels.matmul.gpu.result_axis import ResultAxis
 from pydispatch.compiler.kernels.matmul.gpu.tiles import Tile
@@ -41,6 +41,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both, opposite
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
+from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.target.backend import Backend
@@ -72,14 +73,17 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     workgroup_id = frame.workgroup()
     if skinny:
         has_few_rows = has_skinny_rows(main, frame.build, loop_sizes(frame.elements, contraction.generic))
-        frame.build.when(has_few_rows, lambda b: _emit(frame, b, skinny[0], result_dims, workgroup_id))
+        frame.build.when(has_few_rows, lambda b: _emit_plan(frame, b, skinny[0], result_dims, workgroup_id))
         has_many_rows = opposite(frame.build, has_few_rows)
-        frame.build.when(has_many_rows, lambda b: _emit(frame, b, main, result_dims, workgroup_id))
+        frame.build.when(has_many_rows, lambda b: _emit_plan(frame, b, main, result_dims, workgroup_id))
     else:
-        _emit(frame, frame.build, main, result_dims, workgroup_id)
-    kernel = finish(
-        frame, grid=lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic))
-    )
+        _emit_plan(frame, frame.build, main, result_dims, workgroup_id)
+
+    def workgroup_count(elements: Elements, build: Builder) -> Index:
+        """Return the number of workgroups of the plan in `plans` that the number of rows selects."""
+        return workgroups_of_selected_plan(plans, build, loop_sizes(elements, contraction.generic))
+
+    kernel = finish(frame, grid=workgroup_count)
     # The size of a workgroup, and how many of them a core is to run at a time, which bounds the registers of each.
     kernel.function.attributes["pyd.invocations"] = IntegerAttr(main.tile.invocations, 64)
     per_core = main.tile.workgroups_per_core
@@ -89,7 +93,9 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     return kernel
 
 
-def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[int]], workgroup_id: SSAValue) -> None:
+def _emit_plan(
+    frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[int]], workgroup_id: SSAValue
+) -> None:
     """Emit the code of a workgroup of one plan, which computes a tile of the result in a loop over K.
 
     `result_dims` has, for each result of the dispatch, the dimensions of the contraction's result that index it: [1, 0]
@@ -201,7 +207,7 @@ class _Workgroup:
         """Emit the loads of the tiles of an iteration over K, under the condition that it is below `iterations`."""
 
         def load(inner: Builder) -> None:
-            """Emit the loads of the tiles of `iteration`, where the condition above holds."""
+            """Emit the loads of the tiles of `iteration`, in a branch where it is below `iterations`."""
             if isinstance(iteration, SSAValue):
                 inner.assume_below(iteration, iterations)
             self._load_tiles(inner, location, iteration)
@@ -354,16 +360,16 @@ class _Workgroup:
         beyond the end of the result.
         """
         plan, tile, layout = self.plan, self.tile, self.layout
-        lane, row, column = self._lane_and_block(build, invocation)
+        lane, block_row, block_column = self._lane_and_block(build, invocation)
         # The position of the lane's first sum in the tile. Lanes are in rows of `across` lanes; neighbours are
         # `column_step` columns apart, or `row_step` rows.
-        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
-        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
-        rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
+        row = build.plus(block_row, build.times(build.quotient(lane, layout.across), layout.row_step))
+        column = build.plus(block_column, build.times(build.remainder(lane, layout.across), layout.column_step))
+        row_count, column_count = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
         # Each row has a test of its own; runs of `column_step` adjacent columns of an invocation share one.
-        row_axis = ResultAxis.of_tile(build, row, location.row, tile.height, size=rows, run_length=1)
+        row_axis = ResultAxis.of_tile(build, row, location.row, tile.height, size=row_count, run_length=1)
         column_axis = ResultAxis.of_tile(
-            build, column, location.column, tile.width, size=columns, run_length=layout.column_step
+            build, column, location.column, tile.width, size=column_count, run_length=layout.column_step
         )
         slots: list[Slot] = []
         # id of (row test, column test) -> their conjunction: `ResultAxis` returns the same object for the same test.

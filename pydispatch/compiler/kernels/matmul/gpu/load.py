@@ -220,7 +220,7 @@ class Staging:
         self,
         build: Builder,
         invocation: Index,
-        tile: Index,
+        tile_index: Index,
         iteration: Index,
         location: Location,
         sizes: Sequence[Index],
@@ -230,17 +230,17 @@ class Staging:
         Args:
             build: The builder of the invocation's code.
             invocation: Index of the invocation.
-            tile: Index of the tile along the rows of A, or the columns of B.
+            tile_index: Index of the tile along the rows of A, or the columns of B.
             iteration: Index of the iteration over K, which has `tile.depth` steps.
             location: The tile of the workgroup, of which the outer indices are read.
             sizes: Sizes of all loop dimensions.
         """
         pinned = build.without_load_motion()  # loads stay in the iteration that prefetches them
         # A run is `vector_width` consecutive elements, which are loaded at once.
-        self._for_each_run(pinned, invocation, partial(self._load_run, tile, iteration, location, sizes))
+        self._for_each_run(pinned, invocation, partial(self._load_run, tile_index, iteration, location, sizes))
 
     def _load_run(
-        self, tile: Index, iteration: Index, location: Location, sizes: Sequence[Index], build: Builder, run: Run
+        self, tile_index: Index, iteration: Index, location: Location, sizes: Sequence[Index], build: Builder, run: Run
     ) -> None:
         """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory.
 
@@ -252,7 +252,7 @@ class Staging:
         that is 28 wide, it has the indices 13 and 25.
 
         Args:
-            tile: Index of the tile along the rows of A, or the columns of B.
+            tile_index: Index of the tile along the rows of A, or the columns of B.
             iteration: Index of the iteration over K, which has `tile.depth` steps.
             location: The tile of the workgroup, of which the outer indices are read.
             sizes: Sizes of all loop dimensions.
@@ -264,7 +264,7 @@ class Staging:
         rows_of_run, steps_of_run = (1, width) if operand.is_k_contiguous else (width, 1)
         # Position in the tile -> position in the product, both counted in runs.
         row_run, _ = self._clamped_run(
-            build, block=tile, extent=self.extent, run_in_block=run.row_run, length=rows_of_run, size=row_count
+            build, block=tile_index, extent=self.extent, run_in_block=run.row_run, length=rows_of_run, size=row_count
         )
         step_run, is_in_k = self._clamped_run(
             build,

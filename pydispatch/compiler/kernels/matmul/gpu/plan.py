@@ -112,23 +112,28 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     multiplies_i64 = plan.element == i64
     if has_static_rows or plan.tile.height <= SKINNY_ROWS or multiplies_i64:
         return [plan]
-    # Both plans are in one kernel, so the second plan has as many subgroups (NVIDIA's warps) as the first. Each of them
-    # computes one block of `SKINNY_ROWS` x `warp_columns`: the tile is one block high.
-    warps = plan.tile.invocations // LANES
-    uses_tensor_cores = plan.form == "tensor"
-    warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
-    depth = 32 if uses_tensor_cores else 16
-    skinny_tile = Tile(
-        height=SKINNY_ROWS,
-        width=warps * warp_columns,
-        depth=depth,
-        block_rows=SKINNY_ROWS,
-        block_columns=warp_columns,
-        throughput=0,  # unused: this tile is not compared with others
-    )
-    skinny_plan = plan_of(contraction, elements, architecture, skinny_tile)
+    skinny_plan = plan_of(contraction, elements, architecture, _skinny_tile(plan))
     assert skinny_plan is not None  # `plan_of` returns None for reasons that do not depend on the tile
     return [plan, skinny_plan]
+
+
+def _skinny_tile(plan: Plan) -> Tile:
+    """Return the tile of the plan for few rows that joins `plan` in a kernel.
+
+    Both tiles have as many subgroups (NVIDIA's warps), since they share the size of a workgroup. The tile for few rows
+    is `SKINNY_ROWS` high, and each subgroup computes a block of that height.
+    """
+    subgroups = plan.tile.invocations // LANES
+    uses_tensor_cores = plan.form == "tensor"
+    block_columns = 16 if uses_tensor_cores and subgroups >= 4 else 32
+    return Tile(
+        height=SKINNY_ROWS,
+        width=subgroups * block_columns,
+        depth=32 if uses_tensor_cores else 16,
+        block_rows=SKINNY_ROWS,
+        block_columns=block_columns,
+        throughput=0,  # unused: this tile is not compared with others
+    )
 
 
 def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
@@ -155,18 +160,20 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     columns = (*(d for d in contraction.outer if d in b_dims and d not in a_dims), contraction.n)
     outer = tuple(d for d in contraction.outer if d not in rows and d not in columns)
     steps = (*contraction.reductions, contraction.k)
-    height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
-    if any(n is not None and n < MIN_EXTENT for n in (height, width)) or (depth is not None and depth < MIN_STEPS):
+    height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))  # None: dynamic
+    is_small = any(extent is not None and extent < MIN_EXTENT for extent in (height, width))
+    has_few_steps = depth is not None and depth < MIN_STEPS
+    if is_small or has_few_steps:
         return None
     # Choose the instruction, the types and the tile.
     multiplication = _multiplication(contraction, architecture)
     if multiplication is None:
         return None
     form, element, sum_type, a, b = multiplication
-    bits = scalar_width(element)
-    table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
-    products = prod(sizes[d] or 1 for d in outer)  # a dynamic size counts as 1
-    tile = tile or choose_tile(table, height, width, products)
+    if tile is None:
+        scalar_tiles = TILES_64 if scalar_width(element) == 64 else TILES_32
+        products = prod(sizes[d] or 1 for d in outer)  # a dynamic size counts as 1
+        tile = choose_tile(TENSOR_TILES if form == "tensor" else scalar_tiles, height, width, products)
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
     # Loads of single elements take registers: a smaller tile is chosen for them, and the operands again for this tile.
     has_scalar_loads = min(left.vector_width, right.vector_width) == 1
@@ -201,8 +208,10 @@ def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
 
 def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
     """Return the size of the collapsed dimensions `dims`: 0 if one of them is empty, else None if one is dynamic."""
-    known = [s for d in dims if (s := sizes[d]) is not None]
-    return 0 if 0 in known else prod(known) if len(known) == len(dims) else None
+    known_sizes = [s for d in dims if (s := sizes[d]) is not None]
+    if 0 in known_sizes:
+        return 0
+    return prod(known_sizes) if len(known_sizes) == len(dims) else None
 
 
 class _Multiplication(NamedTuple):
@@ -233,19 +242,24 @@ def _multiplication(contraction: Contraction, architecture: int) -> _Multiplicat
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
         left, right = (_half_precision(f) for f in (contraction.a, contraction.b))
         if left is not None and right is not None and _has_tensor_cores(architecture, left.type, right.type):
-            return _Multiplication("tensor", left.type, Float32Type(), left, right)
-        return _Multiplication("fma", Float32Type(), Float32Type(), a, b)
+            return _Multiplication("tensor", element=left.type, sum_type=Float32Type(), a=left, b=right)
+        return _Multiplication("fma", element=Float32Type(), sum_type=Float32Type(), a=a, b=b)
     if isinstance(contraction.acc, Float64Type):
-        return _Multiplication("fma", contraction.acc, contraction.acc, a, b)
+        return _Multiplication("fma", element=contraction.acc, sum_type=contraction.acc, a=a, b=b)
     if isinstance(contraction.acc, IntegerType) and contraction.acc.width.data in (8, 16, 32, 64):
-        sum_type = i64 if contraction.acc.width.data == 64 else i32
-        return _Multiplication("fma", sum_type, sum_type, a, b)
+        type_ = i64 if contraction.acc.width.data == 64 else i32  # i8 and i16 are multiplied and added as i32
+        return _Multiplication("fma", element=type_, sum_type=type_, a=a, b=b)
     return None
 
 
 def _has_tensor_cores(architecture: int, left: Attribute, right: Attribute) -> bool:
-    """Return whether the tensor cores of a compute capability multiply factors of these types."""
-    return left == right and (architecture >= 80 or (architecture == 75 and isinstance(left, Float16Type)))
+    """Return whether the tensor cores of a compute capability multiply factors of these types, f16 or bf16.
+
+    Capability 75 has tensor cores for f16, 80 and later ones for both.
+    """
+    if left != right:
+        return False
+    return architecture >= 80 or (architecture == 75 and isinstance(left, Float16Type))
 
 
 def _half_precision(factor: Factor) -> SSAValue | None:
@@ -299,7 +313,7 @@ def _operands(
         tile: The tile of a workgroup.
         sizes: Sizes of all loop dimensions; None where dynamic.
     """
-    assert contraction.m is not None and contraction.n is not None
+    assert contraction.m is not None and contraction.n is not None, "`plan_of` has checked it"
     factors = (replace(contraction.a, value=values[0]), replace(contraction.b, value=values[1]))
     rows_of_a = _Staged(factors[0], dims[0], last_dim=contraction.m, extent=tile.height)
     columns_of_b = _Staged(factors[1], dims[1], last_dim=contraction.n, extent=tile.width)
@@ -396,7 +410,7 @@ def workgroups_of(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
     return build.product([*outer, rows, columns])
 
 
-def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+def workgroups_of_selected_plan(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of workgroups of the plan that the number of rows selects at run time.
 
     plans: the general plan, and optionally one for few rows. sizes: the size of each loop of the contraction.
@@ -419,6 +433,7 @@ def tile_of(
     `workgroup_id` is the workgroup's linear number, `sizes` has the size of each loop of the contraction.
     """
     outer_sizes, rows, columns = _tile_counts(plan, build, sizes)
+    # The first height that divides the rows of tiles; 1 if none does, or if their number is dynamic.
     band_height = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)
     *batch, band, column, row_in_band = build.split(
         workgroup_id, [*outer_sizes, build.quotient(rows, band_height), columns, band_height]

@@ -92,10 +92,10 @@ class _Workgroup:
         workgroup = build.assume_below(self.frame.workgroup(), ceil_quotient(tiles, tiles_of_workgroup))
         first_tile = build.times(workgroup, tiles_of_workgroup)
         end_tile = build.least(build.plus(first_tile, tiles_of_workgroup), tiles)
-        build.loop(first_tile, end_tile, [], self._tile, index_below=tiles)
+        build.loop(first_tile, end_tile, [], self._emit_tile, index_below=tiles)
 
-    def _tile(self, build: Builder, tile_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit a tile of all tiles: some rows of the result, at one index of each outer dimension.
+    def _emit_tile(self, build: Builder, tile_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the code of one of all tiles: some rows of the result, at one index of each outer dimension.
 
         carried: empty, since tiles return their results in memory.
         """
@@ -116,14 +116,16 @@ class _Workgroup:
     # Packing
 
     def _pack(self, build: Builder, origin: Sequence[Index], first_row: Index) -> None:
-        """Emit the packing of the input of a tile: one image for each pair of phases.
+        """Emit the packing of the input of a tile: one image for each pair of a vertical and a horizontal phase.
+
+        A phase is a remainder of the row, or the column, in the division by the stride.
 
         Args:
             build: Receives the code.
             origin: Index of each loop: of the tile in the outer dimensions, else 0.
             first_row: The first row of the tile in the result.
         """
-        source = self._source(build)
+        source = self._packing_source(build)
         start = evaluate(build, self.plan.generic.maps[self.plan.input], origin)
         for phases in self.plan.image_offsets:
             self._pack_image(build, source, start, phases, first_row)
@@ -194,7 +196,7 @@ class _Workgroup:
         begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]
-            assert isinstance(width, int)  # `_source` reads a pad of known sizes only
+            assert isinstance(width, int)  # `_packing_source` reads a pad of known sizes only
             end = max(begin, min(extent, ceil_quotient(width + low - phase, stride)))
 
         def copy_element(inner: Builder, x: Index) -> None:
@@ -223,7 +225,7 @@ class _Workgroup:
         """The operand of the reduction that windows read; where they read padding, the result of a `tensor.pad`."""
         return self.plan.generic.inputs[self.plan.input]
 
-    def _source(self, build: Builder) -> PaddedSource:
+    def _packing_source(self, build: Builder) -> PaddedSource:
         """Return the tensor that images are packed from: the source of the input's pad if the pad is simple, else the
         input.
 

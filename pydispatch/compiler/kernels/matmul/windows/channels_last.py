@@ -52,9 +52,10 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     frame.bind()  # emits the buffers of arguments and results
     sizes = loop_sizes(frame.elements, generic)
     inputs = PaddedInputs.of(frame.elements, generic, plan.channel_dim, plan.position_dim)
-    sums = None
-    if plan.looped_dims:  # sums are in memory: [position of a block][channel of a chunk]
-        sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.block_positions * plan.chunk)
+    sums = None  # in registers
+    if plan.looped_dims:  # in memory: [position of a block][channel of a chunk]
+        sum_type = tensor_type(generic.op.results[0]).element_type
+        sums = frame.elements.fresh(sum_type, plan.block_positions * plan.channels_per_chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
     return frame.finish(workgroups=lambda elements, build: workgroups_of(plan, build, loop_sizes(elements, generic)))
 
@@ -142,17 +143,17 @@ class _Workgroup:
         first_tile = build.times(workgroup, tile_count)
         end_tile = build.least(build.plus(first_tile, tile_count), division.tiles)
 
-        def body(inner: Builder, tile_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        def emit_tile(inner: Builder, tile_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one of the tiles in the `division` of the result."""
-            self._tile(inner, self._tile_at(inner, tile_index, division))
+            self._emit_tile(inner, self._tile_at(inner, tile_index, division))
             return []
 
         # `end_tile` is a bound of the index, too, but the divisions of the index by the sizes of the outer dimensions
         # fold only for the bound `division.tiles`: it is the product of these sizes and of `tiles_of_row`.
-        build.loop(first_tile, end_tile, [], body, index_below=division.tiles)
+        build.loop(first_tile, end_tile, [], emit_tile, index_below=division.tiles)
 
     def _tile_at(self, build: Builder, tile_index: Index, division: Division) -> _Tile:
-        """Return the tile at an index among all tiles of the result: 5 tiles in a row make tile 12 tile 2 of row 2."""
+        """Return the tile at an index among all tiles of the result: with 5 tiles in a row, 12 is tile 2 of row 2."""
         plan = self.plan
         outer_sizes = [self.sizes[d] for d in plan.outer_dims]
         *outer, tile_in_row = build.split(tile_index, [*outer_sizes, division.tiles_of_row])
@@ -164,26 +165,27 @@ class _Workgroup:
         count = build.least(division.tile_length, build.minus(row_length, first_position))
         return _Tile(tuple(origin), first=first_position, count=count)
 
-    def _tile(self, build: Builder, tile: _Tile) -> None:
-        """Emit the blocks of a tile, for one chunk of `plan.chunk` channels after the other.
+    def _emit_tile(self, build: Builder, tile: _Tile) -> None:
+        """Emit the blocks of a tile, for one chunk of `plan.channels_per_chunk` channels after the other.
 
         The weights of a chunk then stay in the first-level cache while all positions use them.
         """
-        chunk, channels = self.plan.chunk, self.sizes[self.plan.channel_dim]
-        if isinstance(channels, int) and channels <= chunk:
-            self._blocks(build, tile, (0, channels))
+        per_chunk, channel_count = self.plan.channels_per_chunk, self.sizes[self.plan.channel_dim]
+        has_one_chunk = isinstance(channel_count, int) and channel_count <= per_chunk
+        if has_one_chunk:  # no loop
+            self._emit_blocks(build, tile, channels=(0, channel_count))
             return
 
-        def body(inner: Builder, chunk_index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the blocks of `tile` for `chunk` channels, or fewer in the last chunk of all `channels`."""
-            start = inner.times(chunk_index, chunk)
-            end = inner.least(inner.plus(start, chunk), channels)
-            self._blocks(inner, tile, (start, end))
+        def emit_chunk(inner: Builder, chunk: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the blocks of `tile` for `per_chunk` of the channels, or fewer in the last chunk."""
+            first = inner.times(chunk, per_chunk)
+            end = inner.least(inner.plus(first, per_chunk), channel_count)
+            self._emit_blocks(inner, tile, channels=(first, end))
             return []
 
-        build.loop(0, build.ceil_quotient(channels, chunk), [], body)
+        build.loop(0, build.ceil_quotient(channel_count, per_chunk), [], emit_chunk)
 
-    def _blocks(self, build: Builder, tile: _Tile, channels: tuple[Index, Index]) -> None:
+    def _emit_blocks(self, build: Builder, tile: _Tile, channels: tuple[Index, Index]) -> None:
         """Emit the blocks of a tile for the channels of a chunk, given as (first, end).
 
         A block is up to `block_positions` neighbouring positions, whose reductions are computed side by side for each
@@ -195,7 +197,7 @@ class _Workgroup:
         def emit_block(inner: Builder, offset: Index, width: int) -> None:
             """Emit the block of `width` positions from `offset` on in `tile`, at `channels`."""
             first = inner.plus(tile.first, offset)
-            self._block(inner, _Block(self.plan, tile.origin, first=first, width=width, channels=channels))
+            self._emit_block(inner, _Block(self.plan, tile.origin, first=first, width=width, channels=channels))
 
         def emit_full_block(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one of the tile's blocks of `full_width` positions."""
@@ -216,34 +218,34 @@ class _Workgroup:
         elif full_width > 1:  # blocks of one position cover all of them
             build.loop(covered, count, [], emit_position)
 
-    def _block(self, build: Builder, block: _Block) -> None:
+    def _emit_block(self, build: Builder, block: _Block) -> None:
         """Emit a block twice, without and with checks for padding; the kernel executes one of the two.
 
         The checks are left out if the block reads no padding.
         """
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
         # Sums stay in registers unless there are reduction loops around the unrolled ones.
-        emit = self._block_in_memory if self.plan.looped_dims else self._block_in_registers
+        emit = self._emit_block_in_memory if self.plan.looped_dims else self._emit_block_in_registers
         build.when(is_interior, lambda inner: emit(inner, block, is_edge=False))
         build.when(opposite(build, is_interior), lambda inner: emit(inner, block, is_edge=True))
 
-    def _block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
+    def _emit_block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
         """Emit a block whose reductions are all unrolled: for each channel, the sums of all positions, and their
         stores.
 
         is_edge: whether the block may read padding.
         """
 
-        def body(inner: Builder, channel: Index) -> None:
+        def emit_channel(inner: Builder, channel: Index) -> None:
             """Emit the results of all positions of `block` at one channel; with `is_edge`, reads may be padding."""
             points = block.points(inner, channel)
-            values = [self._initial(inner, point) for point in points]
-            self._store(inner, points, self._steps(inner, points, values, is_edge))
+            values = [self._initial_value(inner, point) for point in points]
+            self._store_results(inner, points, self._emit_steps(inner, points, values, is_edge))
 
         first_channel, end_channel = block.channels
-        build.parallel(first_channel, end_channel, body, index_below=self.sizes[self.plan.channel_dim])
+        build.parallel(first_channel, end_channel, emit_channel, index_below=self.sizes[self.plan.channel_dim])
 
-    def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
+    def _emit_block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
         """Emit a block of a plan with `looped_dims`: reductions that are too long to unroll, or of unknown size.
 
         The loops over these reductions enclose the loop over channels, so that the sums of all channels are in memory
@@ -253,17 +255,17 @@ class _Workgroup:
         """
         (first, end), channel_count = block.channels, self.sizes[self.plan.channel_dim]
         pinned = build.without_load_motion()  # sums are loaded from memory that changes between the loops
-        pinned.parallel(first, end, partial(self._initialize, block), index_below=channel_count)
-        self._reduce(pinned, block, self.plan.looped_dims, indices={}, is_edge=is_edge)
-        pinned.parallel(first, end, partial(self._finish, block), index_below=channel_count)
+        pinned.parallel(first, end, partial(self._initialize_sums, block), index_below=channel_count)
+        self._emit_reductions(pinned, block, self.plan.looped_dims, indices={}, is_edge=is_edge)
+        pinned.parallel(first, end, partial(self._store_results_of_channel, block), index_below=channel_count)
 
-    def _initialize(self, block: _Block, build: Builder, channel: Index) -> None:
+    def _initialize_sums(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit stores of the initial values to the sums of one channel of a block."""
         points = block.points(build, channel)
         for offset, point in zip(self._sum_offsets(build, block, points), points, strict=True):
-            self._store_sum(build, self._initial(build, point), offset)
+            self._store_sum(build, self._initial_value(build, point), offset)
 
-    def _reduce(
+    def _emit_reductions(
         self, build: Builder, block: _Block, loops: Sequence[int], indices: Mapping[int, Index], is_edge: bool
     ) -> None:
         """Emit loops over reductions, and in the innermost one the unrolled steps for all channels of a block.
@@ -279,44 +281,47 @@ class _Workgroup:
             is_edge: Whether the block may read padding.
         """
 
-        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        def emit_inner_loops(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the loops that are inside the first one of `loops`, whose index is `index`."""
-            self._reduce(inner, block, loops[1:], {**indices, loops[0]: index}, is_edge)
+            self._emit_reductions(inner, block, loops[1:], {**indices, loops[0]: index}, is_edge)
             return []
 
-        def steps(inner: Builder, channel: Index) -> None:
-            """Add the unrolled steps of one channel of `block` to its sums in memory; `indices` are of outer loops."""
+        def emit_channel(inner: Builder, channel: Index) -> None:
+            """Emit the unrolled steps of one channel of `block`, which add to its sums in memory.
+
+            `indices` are those of the reduced loops around.
+            """
             points = block.points(inner, channel, indices)
             offsets = self._sum_offsets(inner, block, points)
-            values = self._steps(inner, points, self._sums(inner, offsets), is_edge)
+            values = self._emit_steps(inner, points, self._load_sums(inner, offsets), is_edge)
             for offset, value in zip(offsets, values, strict=True):
                 self._store_sum(inner, value, offset)
 
         if loops:
-            build.loop(0, self.sizes[loops[0]], [], body)
+            build.loop(0, self.sizes[loops[0]], [], emit_inner_loops)
             return
         first_channel, end_channel = block.channels
-        build.parallel(first_channel, end_channel, steps, index_below=self.sizes[self.plan.channel_dim])
+        build.parallel(first_channel, end_channel, emit_channel, index_below=self.sizes[self.plan.channel_dim])
 
-    def _finish(self, block: _Block, build: Builder, channel: Index) -> None:
+    def _store_results_of_channel(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit the results of one channel of a block, from its sums in memory, and their stores."""
         points = block.points(build, channel)
-        self._store(build, points, self._sums(build, self._sum_offsets(build, block, points)))
+        self._store_results(build, points, self._load_sums(build, self._sum_offsets(build, block, points)))
 
     def _sum_offsets(self, build: Builder, block: _Block, points: Sequence[list[Index]]) -> list[SSAValue]:
         """Return the offset in `sums`, [position of the block][channel of the chunk], of each point of a block.
 
-        offset = position * chunk + (channel - first channel). `points` has, for each position of the block, the indices
-        of all loops there.
+        offset = position * channels_per_chunk + (channel - first channel). `points` has, for each position of the
+        block, the indices of all loops there.
         """
         first_channel, _ = block.channels
         channels = [point[self.plan.channel_dim] for point in points]
         return [
-            build.value(build.plus(build.minus(channel, first_channel), position * self.plan.chunk))
+            build.value(build.plus(build.minus(channel, first_channel), position * self.plan.channels_per_chunk))
             for position, channel in enumerate(channels)
         ]
 
-    def _sums(self, build: Builder, offsets: Sequence[SSAValue]) -> list[SSAValue]:
+    def _load_sums(self, build: Builder, offsets: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit loads of the sums at these offsets in `sums`, and return them."""
         assert self.sums is not None
         return [load(build, self.sums, offset) for offset in offsets]
@@ -326,7 +331,7 @@ class _Workgroup:
         assert self.sums is not None
         self.frame.elements.store(build, value, self.sums, [offset])
 
-    def _initial(self, build: Builder, point: Sequence[Index]) -> SSAValue:
+    def _initial_value(self, build: Builder, point: Sequence[Index]) -> SSAValue:
         """Return the value that the sum of a point starts with: the element of the reduction's initial tensor.
 
         `point` is the index of each loop.
@@ -334,7 +339,7 @@ class _Workgroup:
         generic = self.plan.generic
         return self.frame.elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point))
 
-    def _steps(
+    def _emit_steps(
         self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue], is_edge: bool
     ) -> list[SSAValue]:
         """Emit the unrolled steps for all points of a block, and return the new sums.
@@ -369,7 +374,7 @@ class _Workgroup:
         assert isinstance(size, int)
         return size
 
-    def _store(self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue]) -> None:
+    def _store_results(self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue]) -> None:
         """Emit the results of the dispatch from the sums of a block, and then their stores.
 
         All stores are after all loads: a store between two loads would hinder later passes from moving the second one.

@@ -45,13 +45,13 @@ class PaddedInputs:
     pads: tuple[tuple[int, tensor.PadOp], ...]
 
     @staticmethod
-    def of(elements: Elements, generic: Structured, channels: int, positions: int | None) -> PaddedInputs:
-        """Return the padded inputs of a reduction whose vectors are along `channels`.
+    def of(elements: Elements, generic: Structured, channel_loop: int, position_loop: int | None) -> PaddedInputs:
+        """Return the padded inputs of a reduction whose vectors are along `channel_loop`.
 
-        They get special code: blocks in the interior of an image read its elements without a check, others select
-        between an element and the padding. A padded input is the result of a `tensor.pad` that no buffer stores, such
-        as an image [n, y, x, c] with padding around y and x. The rule of `tensor.pad` computes the elements of the
-        inputs that are left out:
+        A padded input is the result of a `tensor.pad` that no buffer stores, such as an image [n, y, x, c] with padding
+        around y and x. Blocks of results in the interior of the image read its elements without a check, other blocks
+        select between an element and the padding. Two kinds of padded inputs are left out, and computed by the rule of
+        `tensor.pad`:
 
         - inputs that are padded along the channels, since some lanes of a vector would read padding;
         - inputs whose padded indices may decrease from step to step, such as y - ky: `are_interior` checks the first
@@ -60,8 +60,8 @@ class PaddedInputs:
         Args:
             elements: Tensors of the dispatch function.
             generic: The reduction.
-            channels: The loop of `generic` that vectors are along.
-            positions: The parallel loop along which a block computes several neighbouring results; None for none.
+            channel_loop: The loop of `generic` that vectors are along.
+            position_loop: The parallel loop along which a block computes several neighbouring results; None for none.
         """
         sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
         for ordinal, value in enumerate(generic.inputs):
@@ -70,11 +70,12 @@ class PaddedInputs:
                 continue
             amounts = zip(*pad_amounts(elements, pad), strict=True)  # (before, after) for each dimension
             results = generic.maps[ordinal].results
-            padded = [results[i] for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
-            if padded and all(channels not in _loops_in(index) and is_nondecreasing(index) for index in padded):
+            padded_indices = [results[i] for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
+            is_padded_along_channels = any(channel_loop in _loops_in(index) for index in padded_indices)
+            if padded_indices and not is_padded_along_channels and all(map(is_nondecreasing, padded_indices)):
                 pads.append((ordinal, pad))
         return PaddedInputs(
-            elements=elements, generic=generic, position_loop=positions, sizes=tuple(sizes), pads=tuple(pads)
+            elements=elements, generic=generic, position_loop=position_loop, sizes=tuple(sizes), pads=tuple(pads)
         )
 
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:

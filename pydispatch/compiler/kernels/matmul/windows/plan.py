@@ -49,7 +49,7 @@ class WindowPlan:
     f32, with loops (n, y, x, c, ky, kx), a result of 2 x 56 x 56 x 128 elements and windows of 3 x 3, the plan is
 
         channel_dim=3, position_dim=2, outer_dims=(0, 1), unrolled_dims=(4, 5), looped_dims=(), block_positions=4,
-        chunk=128
+        channels_per_chunk=128
 
     so that vectors are along c, and the unrolled code of a block adds 9 steps to the sums of 4 neighbouring x.
 
@@ -62,8 +62,8 @@ class WindowPlan:
         unrolled_dims: Reduced dimensions whose loops are unrolled: the innermost ones.
         looped_dims: Reduced dimensions that are loops around the unrolled ones.
         block_positions: Number of indices along `position_dim` of a block, whose sums are computed side by side.
-        chunk: Number of channels that are computed for all positions of a tile before the next ones are, so that
-            their weights stay in the first-level cache.
+        channels_per_chunk: Number of channels that are computed for all positions of a tile before the next channels
+            are, so that their weights stay in the first-level cache.
     """
 
     generic: Structured
@@ -73,7 +73,7 @@ class WindowPlan:
     unrolled_dims: tuple[int, ...]
     looped_dims: tuple[int, ...]
     block_positions: int
-    chunk: int
+    channels_per_chunk: int
 
 
 def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
@@ -114,7 +114,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
         unrolled_dims=unrolled_dims,
         looped_dims=tuple(d for d in generic.reduced_loops if d not in unrolled_dims),
         block_positions=_positions_of_block(1 if position_dim is None else sizes[position_dim], steps),
-        chunk=_channels_of_chunk(channel_count, bytes_per_channel=element_bytes * steps),
+        channels_per_chunk=_channels_of_chunk(channel_count, bytes_per_channel=element_bytes * steps),
     )
 
 
@@ -132,11 +132,11 @@ def _channels_of_chunk(channel_count: int | None, bytes_per_channel: int) -> int
 
     `channel_count` is None if it is unknown. `bytes_per_channel` is the size of these weights for one channel.
     """
-    chunk = max(64, WEIGHTS_BYTES // bytes_per_channel // 64 * 64)  # multiples of 64 are whole vectors of any width
+    channels = max(64, WEIGHTS_BYTES // bytes_per_channel // 64 * 64)  # multiples of 64 are whole vectors of any width
     # Up to twice as many channels are one chunk: otherwise the second of two chunks could be very short.
-    if channel_count is not None and channel_count <= 2 * chunk:
+    if channel_count is not None and channel_count <= 2 * channels:
         return max(1, channel_count)
-    return chunk
+    return channels
 
 
 def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:

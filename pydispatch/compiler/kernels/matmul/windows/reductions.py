@@ -42,7 +42,7 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
 
 
 def step_at(
-    elements: Elements, build: Builder, generic: Structured, point: Sequence[Index], value: SSAValue
+    elements: Elements, build: Builder, generic: Structured, point: Sequence[Index], accumulator: SSAValue
 ) -> SSAValue:
     """Emit one step of a reduction at a point of its loops, and return the new accumulator.
 
@@ -55,24 +55,24 @@ def step_at(
         build: Receives the code.
         generic: The reduction.
         point: Index of each of its loops.
-        value: The accumulator (sum, maximum or minimum) before the step.
+        accumulator: The sum, maximum or minimum before the step.
     """
-    total = body_at(elements, build, generic, point, [value])[0]
-    if isinstance(total, OpResult) and total.op.name == "arith.addf":
-        for operand in total.op.operands:
+    (new_accumulator,) = body_at(elements, build, generic, point, [accumulator])
+    if isinstance(new_accumulator, OpResult) and new_accumulator.op.name == "arith.addf":
+        addition = new_accumulator.op
+        for operand in addition.operands:
             if isinstance(operand, OpResult) and operand.op.name == "arith.mulf":
-                for op in (operand.op, total.op):
+                for op in (operand.op, addition):
                     op.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
-    return total
+    return new_accumulator
 
 
 def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
     """Return the result of each unrolled reduction, one for each list of `accumulators`.
 
-    That is the last accumulator, unless all steps are the same NaN-propagating maximum or minimum: then the operands of
-    the steps are combined at once, which is cheaper. From the accumulators [%init, %m1 = maximumf %init, %a,
-    %m2 = maximumf %m1, %b, %m3 = maximumf %m2, %c] the maximum of %init, %a, %b and %c is emitted. %m1 to %m3 are then
-    unused.
+    The result is the last accumulator, unless all steps are the same NaN-propagating maximum or minimum: then one
+    maximum of all operands is emitted, which is cheaper. For the accumulators [%init, %m1 = maximumf %init, %a,
+    %m2 = maximumf %m1, %b, %m3 = maximumf %m2, %c] the operands are %init, %a, %b and %c. %m1 to %m3 are then unused.
 
     Args:
         build: Receives the code.
@@ -81,20 +81,23 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
     # The operation of all steps; None if steps differ or if one is no maximum or minimum.
     operations = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
     name = operations.pop() if len(operations) == 1 else None
-    # The initial value of each reduction and the operands of its steps.
-    operands = [
-        [values[0], *(v for before, after in pairwise(values) if (v := operand_of(after, before)) is not None)]
-        for values in accumulators
-    ]
-    if name is not None and len(operands[0]) >= MIN_VALUES:
-        return [maximum_or_minimum(build, name, values) for values in operands]
+    operands_of_reductions = [_operands_of_steps(values) for values in accumulators]
+    # For fewer values than `MIN_VALUES`, the chain of steps is as cheap.
+    if name is not None and len(operands_of_reductions[0]) >= MIN_VALUES:
+        return [maximum_or_minimum(build, name, operands) for operands in operands_of_reductions]
     return [values[-1] for values in accumulators]
 
 
-def _extremum(after: SSAValue, before: SSAValue) -> str | None:
-    """Return the name of the operation that computes `after` from `before` and another value; None for other steps.
+def _operands_of_steps(accumulators: Sequence[SSAValue]) -> list[SSAValue]:
+    """Return the initial value of a reduction, and the value that each maximum or minimum combines with it."""
+    operands = [operand_of(after, before) for before, after in pairwise(accumulators)]
+    return [accumulators[0], *(operand for operand in operands if operand is not None)]
 
-    It is `arith.maximumf` or `arith.minimumf`, since `operand_of` returns None for the results of other operations.
+
+def _extremum(after: SSAValue, before: SSAValue) -> str | None:
+    """Return "arith.maximumf" or "arith.minimumf" if that computes `after` from `before` and another value, else None.
+
+    `operand_of` returns the other value, and None for the results of other operations.
     """
     has_operand = operand_of(after, before) is not None
     return after.owner.name if has_operand and isinstance(after.owner, Operation) else None
