@@ -27,12 +27,12 @@ MOST_ROWS_ALONG_K = 4
 """Maximum height of a register block whose vectors are along K. Each of its sums takes a vector register, so that more
 rows leave registers for fewer columns."""
 
-ELEMENTS_OF_B = 1 << 16
+TILE_ELEMENTS_OF_B = 1 << 16
 """Approximate number of elements of B that a tile reads, if vectors are along K: its columns, at all indices of K."""
 
 CONVERTED_BLOCKS = 4
-"""Maximum width of a tile, in register blocks, where tiles convert B. Against two blocks: 4x4096x4096 in 1175 us, not
-1210; 1x4096x4096 in 721 us, not 769. Tiles of four times the width are too few for several workers."""
+"""Maximum width of a tile, in register blocks, where tiles convert B. With 4 blocks, 4x4096x4096 takes 1,175 us and
+1x4096x4096 721 us; with 2 blocks 1,210 and 769. Tiles of 16 blocks are too few for several workers."""
 
 LONG_STEPS = 64
 """Steps of K from which on vectors are along K if the columns of B would fill at most half of a vector along N."""
@@ -326,7 +326,7 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     else:  # a register for the vector of each row of A is left beside the sums
         most_columns = (level.accumulators - MOST_ROWS_ALONG_K) // MOST_ROWS_ALONG_K
     nr = max(1, min(n, most_columns))
-    # The tile of a workgroup: about `ELEMENTS_OF_B` elements of B, and at most the usual rows.
-    tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
+    # The tile of a workgroup: about `TILE_ELEMENTS_OF_B` elements of B, and at most the usual rows.
+    tile_columns = max(1, min(n, TILE_ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
     tile_rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
     return Tiles(mr=mr, nr=nr, mt=mr * ceil_quotient(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)

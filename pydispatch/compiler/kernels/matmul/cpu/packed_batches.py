@@ -25,14 +25,14 @@ def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -
         32 filters, 72 KiB each, which a workgroup packs once for `batch` = 4 rows. There are 14 workgroups.
     """
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses  # `users` tiles could use the same columns
-    has_static_sizes = not problem.is_skinny_variant and m and n and k and problem.reductions
-    if not has_static_sizes or users == 1:
+    if problem.is_skinny_variant or not (m and n and k and problem.reductions):  # sizes must be static, and not 0
         return schedule
-    assert m and n and k
-    if m > schedule.mt:  # all rows of A must be one tile
+    if users == 1 or m > schedule.mt:  # all rows of M must be one tile
         return schedule
     # The largest batch whose packed columns fit the cache. `depth` is the number of products for each sum.
-    kc, all_blocks, nr = ceil_quotient(k, problem.group) * problem.group, ceil_quotient(n, schedule.nr), schedule.nr
+    nr = schedule.nr
+    all_blocks = ceil_quotient(n, nr)
+    kc = ceil_quotient(k, problem.group) * problem.group
     depth = kc * problem.reductions
     columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # for packed columns; the rest is left to A and the sums
     block_bytes = problem.sum_bytes * nr * depth

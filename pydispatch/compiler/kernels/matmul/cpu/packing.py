@@ -45,14 +45,14 @@ class Packing:
         frame: The kernel that is emitted, with its tensors and buffers.
         nest: Its loop nest.
         region: The range of each loop dimension that is packed.
-        view: The packed copy, which is written.
+        packed: The packed copy, which is written.
         is_b: Whether the factor is B.
     """
 
     frame: Frame
     nest: Nest
     region: Region
-    view: OperandView
+    packed: OperandView
     is_b: bool
 
     @property
@@ -68,7 +68,7 @@ class Packing:
     @property
     def factor(self) -> Factor:
         """The factor that is packed."""
-        return self.view.factor
+        return self.packed.factor
 
     def emit(self, build: Builder) -> None:
         """Emit the packing of all elements of the region.
@@ -106,7 +106,7 @@ class Packing:
             self._copy(build, outer)
             return
         coordinate, n = self.factor.coordinates[len(outer)], self.contraction.n
-        has_panels = self.is_b and self.view.panel_stride is not None
+        has_panels = self.is_b and self.packed.panel_stride is not None
         # The columns of B, where the copy has them in panels of nr adjacent columns.
         if has_panels and n is not None and n in coordinate.dims:
             self._panels(build, outer)  # emits the loops over this coordinate and all later ones
@@ -215,7 +215,7 @@ class Packing:
             outer: Positions along the coordinates before that of the columns.
             column: The first column of the panel.
         """
-        packed, nr = self.view, self.plan.schedule.nr
+        packed, nr = self.packed, self.plan.schedule.nr
         source = view_in_place(self.frame, self.plan, build, self.factor)
         steps = self._extent(build, self.factor.coordinates[-1])
         read_offset, written_offset = self._panel_offsets(build, source, outer, column)
@@ -256,7 +256,7 @@ class Packing:
             outer: The positions along the coordinates before that of the columns.
             column: The first column of the panel.
         """
-        packed = self.view
+        packed = self.packed
         positions = [*outer, column, Position(0)]  # one for each coordinate; step 0 of K is the last
         read_offset: Index = 0
         written_offset: Index = build.times(column.panel, packed.panel_stride or 0)  # no stride: there is one panel
@@ -288,7 +288,7 @@ class Packing:
 
         # Whole groups. If the steps of K are the innermost loop, and contiguous in the copy, they are copied as single
         # steps, since LLVM vectorizes such a loop. In panels, groups of other columns are between two groups of K.
-        is_contiguous = self.view.strides[position_of_k] == 1
+        is_contiguous = self.packed.strides[position_of_k] == 1
         is_innermost = position_of_k == len(self.factor.coordinates) - 1
         if is_contiguous and is_innermost:
             grouped_steps = build.times(build.quotient(steps, group), group)
@@ -317,9 +317,9 @@ class Packing:
             else:
                 value = build.pure(arith.ConstantOp(zero_attribute(self.plan.compute)))
             offset: Index = 0
-            for position, stride in zip(positions, self.view.strides, strict=True):
-                offset = build.plus(offset, position.offset(build, self.view, stride, step))
-            self.frame.elements.store(build, value, self.view.buffer, [offset])
+            for position, stride in zip(positions, self.packed.strides, strict=True):
+                offset = build.plus(offset, position.offset(build, self.packed, stride, step))
+            self.frame.elements.store(build, value, self.packed.buffer, [offset])
 
     def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
         """Emit the load of the factor's element at `positions`, and its conversion to the type of packed elements.

@@ -23,9 +23,10 @@ from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
 F32_BYTES = 4
 """Size of an f32 in bytes."""
 
-MOST_ROWS = 16
-"""Maximum number of rows of a workgroup that multiplies digits in vector registers: their elements fit into the
-second-level cache. Twice as many if they are single bytes, and there are many workgroups."""
+MAX_ROWS = 16
+"""Maximum number of rows of a workgroup that unpacks weights in vector registers: the rows fit into the second-level
+cache, converted to digits (signed bytes). Twice as many if each element is a single digit, and there are many
+workgroups."""
 
 MOST_BLOCK_ROWS = 4
 """Maximum height of a register block that unpacks weights. The sums of more rows leave registers for fewer columns;
@@ -35,21 +36,21 @@ ENOUGH_WORKGROUPS, MOST_PANELS = 8, 16
 """Number of workgroups that is enough, and maximum number of panels of a workgroup.
 
 Each workgroup converts its rows of A once for all of its panels. With more workgroups, converting takes longer than
-multiplying. With more panels, their weights leave the second-level cache before the next rows read them. On an AMD EPYC
-Zen 4, 1x768x768 takes 16 us with 12 workgroups and 8 with 6; 128x2048x2048 of 4 bits 5.1 ms with 4 panels each and 4.2
-with 16, of 8 bits 5.7 ms with 32 and 4.1 with 16."""
+multiplying: 1x768x768 takes 16 us with 12 workgroups, 8 us with 6 (AMD EPYC Zen 4). With more panels in a workgroup,
+their weights leave the second-level cache before the next rows read them: 128x2048x2048 of 8 bits takes 5.7 ms with 32
+panels, 4.1 ms with 16; of 4 bits 4.2 ms with 16 panels, 5.1 ms with 4."""
 
 MANY_WORKGROUPS = 32
 """Minimum number of workgroups that must remain where each gets twice the rows: enough for many workers."""
 
-UNPACKING = 3
+UNPACKING_OPERATIONS = 3
 """Number of operations that unpack a vector of weights: a shift, a mask and a conversion."""
 
-SCALING = 4
-"""Number of operations, besides `UNPACKING`, on a vector of weights that is written to memory as f32: subtracting the
+SCALING_OPERATIONS = 4
+"""Number of operations, besides unpacking, on a vector of weights that is written to memory as f32: subtracting the
 zero point, multiplying by the scale, the store, and the load by the product."""
 
-CONVERTING = 2
+CONVERSION_OPERATIONS = 2
 """Number of vector operations per element of A that convert it to digits: about 30 for a vector of 16 elements."""
 
 
@@ -115,7 +116,7 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     # Rounding to single bytes shows in the results: whether A is rounded must not depend on the number of rows.
     is_rounded = sizes.byte_digits == 1
     # Operations per vector of weights: unpacked and written to memory once, and a multiply-add for each row.
-    operations_in_memory = UNPACKING + SCALING + total_rows
+    operations_in_memory = UNPACKING_OPERATIONS + SCALING_OPERATIONS + total_rows
     if is_rounded or _operations(match, sizes, total_rows) <= operations_in_memory:
         return sizes
     return _unpacked_sizes(match, level, total_rows)
@@ -129,13 +130,13 @@ def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> fl
     """
     blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
     if not digits:
-        return UNPACKING * blocks + total_rows
+        return UNPACKING_OPERATIONS * blocks + total_rows
     # An instruction multiplies or unpacks `WORD_BYTES` (4) steps of K in each 32-bit lane.
-    products = (digits * total_rows + UNPACKING * blocks) / WORD_BYTES
+    products = (digits * total_rows + UNPACKING_OPERATIONS * blocks) / WORD_BYTES
     # At the end of a block of K, 3 operations for the sums of each digit and for the total of each row.
     sums = total_rows * 3 * (digits + 1) / match.steps_per_block
     # An element of A is converted once for all vectors of weights, panels * width / lanes, at its step of K.
-    conversion = total_rows * CONVERTING * sizes.lanes / (sizes.panels * match.width)
+    conversion = total_rows * CONVERSION_OPERATIONS * sizes.lanes / (sizes.panels * match.width)
     return products + sums + conversion
 
 
@@ -162,10 +163,10 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
     """
     lanes = level.vector // F32_BYTES
     # Rows of a workgroup: about equally many in each group of rows.
-    row_groups = ceil_quotient(total_rows, MOST_ROWS)
+    row_groups = ceil_quotient(total_rows, MAX_ROWS)
     if byte_digits == 1:
         # With twice the rows, weights are unpacked half as often.
-        groups_of_twice_the_rows = ceil_quotient(total_rows, 2 * MOST_ROWS)
+        groups_of_twice_the_rows = ceil_quotient(total_rows, 2 * MAX_ROWS)
         if groups_of_twice_the_rows * ceil_quotient(match.panels, MOST_PANELS) >= MANY_WORKGROUPS:
             row_groups = groups_of_twice_the_rows
     rows = ceil_quotient(total_rows, row_groups)

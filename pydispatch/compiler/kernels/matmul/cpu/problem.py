@@ -166,8 +166,8 @@ FEW_PASSES = 2
 """Maximum number of passes over a panel of B for which it is read in place at any stride: packing it takes about as
 long as one pass. A pass is the product of one block of rows and the panel.
 
-The maximum is twice as large if the third-level cache delivers evicted rows in time: on Zen 5, 42x784x1024 takes 0.84x
-as long as packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
+The maximum is twice as large if the third-level cache delivers evicted rows in time. Time in place as a multiple of
+that of packing (Zen 5): 42x784x1024 0.84, 32x768x3072 0.82, 56x784x1024 1.03, 32x2048x2048 1.1, 32x4096x4096 1.5."""
 
 FEW_USES_CYCLES = 4
 """Maximum number of cycles that the uses of an element of A in a tile take, for few uses. Packing A is then slower than
@@ -192,8 +192,10 @@ L2 runs ResNet-50, whose filters exceed this cache, in 0.85 of the time without 
 
 PREFETCHING_BANDWIDTH = 16
 """Bandwidth beyond the second-level cache, in bytes per cycle, from which on the CPU's own prefetchers keep up with
-contiguous rows. Zen 4, panels in memory, with and without prefetches of blocks: 1x768x2048 of bf16 96 and 95 us, of f32
-186 and 183; 2x768x2048 of f32 204 and 178; 1x768x2048 of bf16 in small pages 134 and 115."""
+contiguous rows.
+
+Times in us for panels in memory, with / without prefetches of blocks (Zen 4): 1x768x2048 of bf16 96 / 95, of f32 186 /
+183; 2x768x2048 of f32 204 / 178; 1x768x2048 of bf16 in small pages 134 / 115."""
 
 SHARED_BYTES = 1 << 20
 """Minimum size of a factor B for which a product of one or two rows is cut into workgroups, on a CPU whose cores wait

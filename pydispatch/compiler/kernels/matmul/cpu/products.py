@@ -119,7 +119,8 @@ class Products:
         """
         schedule = self.nest.plan.schedule
         self._prefetch_page(build, region, block)
-        self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), sums, accumulate)
+        factors, shape = (self.a, self.b), (schedule.mr, schedule.nr)
+        self.emit_factors(build, region, factors, block, shape, sums, accumulate)
 
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
         """Emit the prefetch of the elements of the next page of B at the position of this block; nothing without one.

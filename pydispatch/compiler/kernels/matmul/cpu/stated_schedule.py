@@ -26,17 +26,18 @@ def stated_schedule(source: func.FuncOp) -> Schedule | None:
     attribute = source.attributes.get(SCHEDULE)
     if attribute is None:
         return None
-    names = [f.name for f in fields(Schedule)]
-    flags = [name for name in names if name.startswith("pack")]
-    optional = {f.name for f in fields(Schedule) if f.default is not MISSING}
+    names = [field.name for field in fields(Schedule)]
+    flags = [name for name in names if name.startswith("pack")]  # the others are sizes
+    required = [field.name for field in fields(Schedule) if field.default is MISSING]
     entries = attribute.data if isinstance(attribute, DictionaryAttr) else {}
-    integers = {name: _integer(value, name in flags) for name, value in entries.items()}
-    values = {name: value for name, value in integers.items() if value is not None}  # None: of another type
-    # A field is missing or unknown, or has another type.
-    if not set(names) - optional <= set(values) <= set(names) or len(values) < len(integers):
+    values = {name: _integer(value, is_flag=name in flags) for name, value in entries.items()}
+    is_complete = values.keys() >= set(required)
+    is_known = values.keys() <= set(names)
+    have_right_types = None not in values.values()
+    if not (is_complete and is_known and have_right_types):
         types = ", ".join(f"{name}: {'i1' if name in flags else 'i64'}" for name in names)
         raise schedule_error(source, f"it is not a dictionary of {types}")
-    sizes = {name: value for name, value in values.items() if name not in flags}
+    sizes = {name: value for name, value in values.items() if value is not None and name not in flags}
     return Schedule(**sizes, pack_a=bool(values["pack_a"]), pack_b=bool(values["pack_b"]))
 
 
@@ -47,7 +48,8 @@ def schedule_error(source: func.FuncOp, reason: str) -> CompileError:
 
 
 def _integer(attribute: Attribute, is_flag: bool) -> int | None:
-    """Return the value of a flag (i1) or of a size (another integer type); None for an attribute of another kind."""
-    if not isinstance(attribute, IntegerAttr) or (attribute.type == i1) != is_flag:
+    """Return the value of a flag (i1) or of a size (another integer type); None for an attribute of another type."""
+    if not isinstance(attribute, IntegerAttr):
         return None
-    return attribute.value.data
+    has_right_type = (attribute.type == i1) == is_flag
+    return attribute.value.data if has_right_type else None

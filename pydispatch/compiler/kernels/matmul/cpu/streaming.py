@@ -15,14 +15,16 @@ from pydispatch.compiler.kernels.matmul.cpu.tile_choice import WORKGROUP_LIMITS
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quotient
 
 MAX_STREAMING_ROWS = 64
-"""Rows of A up to which B is streamed: the sums, which pass through the second-level cache, then cost less than packing
-B. Twice as many where a multiplication of vectors takes two cycles, which leaves the cache time for the sums of twice
-as many rows: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
+"""Rows of A up to which B is streamed. Passing the sums of so few rows through the second-level cache takes less time
+than packing B. The limit is twice as high where a multiplication of vectors takes two cycles, which leaves the cache
+time for the sums of twice as many rows: 128x3072x768 takes 5.8 ms streamed, and 6.8 ms packed (Zen 4)."""
 
-NARROW_TILE_ROWS, TILE_ROWS, TILE_COLUMNS = 8, 32, 256
-"""Where there are few workgroups, tiles of products with more than NARROW_TILE_ROWS rows are cut down to TILE_ROWS rows
-and TILE_COLUMNS columns. With fewer rows, tiles have at least a page of columns: 8x768x3072 from main memory takes 0.5
-ms, in tiles of 256 columns 2.4 (Zen 4)."""
+FEW_STREAMING_ROWS = 8
+"""Rows of A up to which streaming is bound by main memory, which delivers whole rows of B fastest. Products of so few
+rows have tiles of at least a page of columns: 8x768x3072 takes 0.5 ms, in tiles of 256 columns 2.4 ms (Zen 4)."""
+
+MIN_TILE_ROWS, MIN_TILE_COLUMNS = 32, 256
+"""Sizes down to which the tiles of a streamed product are cut as long as there are few workgroups."""
 
 MIN_STREAMING_STEPS = 64
 """Steps of K below which there is nothing to stream."""
@@ -40,12 +42,13 @@ Times in us, in wide blocks / in chunks of K:
 
 STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
 """Possible lengths of a short chunk. A chunk is the whole rows of B that one pass over the columns reads; each row is a
-step of K. The first length that divides K is used. 1x4096x4096 in 2.5 ms, with 4 in 2.6, with 16 in 3.0 (Zen 4)."""
+step of K. The first length that divides K is used. 1x4096x4096 takes 2.5 ms with 8 steps, 2.6 with 4, 3.0 with 16 (Zen
+4)."""
 
 LONG_STREAMING_STEPS = (32, 24, 28, 40, 36)
 """Possible lengths, in steps of K, of the long chunks for products with more rows (see `_has_long_chunks`), whose sums
-then pass through the cache less often. The first length that divides K is used. 16x1024x1024 from memory in 347 us with
-32 steps, with 16 in 369, with 8 in 390 (Zen 4)."""
+then pass through the cache less often. The first length that divides K is used. 16x1024x1024 from memory takes 347 us
+with 32 steps, 369 with 16, 390 with 8 (Zen 4)."""
 
 LONG_CHUNK_ROWS = 8
 """Maximum number of rows of a block that reads long chunks. Its rows of A are read in place, often at strides at which
@@ -149,8 +152,8 @@ def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) ->
 
     The tile begins with all rows of A, and columns for about 8 workgroups, but at least as many as fill a page of
     virtual memory (4 KiB) with a row of sums. While there are fewer than 8 workgroups, and the tile has more
-    multiplications than `WORKGROUP_LIMITS` states, its rows are halved, down to `TILE_ROWS`. Then its columns are, down
-    to `TILE_COLUMNS`, if A has more than `NARROW_TILE_ROWS` rows.
+    multiplications than `WORKGROUP_LIMITS` states, its rows are halved, down to `MIN_TILE_ROWS`. Then its columns are
+    halved, down to `MIN_TILE_COLUMNS`, if A has more than `FEW_STREAMING_ROWS` rows.
 
     Example:
         For 16 rows of f32, blocks of 8x32 and a B of 4096x4096, a page is 1,024 columns. Tiles of 16x1024 would be 4
@@ -172,9 +175,9 @@ def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) ->
         is_small = mt * nt * (problem.k or 0) <= limit.multiplications
         if has_enough_workgroups or is_small:
             return mt, nt
-        if mt > max(TILE_ROWS, mr):
+        if mt > max(MIN_TILE_ROWS, mr):
             mt = mr * ceil_quotient(ceil_quotient(mt, 2), mr)
-        elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
+        elif rows > FEW_STREAMING_ROWS and nt > max(MIN_TILE_COLUMNS, nr):
             nt = nr * ceil_quotient(ceil_quotient(nt, 2), nr)
         else:
             return mt, nt
@@ -214,11 +217,14 @@ def _comes_from_memory(level: Level, problem: Problem) -> bool:
 def _has_long_chunks(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed in chunks of many rows, so that sums pass through the cache less often.
 
-    Chunks are long for more than `NARROW_TILE_ROWS` rows of A, or more than half as many if B is in a cache. For fewer
-    rows, reading B takes most of the time. Main memory delivers B fastest in short chunks, a few whole rows at a time.
+    Chunks are long for more than `FEW_STREAMING_ROWS` rows of A, or more than half as many if B is in a cache. For
+    fewer rows, reading B takes most of the time. Main memory delivers B fastest in short chunks, a few whole rows at a
+    time.
     """
     rows = problem.max_rows or problem.m or 0
-    return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _comes_from_memory(level, problem))
+    if rows > FEW_STREAMING_ROWS:
+        return True
+    return rows > FEW_STREAMING_ROWS // 2 and not _comes_from_memory(level, problem)
 
 
 def _block_of_long_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[int, int]:

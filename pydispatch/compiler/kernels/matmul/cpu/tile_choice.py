@@ -17,8 +17,8 @@ MAX_COMPUTED_RATIO = 1.08
 """Acceptable ratio of the rows, or columns, that register blocks compute to those of the product. The last block
 overlaps the one before it: 16 rows in two blocks of 9 are 18 computed rows, a ratio of 1.125.
 
-Where the usual block has a higher ratio, a block of other size is used if it computes less again. Two blocks of 8 rows
-take 0.89 of the time of two of 9 (Zen 4)."""
+If the ratio of the usual block is higher, a block of another size is used if it computes fewer rows or columns twice.
+Two blocks of 8 rows take 0.89 of the time of two of 9 (Zen 4)."""
 
 MIN_PACKED_STEPS = 64
 """Minimum length of a chunk, a range of K that is packed at once: each chunk loads and stores all sums again."""
@@ -47,8 +47,8 @@ WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(64, 1 << 25))
 """Limits that are applied in turn: tiles are cut for 8 workgroups even if they are small, for 64 only large ones."""
 
 PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 25))
-"""`WORKGROUP_LIMITS` where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an
-Intel Xeon with 2 MiB of L2, in 32 of 128 11,700."""
+"""`WORKGROUP_LIMITS` if each tile packs its rows of A, so that more tiles take longer: 32x4096x4096 takes 7,700 us in 16
+tiles of 256 columns, and 11,700 us in 32 tiles of 128 (Intel Xeon with 2 MiB of L2)."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,10 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
 
 
 def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
-    """Return the number of rows of the register block.
+    """Return the number of rows of the register block: all m rows if the registers hold them, else a part of them.
+
+    The height is the one with the fewest loads for a step of K, unless the last block would then compute many rows that
+    the block before it computes, too.
 
     Example:
         With AVX-512, blocks of two vectors have at most 14 rows. 100 rows are ten blocks of 10, which load 10 * (10 +
@@ -214,8 +217,8 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
         level: Vector registers, caches and instructions of the CPU.
         vectors: Vectors of a row of the block.
         m: Rows of the product; None if dynamic.
-        minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
-            Otherwise the height with the fewest loads for a step of K is best.
+        minimizes_passes: Whether the lowest blocks are best of which there are as few as possible, because each block
+            of rows reads B from beyond the cache.
     """
     additional_rows = 2 if vectors == 1 else 0  # a block of one vector leaves registers free
     most_rows = min(level.block_rows + additional_rows, level.accumulators // vectors)
@@ -294,8 +297,12 @@ def widening_columns(level: Level, sum_bytes: int, m: int | None, n: int | None)
 
 
 def _balanced_tile(size: int, block: int, tile: int) -> int:
-    """Return the size of tiles of whole blocks, as many as of size `tile`, that have about equally many blocks."""
-    return block * ceil_quotient(ceil_quotient(size, block), ceil_quotient(size, tile))
+    """Return the size of tiles of whole blocks that have about equally many blocks, and are as many as of size `tile`.
+
+    160 rows in blocks of 14 are 12 blocks: two tiles of 84 rows, instead of one of 112 and one of 48.
+    """
+    blocks, tiles = ceil_quotient(size, block), ceil_quotient(size, tile)
+    return block * ceil_quotient(blocks, tiles)
 
 
 def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
@@ -313,4 +320,5 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
     if steps <= steps_in_cache:
         return steps
     chunks = ceil_quotient(steps, steps_in_cache)
-    return ceil_quotient(ceil_quotient(steps, chunks), STEP_MULTIPLE) * STEP_MULTIPLE
+    steps_of_chunk = ceil_quotient(steps, chunks)
+    return ceil_quotient(steps_of_chunk, STEP_MULTIPLE) * STEP_MULTIPLE

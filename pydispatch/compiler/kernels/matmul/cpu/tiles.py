@@ -68,21 +68,23 @@ class Level:
         """
         return 2 * self.model.l1.bytes_per_core // 3
 
-    def cycles(self, mr: int, width: int) -> float:
-        """Estimate the cycles that a block of `mr` rows of `width` bytes takes for a step of K, with operands in L1.
+    def cycles(self, mr: int, row_bytes: int) -> float:
+        """Estimate the cycles that a block of `mr` rows of `row_bytes` bytes takes for a step of K, operands in L1.
 
-        The slower of the multiply-adds and the loads counts. An element of A is loaded for each row, and a row of B.
+        The multiply-adds of all rows overlap the loads, of an element of A for each row and of a row of B: the slower
+        ones count. The model has the number of both that the CPU executes in a cycle (`fmas`, `loads`).
         """
-        passes = ceil_quotient(self.vector, self.model.datapath)  # more than 1 for a vector wider than the datapath
-        operations = ceil_quotient(width, self.vector) * passes  # on a row of the block
-        return max(mr * operations / self.model.fmas, (mr + operations) / self.model.loads)
+        passes = ceil_quotient(self.vector, self.model.datapath)  # 2 for vectors of 64 bytes in a datapath of 32
+        operations_of_row = ceil_quotient(row_bytes, self.vector) * passes
+        multiply_adds, loads = mr * operations_of_row, mr + operations_of_row
+        return max(multiply_adds / self.model.fmas, loads / self.model.loads)
 
 
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
 # multiply-add, so it needs registers for products. riscv64 without vectors: a 16-byte vector is four registers. With
 # vectors (v) elements of A are scalar operands of multiply-adds and need none.
 #
-# Tiles measured on an AMD EPYC (Zen 5): f32, one worker, operands in place, GFLOP/s
+# Products measured in GFLOP/s with tiles of rows x columns: f32, one worker, operands in place, AMD EPYC (Zen 5)
 #   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
 #   1024x512x512  52x256: 264   104x256: 264   208x256: 264; B packed: 246     register blocks 8x48: 256, 14x32: 260
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
