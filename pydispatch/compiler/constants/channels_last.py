@@ -96,6 +96,7 @@ def _is_grouped_convolution(op: GenericOp) -> bool:
     contraction = contraction_of(op)
     if contraction is None:
         return False
+    # Loops that are not reduced (`outer`), and index both factors.
     group_loops = set(contraction.outer) & contraction.a.dims & contraction.b.dims
     if not group_loops:
         return False
@@ -150,16 +151,18 @@ def _read_transposed_copies(function: Operation) -> None:
     """
     copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
     for copy in copies:
-        source, order = copy.inputs[0], copy.maps[0].inverse_permutation()
-        if order is None or not is_identity(copy.maps[1]) or is_identity(copy.maps[0]):
-            continue  # no transposition, or its loops are not in the order of the copy
+        source, order = copy.inputs[0], copy.maps[0].inverse_permutation()  # None: the source's map is no permutation
+        is_transposition = order is not None and not is_identity(copy.maps[0])
+        if order is None or not is_transposition or not is_identity(copy.maps[1]):  # loops in the order of the copy
+            continue
         axes = [cast(AffineDimExpr, r).position for r in order.results]  # for each axis of the copy, the source's
         for use in list(source.uses):
             reader, index = use.operation, use.index
             if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:
                 continue
             generic = structured(reader)
-            if not generic.is_parallel or index >= len(generic.inputs) or reader.is_before_in_block(copy.op):
+            is_elementwise_input = generic.is_parallel and index < len(generic.inputs)
+            if not is_elementwise_input or reader.is_before_in_block(copy.op):
                 continue
             in_order = _reordered(generic.maps[index], axes)  # the index of the copy that selects the same element
             if is_identity(in_order):
@@ -176,14 +179,18 @@ def _rewrite_channels_last(windows: WindowReduction) -> None:
     Leave it unchanged if its initial values are no fill: only a fill is the same in another order.
     """
     op, generic = windows.op, structured(windows.op)
-    result_map, image = generic.maps[-1], generic.inputs.index(windows.image)
-    result_order = _order_with_last(windows.result_channel_dim, len(result_map.results))
+    inputs, maps = list(generic.inputs), list(generic.maps)
+    # The result, whose map is the last one, and its initial values.
+    result_order = _order_with_last(windows.result_channel_dim, len(maps[-1].results))
     initial_values = permuted_fill(op, generic.outputs[0], result_order)
     if initial_values is None:
         return
-    image_order = _order_with_last(windows.image_channel_dim, len(generic.maps[image].results))
-    inputs, maps = list(generic.inputs), [*generic.maps[:-1], _reordered(result_map, result_order)]
-    inputs[image], maps[image] = in_order(op, windows.image, image_order), _reordered(maps[image], image_order)
+    maps[-1] = _reordered(maps[-1], result_order)
+    # The image.
+    image_index = inputs.index(windows.image)
+    image_order = _order_with_last(windows.image_channel_dim, len(maps[image_index].results))
+    inputs[image_index] = in_order(op, windows.image, image_order)
+    maps[image_index] = _reordered(maps[image_index], image_order)
     new = rewrite_loops(op, [*inputs, initial_values], maps)
     cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()  # later rewrites leave this layout alone
     replace(op, transposed(new, result_order, op))

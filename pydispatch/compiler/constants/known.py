@@ -64,12 +64,14 @@ class KnownConstants:
             return
         inner = [i for region in op.regions for i in walk(region)]
         nested = {op, *inner}
-        captured = [v for v in inputs_of(op) if not _is_inside(v, nested)]  # the operands, and what regions read
-        if not all(self.is_known(v) for v in captured) or not all(_is_static_tensor_or_scalar(r) for r in op.results):
+        captured = [v for v in inputs_of(op) if not _is_inside(v, nested)]  # operands, and values that regions read
+        has_known_inputs = all(self.is_known(v) for v in captured)
+        has_evaluable_results = all(_is_static_tensor_or_scalar(r) for r in op.results)
+        if not has_known_inputs or not has_evaluable_results:
             return
         if not op.name.startswith(EVALUABLE_PREFIXES) or not all(_is_speculatable(i) for i in nested):
             return
-        # The constants are those that the producers depend on. The cost per element is the highest one on the way.
+        # It depends on the constants of all producers. Its cost is that of the most expensive operation among them.
         producers = [v.op for v in captured if isinstance(v, OpResult)]
         self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in producers))
         cost_alone = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP

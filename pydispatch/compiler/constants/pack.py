@@ -129,11 +129,17 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     if match is None:
         return None
     contraction = match.contraction
-    grouped = grouped_factor(function, contraction, levels)
-    halves = [half_precision_b(contraction, level) for level in levels]
-    # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
-    half = halves[0] if grouped is None and None not in halves else None
-    value = (half or contraction.tensor_of(contraction.b)) if grouped is None else grouped.argument  # to be packed
+    grouped = grouped_factor(function, contraction, levels)  # None unless B is multiplied in groups
+    half: SSAValue | None = (
+        None  # the tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do
+    )
+    if grouped is not None:
+        value, type_ = grouped.argument, grouped.packed_type
+    else:
+        halves = [half_precision_b(contraction, level) for level in levels]
+        half = halves[0] if None not in halves else None
+        value = half or contraction.tensor_of(contraction.b)
+        type_ = value.type
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
     type_ = value.type if grouped is None else grouped.packed_type
@@ -188,14 +194,8 @@ def _layout(
         return None
     (axis,) = contraction.b.positions_of(contraction.n)  # one axis, as B is indexed by plain loops
     columns = type_.get_shape()[axis]
-    if grouped is not None:  # bytes, i16 or bf16 for dot-product instructions
-        (steps,), group_size = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
-        width = PANEL_BYTES // i32.size  # a panel is as wide as the registers of sums, which have 4 bytes each
-        # Panels of groups are not padded, neither their columns nor the last group.
-        has_whole_panels = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
-        # The limit in bytes is compared with the number of elements, which have one or two bytes.
-        is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES
-        return Layout(axis, width, group_size, steps) if has_whole_panels and is_large else None
+    if grouped is not None:
+        return _grouped_layout(contraction, type_, grouped, axis)
     # Other factors are computed in f32, or in f64 if the sums are.
     element = cast(
         "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
@@ -203,13 +203,36 @@ def _layout(
     width = PANEL_BYTES // element.size
     if columns % width and columns % (width // 2) == 0 and not contraction.b.is_contiguous(contraction.n):
         width //= 2  # for f32, a panel has 32 columns; 16, 48 or 80 are whole half-width panels
-    if is_widened and (wide := _widening_columns(contraction, element.size, columns, levels)) is not None:
-        width = wide
+    if is_widened:  # blocks that widen B have another width if they exist on all levels
+        width = _widening_columns(contraction, element.size, columns, levels) or width
     # A last panel padded with zeros pays only for a plain product, which sums over K alone (unlike a convolution), and
     # only with several panels.
     if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
         return None
     return Layout(axis, width) if packing_pays(contraction, type_, element.size, levels) else None
+
+
+def _grouped_layout(
+    contraction: Contraction, type_: TensorType[Attribute], grouped: Grouped, axis: int
+) -> Layout | None:
+    """Return the panel layout of a factor B of bytes, i16 or bf16, for instructions that multiply groups of steps of K.
+
+    Return None if B is small, or if panels would need padding: of their columns or of the last group.
+
+    Args:
+        contraction: The contraction.
+        type_: Type of the tensor to cut into panels.
+        grouped: Computation of B from the argument.
+        axis: Axis of the columns in that tensor.
+    """
+    shape = type_.get_shape()
+    (step_axis,) = contraction.b.positions_of(contraction.k)
+    group_size = grouped.arithmetic.group
+    width = PANEL_BYTES // i32.size  # a panel is as wide as the registers of sums, which have 4 bytes each
+    has_whole_panels = shape[axis] % width == 0 and shape[step_axis] % group_size == 0
+    # The limit in bytes is compared with the number of elements, which have one or two bytes.
+    is_large = prod(shape) >= MIN_TRANSPOSED_BYTES
+    return Layout(axis, width, group_size, step_axis) if has_whole_panels and is_large else None
 
 
 def _is_indexed_by_loops(contraction: Contraction) -> bool:
@@ -353,13 +376,14 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
         source = source.op.operands[0]
     if not isinstance(source, OpResult) or source.op.name not in CONSTANTS or not isinstance(source.type, TensorType):
         return []
-    # The packed dimension of the matrix, and the sizes: `columns` of it, `other_elements` of all others together.
+    # Sizes of the value as a matrix: `columns` in the packed dimension, `other_elements` in all others together.
     sizes, layout = shape_of(value), packed.layout
-    if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
+    is_first_or_last = layout.axis in (0, len(sizes) - 1)
+    if not is_first_or_last or len(sizes) < 2:
         return []
-    axis = 0 if layout.axis == 0 else 1  # the packed dimension of the value as a matrix
-    columns = sizes[layout.axis]  # size of the packed dimension: columns of the product
-    other_elements = prod(sizes) // columns  # of all other dimensions, which become one
+    axis = 0 if layout.axis == 0 else 1  # the packed dimension of the matrix
+    columns = sizes[layout.axis]  # of the product
+    other_elements = prod(sizes) // columns
     attribute = source.op.properties["value"]
     is_derived = isinstance(attribute, DerivedAttr)
     matrix = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None

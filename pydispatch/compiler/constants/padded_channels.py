@@ -37,17 +37,21 @@ so that their channels are not adjacent."""
 
 def pad_channels(function: Operation) -> None:
     """Pad the channels of the byte convolutions of a host function that have constant filters, in place."""
-    known: KnownConstants | None = None
+    known: KnownConstants | None = None  # computed for the first candidate
     for op in list(walk(function)):
-        c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
-        if c is None or c.acc != i32 or len(op.operands) != 3:  # image, filter, initial sums
+        contraction = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
+        # The operands are image, filter and initial sums; products of bytes are added as i32.
+        if contraction is None or contraction.acc != i32 or len(op.operands) != 3:
             continue
         known = known or known_of(function)
-        for filter_, image in ((c.a, c.b), (c.b, c.a)):
-            axes = _channel_axes(c, filter_, image, known)
+        a, b = contraction.a, contraction.b
+        for filter_, image in ((a, b), (b, a)):
+            axes = _channel_axes(contraction, filter_, image, known)
             if axes is not None:
                 image_axis, filter_axis = axes
-                _pad(cast(GenericOp, op), c, {image.main_input: image_axis, filter_.main_input: filter_axis})
+                # `main_input`: index of the operand that the factor is read from.
+                axis_of_operand = {image.main_input: image_axis, filter_.main_input: filter_axis}
+                _pad(cast(GenericOp, op), contraction, axis_of_operand)
                 break
 
 

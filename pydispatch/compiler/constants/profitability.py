@@ -62,34 +62,45 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
         levels: ISA levels of all targets.
     """
     *_, columns = type_.get_shape()
-    total = prod(type_.get_shape()) * size
-    rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
-    # Rows of the result in all outer iterations; None if M is dynamic, and dynamic outer dimensions count as 1.
-    rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
-    exceeds_cache = total > min(level.model.l2.bytes_per_core for level in levels)
+    row_bytes = columns * size
+    total_bytes = prod(type_.get_shape()) * size
+    rows = _result_rows(contraction)
+    exceeds_cache = total_bytes > min(level.model.l2.bytes_per_core for level in levels)
     if not contraction.b.is_contiguous(contraction.n):  # B is transposed
-        return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
-    if total < MIN_BYTES or columns * size <= PANEL_BYTES:  # a single panel is B as it is stored
+        return total_bytes >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
+    if total_bytes < MIN_BYTES or row_bytes <= PANEL_BYTES:  # a single panel is B as it is stored
         return False
     # Few panels: rows are read whole, in order, also without panels. CPUs that do not prefetch strides of a page are an
     # exception, see FEW_PANELS.
     prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
-    if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
+    if row_bytes <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
         return False
     # Workgroups share the reading of a large B; in panels, each workgroup reads its part of B in the order of memory.
-    is_shared = all(shares_factor(level, total) for level in levels)
-    if (rows is not None and rows > FEW_ROWS) or exceeds_cache or is_shared:
+    is_shared = all(shares_factor(level, total_bytes) for level in levels)
+    has_many_rows = rows is not None and rows > FEW_ROWS
+    if has_many_rows or exceeds_cache or is_shared:
         return True
-    # The factor fits the L2 cache. With one or two rows it is left unpacked; a dynamic number is assumed to be many.
-    pays_in_place = [  # for each level, with rows of a panel `stride_bytes` apart in B
+    if rows is not None:  # B fits the L2 cache, and the result has one or two rows
+        return False
+    # The number of rows is dynamic: assume ASSUMED_ROWS. In place, the rows of a panel are `stride_bytes` apart in B.
+    return not all(
         pays_in_place_b(
             level,
             rows=ASSUMED_ROWS,
             mr=level.block_rows,
             row_bytes=PANEL_BYTES,
-            stride_bytes=columns * size,
+            stride_bytes=row_bytes,
             steps=prod(type_.get_shape()[:-1]),
         )
         for level in levels
-    ]
-    return rows is None and not all(pays_in_place)
+    )
+
+
+def _result_rows(contraction: Contraction) -> int | None:
+    """Return the number of rows of a contraction's result, in all iterations of its outer loops together.
+
+    Return None if M, the number of rows of one product, is dynamic. Dynamic outer loops count as one iteration.
+    """
+    extents = contraction.generic.extents
+    rows = 1 if contraction.m is None else extents[contraction.m]
+    return None if rows is None else rows * prod(extents[d] or 1 for d in contraction.outer)

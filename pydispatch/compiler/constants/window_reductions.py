@@ -69,12 +69,10 @@ def window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool
             convolutions), are rewritten, too; otherwise only convolutions of bytes.
     """
     generic = structured(op)
-    if (
-        not generic.has_reduction_loops
-        or len(op.results) != 1
-        or not is_projected_permutation(generic.maps[-1])
-        or not _has_static_sizes(generic)
-    ):
+    is_reduction_with_one_result = generic.has_reduction_loops and len(op.results) == 1
+    if not is_reduction_with_one_result or not is_projected_permutation(generic.maps[-1]):
+        return None
+    if not _has_static_sizes(generic):
         return None
     contraction = contraction_of(op)
     if contraction is not None and len(op.inputs) == 2:
@@ -86,11 +84,13 @@ def window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool
 
 def _has_static_sizes(generic: Structured) -> bool:
     """Return whether all sizes are static, except for the batch size, which is the first dimension of the result."""
-    batch_index = generic.maps[-1].results[:1]
+    batch_index = next(iter(generic.maps[-1].results), None)
+    # A dynamic size is negative. It is the batch size if the index of its axis is the batch index.
     return all(
-        size >= 0 or map_.results[axis : axis + 1] == batch_index
-        for value, map_ in zip(generic.operands, generic.maps, strict=True) for axis, size in enumerate(shape_of(value))
-    )  # fmt: skip
+        size >= 0 or index == batch_index
+        for value, map_ in zip(generic.operands, generic.maps, strict=True)
+        for size, index in zip(shape_of(value), map_.results, strict=True)
+    )
 
 
 def _convolution(
@@ -132,13 +132,10 @@ def _convolution(
         )
         # Convolutions of bytes are rewritten only where that pays. Those of floats are candidates with fewer channels,
         # too, for the case that another rewrite pays.
+        multiplies_floats = converts_floats and _multiplies_constant_floats(contraction, filter_, image, known)
         if _multiplies_bytes(contraction, image) and counts.fill_groups_of_bytes():
             pays = True
-        elif (
-            converts_floats
-            and _multiplies_constant_floats(contraction, filter_, image, known)
-            and counts.filters >= FEWEST_CHANNELS
-        ):
+        elif multiplies_floats and counts.filters >= FEWEST_CHANNELS:
             pays = counts.pay_for_floats()
         else:
             return None
@@ -258,12 +255,13 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     sliding_axes = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
     kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in result_dims]
     channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
-    if any(isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops for r in exprs):
-        return None  # an image axis is a reduction loop: each result sums several channels
+    sums_channels = any(isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops for r in exprs)
+    if sums_channels:
+        return None
     if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST_CHANNELS:
         return None
     result_channel_dim = result_dims.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
-    if result_channel_dim == len(result_dims) - 1:
+    if result_channel_dim == len(result_dims) - 1:  # the result has its channels last already
         return None
     return WindowReduction(
         op=op,

@@ -162,12 +162,10 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
         options: All options of `compile`.
     """
     start, stated_options, processor = time.time_ns(), _options(options), _processor()
-    if (
-        stated_options is None
-        or processor is None
-        or not (limit() and cache.directory())
-        or extensions.has_installed_parts()
-    ):
+    if stated_options is None or processor is None:
+        return None
+    has_cache = limit() > 0 and cache.directory() is not None  # limit(): maximum size of the cache in bytes
+    if not has_cache or extensions.has_installed_parts():
         return None
     with suppress(OSError, ValueError, TypeError):
         # The name and text of a kernel in Python; for other sources "" and the source: text or the path of a file.
@@ -176,7 +174,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
         # Text has a line break, a path has none.
         if isinstance(content, str) and "\n" in content:
             path, text = None, elide_literals(content)
-            source = source if name else text  # a kernel in Python is compiled as it is
+            source = source if name else text  # a kernel in Python is compiled from its object, not from its text
         else:
             path = os.fsdecode(content)
             text = read_small_program(path, LARGEST)

@@ -176,7 +176,8 @@ class Pipeline:
 
     def _run_phases(self, phase: str) -> None:
         """Run the phases that have not run yet, up to and including `phase`, and dump the module after each."""
-        for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
+        next_index = PHASES.index(self.done) + 1 if self.done else 0
+        for name in PHASES[next_index : PHASES.index(phase) + 1]:
             self.tracker.phase(name)
             if name == "input":
                 self._lower_input()
@@ -238,10 +239,12 @@ class Pipeline:
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""
         why_apart, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
+        # MOST_TENSORS, MOST_BINDINGS: the limits if no target has one.
         most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
         legality = Legality(why_apart, space_of, most_tensors=most_tensors, most_operands=most_operands)
         choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
-        # `shares`: whether a product by a matrix of `size` bytes is split, so that each worker reads a part of it.
+        # patches: chooses the convolutions that become products of image patches (im2col); None for a heuristic.
+        # shares: whether a product by a matrix of `size` bytes is split, so that each worker reads a part of it.
         return form_dispatches(
             self.module, legality, self.options.reassociate, functions, patches=choose_convolutions,
             shares=lambda size: bool(self._cpu_levels) and all(shares_factor(cpu, size) for cpu in self._cpu_levels),

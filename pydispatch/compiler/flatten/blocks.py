@@ -51,8 +51,8 @@ def move_blocks(region: Region, after: Block) -> Block:
 def redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
     """Replace terminators named `terminator` by branches to `target`, to which they pass the values that they yield.
 
-    Only the blocks from `first` up to `after`, which is excluded, are changed. A block without operations is the region
-    of an scf operation whose yield is implicit: it branches to `target`, too.
+    Only the blocks from `first` up to `after`, which is excluded, are changed. A block without operations is the body
+    of an scf operation with an implicit scf.yield: if `terminator` is "scf.yield", it gets a branch to `target`, too.
     """
     block: Block | None = first
     while block is not None and block is not after:
@@ -60,7 +60,7 @@ def redirect(first: Block, after: Block, terminator: str, target: Block) -> None
         if last is not None and last.name == terminator:
             values = list(last.operands)
             last.detach()
-            append(block, cf.BranchOp(target, *values), last)
+            append(block, cf.BranchOp(target, *values), like=last)  # with its source location
             last.erase(safe_erase=False)
         elif last is None and terminator == "scf.yield":
             block.add_op(cf.BranchOp(target))

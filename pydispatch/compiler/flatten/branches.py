@@ -69,8 +69,9 @@ def _is_speculatable(op: Operation) -> bool:
     """
     if op.name == "tensor.dim":
         return True
-    tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
-    return info_of(op).is_pure and not info_of(op).traps and not tensors
+    is_on_tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+    has_no_effect = info_of(op).is_pure and not info_of(op).traps
+    return has_no_effect and not is_on_tensors
 
 
 def _convert_to_selects(op: scf.IfOp) -> None:
@@ -78,10 +79,12 @@ def _convert_to_selects(op: scf.IfOp) -> None:
 
     The operations of both regions are moved before it, and each result becomes a select of the two yielded values.
     """
-    regions = [r for r in op.regions if r.blocks]
-    if any(isinstance(r.type, TensorType) for r in op.results) or any(len(r.blocks) != 1 for r in regions):
+    regions = [r for r in op.regions if r.blocks]  # an absent else region has no block
+    yields_tensors = any(isinstance(r.type, TensorType) for r in op.results)
+    have_branches = any(len(r.blocks) != 1 for r in regions)
+    if yields_tensors or have_branches:
         return
-    if not all(_is_speculatable(o) for r in regions for o in r.block.ops if o.next_op is not None):
+    if not all(_is_speculatable(o) for r in regions for o in r.block.ops if o.next_op is not None):  # but the yields
         return
     block = op.parent
     assert block is not None
@@ -237,17 +240,17 @@ def _append_comparisons(
     if not cases:  # the loop below has no iteration
         append(block, cf.BranchOp(default[0], *default[1]), like)
     for index, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
-        wanted = append_value(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
-        same = append_value(block, arith.CmpiOp(flag, wanted, "eq"), like)
+        case_value = append_value(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
+        is_case = append_value(block, arith.CmpiOp(flag, case_value, "eq"), like)
         if index + 1 == len(cases):
-            append(block, cf.ConditionalBranchOp(same, target, values, *default), like)
+            append(block, cf.ConditionalBranchOp(is_case, target, values, *default), like)
             return
-        following = Block()
+        next_comparison = Block()
         region = block.parent
         assert region is not None
-        region.insert_block_after(following, block)
-        append(block, cf.ConditionalBranchOp(same, target, values, following, []), like)
-        block = following
+        region.insert_block_after(next_comparison, block)
+        append(block, cf.ConditionalBranchOp(is_case, target, values, next_comparison, []), like)
+        block = next_comparison
 
 
 def _lower_index_switch(op: Operation) -> None:

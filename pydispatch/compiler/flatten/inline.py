@@ -209,7 +209,7 @@ def _check_and_count(
 def _inline_into(function: Operation, functions: dict[str, Operation]) -> None:
     """Inline every call in a function, and the calls in the inlined copies. The callees themselves are unchanged.
 
-    It ends because _require_few_copies() has refused recursion.
+    This ends because no function is recursive: _require_few_copies() has checked that.
     """
     pending = _calls([function])
     while pending:
@@ -250,11 +250,12 @@ def _require_signature(call: Operation, name: str, blocks: Sequence[Block]) -> N
     ends = [block.last_op for block in blocks if block.last_op is not None and block.last_op.name in RETURNS]
     # A function without a return never ends: it returns whatever the call expects.
     returned = [v.type for v in ends[0].operands] if ends else [r.type for r in call.results]
-    for what, here, there in (("arguments", passed, taken), ("results", [r.type for r in call.results], returned)):
-        if here != there:
+    result_types = [r.type for r in call.results]
+    for kind, of_call, of_function in (("arguments", passed, taken), ("results", result_types, returned)):
+        if of_call != of_function:
             raise CompileError(
-                f"the {what} of this call are ({', '.join(map(str, here))}), those of '@{name}' "
-                f"({', '.join(map(str, there))})", location_of(call),
+                f"the {kind} of this call are ({', '.join(map(str, of_call))}), those of '@{name}' "
+                f"({', '.join(map(str, of_function))})", location_of(call),
             )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:
     end, parent = block.last_op, loop.parent
     if not isinstance(end, scf.YieldOp) or parent is None:  # the yield is implicit: there are no iteration arguments
         return loop
+    # (iteration argument, the value that the body yields for it). Argument 0 of the block is the induction variable.
     pairs = list(zip(block.args[1:], end.operands, strict=True))
     kept = [index for index, (argument, value) in enumerate(pairs) if argument is not value]
     if len(kept) == len(pairs):  # all arguments change

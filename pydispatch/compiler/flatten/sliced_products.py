@@ -83,29 +83,37 @@ class _SlicedProduct:
     def emit(self) -> SSAValue:
         """Insert the product of all slices before the loop; return it with a first dimension that selects the slice.
 
-        For 16 slices [2][64] and weights [64][256], a slice's product is [2][256], and the result is [16][2][256]. If
-        the first dimension of a slice counts rows (`_first_loop_is_row`), the slices are stacked to [32][64]: their
-        product [32][256] fills register blocks better, and is expanded. Otherwise a new outermost loop runs over the
-        slices.
+        For 16 slices [2][64] and weights [64][256], a slice's product is [2][256], and the result is [16][2][256].
         """
-        slice_shape = shape_of(self.generic.outputs[0])
-        shape = [shape_of(self.source)[0], *slice_shape]
-        # The new loop indexes the source, operand `position` of the product, and the result, its last operand.
-        if not self._first_loop_is_row:
-            maps = list(self.generic.maps)
-            new_maps = [_with_loop(m, leads=n in (self.position, len(maps) - 1)) for n, m in enumerate(maps)]
-            return self._product(self.source, new_maps, ["parallel", *self.generic.iterators], shape)
-        # The rows of all slices are rows of one matrix: the first two dimensions become one, and are expanded again.
-        count, rows = shape_of(self.source)[0], slice_shape[0]
-        axes = [[0, 1], *([n] for n in range(2, len(shape_of(self.source))))]
-        collapsed_shape = [count * rows, *shape_of(self.source)[2:]]
-        matrix = self._insert(
-            tensor.CollapseShapeOp(
-                operands=[self.source], result_types=[_like(self.source, collapsed_shape)],
-                properties={"reassociation": reassociation(axes)},
-            )
-        )  # fmt: skip
+        if self._first_loop_is_row:
+            return self._product_of_stacked_rows()
+        # A new outermost loop runs over the slices. It indexes the source, operand `position` of the product, and the
+        # result, its last operand.
+        maps = list(self.generic.maps)
+        indexed_operands = (self.position, len(maps) - 1)
+        new_maps = [_with_loop(map_, leads=n in indexed_operands) for n, map_ in enumerate(maps)]
+        shape = [shape_of(self.source)[0], *shape_of(self.generic.outputs[0])]
+        return self._product(self.source, new_maps, ["parallel", *self.generic.iterators], shape)
+
+    def _product_of_stacked_rows(self) -> SSAValue:
+        """Insert the product of all slices as that of one matrix, which fills register blocks better; return it.
+
+        16 slices [2][64] become the matrix [32][64]. Its product with weights [64][256] is [32][256], which is expanded
+        to [16][2][256].
+        """
+        source_shape, slice_shape = shape_of(self.source), shape_of(self.generic.outputs[0])
+        count, rows = source_shape[0], slice_shape[0]
+        # Collapse the first two dimensions of the source.
+        axes = reassociation([[0, 1], *([n] for n in range(2, len(source_shape)))])
+        collapse = tensor.CollapseShapeOp(
+            operands=[self.source],
+            result_types=[_like(self.source, [count * rows, *source_shape[2:]])],
+            properties={"reassociation": axes},
+        )
+        matrix = self._insert(collapse)
         product = self._product(matrix, self.generic.maps, self.generic.iterators, [count * rows, *slice_shape[1:]])
+        # Expand the first dimension of the product.
+        shape = [count, *slice_shape]
         groups = reassociation([[0, 1], *([n] for n in range(2, len(shape)))])
         return self._insert(tensor.ExpandShapeOp(product, [], groups, shape, _like(product, shape)))
 
@@ -126,14 +134,17 @@ class _SlicedProduct:
     def _first_loop_is_row(self) -> bool:
         """Whether one loop is the first index of the slice and of the result, and indexes nothing else.
 
-        The product of all slices then is a product of the same form, with the rows of all slices as its rows.
+        True for slice[m, k] * weights[k, n] with the result [m, n]: m is a row. The product of all slices then is a
+        product of the same form, with the rows of all slices as its rows.
         """
-        *maps, result = self.generic.maps
-        own = maps.pop(self.position)  # the map of the slice; the maps of the other factors remain in `maps`
-        indices = [index for m in maps for index in m.results] + [*own.results[1:], *result.results[1:]]
-        row = own.results[0]
-        is_loop = isinstance(row, AffineDimExpr) and result.results[:1] == (row,)
-        return is_loop and not any(row in index.dfs() for index in indices)
+        *factor_maps, result_map = self.generic.maps
+        slice_map = factor_maps.pop(self.position)  # the maps of the other factors remain
+        row = slice_map.results[0]
+        other_indices = [
+            *slice_map.results[1:], *result_map.results[1:], *(index for m in factor_maps for index in m.results)
+        ]  # fmt: skip
+        is_loop = isinstance(row, AffineDimExpr) and result_map.results[:1] == (row,)
+        return is_loop and not any(row in index.dfs() for index in other_indices)
 
     def _insert(self, new: Operation) -> SSAValue:
         """Insert an operation before the loop, with the location of the product, and return its first result."""
@@ -146,7 +157,8 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     """Return a contraction in a loop as a product of a slice; None if it has another form than `_SlicedProduct`.
 
     Exactly one input is computed in the loop. It is `source[i]`, a slice of a loop-invariant tensor without the first
-    dimension. The initial values are a splat of a loop-invariant number, and all sizes are static. An example:
+    dimension, at any index i that the loop computes. The initial values are a splat of a loop-invariant number, and all
+    sizes are static. An example:
 
         scf.for %i = ... {
           %x = tensor.extract_slice %source[%i, 0, 0] [1, 2, 64] : 16x2x64 to 2x64
@@ -156,30 +168,47 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     The slice may also be 1x2x64 and be collapsed to 2x64.
     """
     generic = structured(op)
-    steps = [n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)]  # inputs computed in the loop
-    shapes = [shape_of(value) for value in generic.operands]
-    if not generic.contracts or len(op.results) != 1 or len(steps) != 1 or any(-1 in shape for shape in shapes):
+    has_static_sizes = all(-1 not in shape_of(value) for value in generic.operands)
+    positions = [
+        n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)
+    ]  # inputs that the loop computes
+    if not generic.contracts or len(op.results) != 1 or not has_static_sizes or len(positions) != 1:
         return None
-    # The body of the contraction is cloned before the loop, where values that other operations of the loop compute do
-    # not exist: it must read none of them, except through operands of the contraction.
-    own = set(walk(op))
-    captured = [v for inner in own if inner is not op for v in inner.operands if _is_inside(v, loop)]
-    if any((v.op if isinstance(v, OpResult) else v.owner.parent_op()) not in own for v in captured):
+    if _body_reads_values_of(loop, op):
         return None
-    # The slice, and the operation that defines the initial values. `sliced` is the extract_slice, whose result may be
-    # collapsed to the shape of `step`.
-    step, fill = generic.inputs[steps[0]], generic.outputs[0].owner
-    sliced = step.owner.operands[0].owner if isinstance(step.owner, tensor.CollapseShapeOp) else step.owner
-    if not isinstance(fill, tensor.SplatOp) or not isinstance(sliced, tensor.ExtractSliceOp):
+    # The extract_slice, whose result may be collapsed to the shape of the input, and the initial values of the sums.
+    sliced_input, fill = generic.inputs[positions[0]], generic.outputs[0].owner
+    owner = sliced_input.owner
+    extract = owner.operands[0].owner if isinstance(owner, tensor.CollapseShapeOp) else owner
+    if not isinstance(fill, tensor.SplatOp) or not isinstance(extract, tensor.ExtractSliceOp):
         return None
-    if _is_inside(fill.input, loop) or _is_inside(sliced.source, loop):
+    if _is_inside(fill.input, loop) or _is_inside(extract.source, loop):
         return None
-    slice_, shape = slice_of(sliced), shape_of(sliced.source)
+    slice_, shape = slice_of(extract), shape_of(extract.source)
     # One index of the first dimension, and all elements of the others.
-    is_whole = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
-    if not is_whole or set(slice_.strides) != {1} or -1 in shape or shape_of(step) != shape[1:]:
+    is_one_index = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
+    if not is_one_index or set(slice_.strides) != {1} or -1 in shape or shape_of(sliced_input) != shape[1:]:
         return None
-    return _SlicedProduct(generic, steps[0], sliced.source, slice_.offsets[0], fill.input, loop)
+    return _SlicedProduct(
+        generic=generic, position=positions[0], source=extract.source, index=slice_.offsets[0], start=fill.input,
+        loop=loop,
+    )  # fmt: skip
+
+
+def _body_reads_values_of(loop: scf.ForOp, contraction: Operation) -> bool:
+    """Return whether the body of a contraction in a loop reads values that other operations of the loop compute.
+
+    Such a body cannot be cloned before the loop, where these values do not exist. Operands of the contraction itself
+    do not count.
+    """
+    own = set(walk(contraction))  # the contraction and all operations in its body
+    operands = [v for inner in own if inner is not contraction for v in inner.operands]
+    return any(_is_inside(v, loop) and _defining_op(v) not in own for v in operands)
+
+
+def _defining_op(value: SSAValue) -> Operation | None:
+    """Return the operation that computes a value, or in whose region the value is a block argument."""
+    return value.op if isinstance(value, OpResult) else value.owner.parent_op()
 
 
 def _is_inside(value: SSAValue, loop: Operation) -> bool:

@@ -92,8 +92,9 @@ class _Chain:
         common = self._common_tile(command)
         if common is None:
             return False
-        tiles_joined, own_groups = common  # a tile becomes this many of the chain's, and so many groups of `command`
-        groups = [*(g * tiles_joined for g in self.groups), own_groups]
+        # The new tile: `tiles_joined` tiles of the chain so far, and `command_groups` workgroups of `command`.
+        tiles_joined, command_groups = common
+        groups = [*(g * tiles_joined for g in self.groups), command_groups]
         if max(groups) > MOST_GROUPS:
             return False
         self.commands.append(command)
@@ -110,8 +111,8 @@ class _Chain:
         Return None if no two numbers fit all of these storages, if the bytes of one are unknown, or if there is no such
         storage.
         """
-        # A storage that begins as a copy of an argument may be the same memory as the argument. So a storage of the
-        # chain is compared with each one of the dispatch by its memory.
+        # Pairs of a storage of the chain and a storage of the dispatch that may be the same memory. They may be, though
+        # the storages differ, if one begins as a copy of the other, an argument (`_memory`).
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}
         shared = [
             (of_chain, of_command)
@@ -119,17 +120,17 @@ class _Chain:
             for of_command in _touched([command])
             if _memory(of_chain) is _memory(of_command) and id(_memory(of_chain)) in written
         ]
-        tiles_joined, own_groups = 1, 0
+        tiles_joined, command_groups = 1, 0
         for of_chain, of_command in shared:
             tile_bytes, group_bytes = self.bytes_of(of_chain), _bytes_per_workgroup(command, of_command)
             if not tile_bytes or not group_bytes:
                 return None
-            if not own_groups:  # the first shared storage decides both numbers
+            if not command_groups:  # the first shared storage decides both numbers
                 joined_bytes = lcm(tile_bytes, group_bytes)
-                tiles_joined, own_groups = joined_bytes // tile_bytes, joined_bytes // group_bytes
-            if tile_bytes * tiles_joined != group_bytes * own_groups:
+                tiles_joined, command_groups = joined_bytes // tile_bytes, joined_bytes // group_bytes
+            if tile_bytes * tiles_joined != group_bytes * command_groups:
                 return None
-        return (tiles_joined, own_groups) if own_groups else None
+        return (tiles_joined, command_groups) if command_groups else None
 
 
 def _touched(commands: Sequence[ScheduledCommand]) -> set[Storage]:

@@ -169,15 +169,18 @@ class CommandList:
         """
         # The bytes of each storage that a workgroup accesses, if all bindings of it agree.
         bytes_of_storage: dict[Storage, int] = {}  # 0: the dispatch cannot follow others tile by tile in this storage
-        for (tensor, _), size in zip(bindings, slice_bytes, strict=False):
-            own = 0 if tensor.is_part else size  # slices of a part of a storage are not at multiples of their size
-            has_same_slices = bytes_of_storage.get(tensor.storage, own) == own  # as other bindings of the storage
-            bytes_of_storage[tensor.storage] = own if has_same_slices else 0
+        for (tensor, _), size in zip(bindings, slice_bytes, strict=False):  # not strict: `slice_bytes` may be empty
+            # Slices of a tensor that is a part of its storage do not begin at multiples of their size in the storage.
+            slice_size = 0 if tensor.is_part else size
+            has_same_slices = bytes_of_storage.get(tensor.storage, slice_size) == slice_size  # as other bindings of it
+            bytes_of_storage[tensor.storage] = slice_size if has_same_slices else 0
         tiles = Tiles(bytes_of_storage) if slice_bytes else None
 
         def emit(function: ProgramFunction) -> None:
-            """Emit the dispatch, after `form_chains` has set `tiles.groups`, its workgroups in a tile, and
-            `tiles.follows`, whether it runs tile by tile with the dispatch before it.
+            """Emit the dispatch of `export` with its `grid`, `constants` and `bindings` into `function`.
+
+            Called once the storages have buffers, and `form_chains` has set the fields of `tiles`: `groups`, the
+            number of workgroups in a tile, and `follows`, whether the dispatch runs tile by tile with the one before.
             """
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
             if tiles is None:
@@ -202,7 +205,7 @@ class CommandList:
         """
 
         def emit(function: ProgramFunction) -> None:
-            """Add the copies to `function`; this is called once the storages have buffers."""
+            """Add the copies of `runs` to `function`. Called once the storages have buffers."""
             for source, target in runs:
                 function.copy(source.storage.buffer, source.offset, target.storage.buffer, target.offset, length)
 
@@ -236,7 +239,10 @@ class CommandList:
         """
 
         def emit(function: ProgramFunction) -> None:
-            """Add the host command to `function`; this is called once the storages have buffers."""
+            """Add the host command with its `sizes`, `constants` and `tensors` to `function`.
+
+            Called once the storages of the tensors have buffers.
+            """
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in tensors]
             function.command(Custom(command, sizes, constants, ranges))
 
@@ -254,8 +260,8 @@ class CommandList:
             emit: Function that emits it, called when all storages have buffers.
             is_ordered: Whether it must run after all earlier ordered commands.
         """
-        ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
-        self.commands.append(ScheduledCommand(*ranges, emit, is_ordered))
+        read_ranges, written_ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
+        self.commands.append(ScheduledCommand(read_ranges, written_ranges, emit, is_ordered))
 
     def assign_regions(self) -> None:
         """Assign each command the earliest region after those of its dependencies, and sort the commands by region.

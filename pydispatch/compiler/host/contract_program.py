@@ -79,10 +79,14 @@ def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> i
 def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
     """Lower a contract into a function of the program, whose arguments are the 32-bit words of the contract's scalars.
 
-    A contract with the arguments (%n: index, %k: i8) becomes a function of three arguments: the low and the high word
-    of %n, and the word of %k. Assertions become checks. Results are the three sizes of the grid, the bit mask of the
-    bindings that the kernel writes, and the sizes in bytes that the contract returns: for each binding, the bytes that
-    the kernel needs, and, if known, those that a workgroup accesses.
+    A contract is a function that computes, from the scalars of a dispatch, the kernel's grid and how many bytes of its
+    bindings the kernel accesses. A contract with the arguments (%n: index, %k: i8) becomes a function of three
+    arguments: the low and the high word of %n, and the word of %k. Assertions become checks. The results are:
+
+    - grid_x, grid_y, grid_z: the grid in workgroups
+    - a bit mask of the bindings that the kernel writes: an attribute of the contract, not one of its results
+    - for each binding, the number of bytes that the kernel needs
+    - if known, for each binding, the number of bytes that a workgroup accesses
 
     Raises InternalError for an operation that is no host code.
     """

@@ -116,7 +116,7 @@ class _StopOrder:
     last_load: dict[str, int] = field(default_factory=dict)
     last_check: int = -1
 
-    def level_of(self, op: Operation, level: int) -> int:
+    def level_of(self, op: Operation, operand_level: int) -> int:
         """Return the level of a stop, and record it for later stops.
 
         The result is at least the level of each earlier stop that must run before `op`. Equal levels suffice, since
@@ -130,8 +130,9 @@ class _StopOrder:
 
         Args:
             op: The stop.
-            level: The earliest level at which its operands are available (`Segmentation._level_of_operands`).
+            operand_level: The earliest level at which its operands are available.
         """
+        level = operand_level
         if op.name == LOAD:
             name = name_of(op)
             level = max(level, self.last_store.get(name, -1))
@@ -155,7 +156,8 @@ class Segmentation:
     Attributes:
         blocks: The blocks in reverse postorder.
         level: Operation → level in its block. Constants and terminators have none.
-        home: Operation → the segment of its level; stops have none.
+        home: Operation → the segment of its level in its block; stops have none. It computes the operation, unless the
+            operation is a view, which each segment that reads it recomputes.
         order: Operation → its position in the function, counting all operations of all blocks.
         partitions: Block → its segments and stops.
         needed: Values that segments must return, because stops or other segments read them.
@@ -208,7 +210,7 @@ class Segmentation:
                 continue
             level = self._level_of_operands(op, block)
             if is_stop(op):
-                level = order.level_of(op, level)
+                level = order.level_of(op, operand_level=level)
                 partition.stops.setdefault(level, []).append(op)
             else:
                 segment = partition.segments.setdefault(level, Segment())
@@ -225,13 +227,13 @@ class Segmentation:
         operations of the host between two segments, such as a read-back. Level -1 has only stops, which run before
         segment 0.
         """
-        stop = is_stop(op)
-        level = -1 if stop else 0
+        op_is_stop = is_stop(op)
+        level = -1 if op_is_stop else 0
         for value in op.operands:
             source = definition(value)
             if source is not None and source in self.level and source.parent is block:
                 # A segment precedes the stops of its level, and stops of one level run in program order.
-                runs_at_next_level = is_stop(source) and not stop
+                runs_at_next_level = is_stop(source) and not op_is_stop
                 level = max(level, self.level[source] + (1 if runs_at_next_level else 0))
         return level
 

@@ -69,11 +69,11 @@ class Straight:
         self.registers: Registers = {}
         self.tensors: dict[SSAValue, HostTensor] = {}
         self.commands = CommandList(function)
-        self.position = 0
+        self.position = 0  # of the operation that is being lowered, among those of `lower`
         self._origins: dict[int, str] = {}  # register → the argument that its value comes from, for messages
         self._checked: set[frozenset[int]] = set()  # pairs of registers whose equality the function already checks
         self._last_use: dict[SSAValue, int] = {}  # tensor → position of the last operation that reads it
-        self._residents: dict[Storage, list[SSAValue]] = {}  # storage → the tensors that were put into it
+        self._residents: dict[Storage, list[SSAValue]] = {}  # storage → the tensors in it, also overwritten ones
 
     # -- arguments
 
@@ -129,9 +129,9 @@ class Straight:
         }
         self._last_use |= dict.fromkeys(outputs, END)
         for self.position, op in enumerate(ops):
-            row = self.rules.get(op.name)
-            if row is not None:
-                row(self, op)
+            rule = self.rules.get(op.name)
+            if rule is not None:
+                rule(self, op)
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
                 raise unsupported(op, supported=self.rules)
 

@@ -120,8 +120,8 @@ class Bounds:
         match requirement:
             case Equal():
                 self._equal(requirement)
-            case NotNegative(value, what):
-                self._require(self._compare("sge", value, 0), what)
+            case NotNegative(value, message):
+                self._require(self._compare("sge", value, 0), message)
             case SliceFits():
                 self._slice(requirement)
             case WindowFits():
@@ -129,22 +129,22 @@ class Bounds:
 
     def _equal(self, equal: Equal) -> None:
         """Emit the check that two sizes are equal, unless that is known; raise CompileError if they cannot be."""
-        expected, actual = self.sizes.resolve(equal.a), self.sizes.resolve(equal.b)
+        expected, actual = self.sizes.resolve(equal.expected), self.sizes.resolve(equal.actual)
         if expected == actual:
             return
         if isinstance(expected, int) and isinstance(actual, int):
-            self._require(holds=False, what=equal.what.format(f"{actual} {equal.unit} instead of {expected}"))
+            self._require(holds=False, what=equal.message.format(f"{actual} {equal.unit} instead of {expected}"))
         else:
             # The message is text of the compiled program: it cannot state sizes that are known at run time only.
             holds = self._compare("eq", self._term(expected), self._term(actual))
-            self._require(holds, equal.what.format(f"another number of {equal.unit}"))
+            self._require(holds, equal.message.format(f"another number of {equal.unit}"))
 
     # -- slices
 
     def _slice(self, slice_: SliceFits) -> None:
         """Emit the check that a slice stays inside its axis, unless that is known; raise CompileError if it cannot."""
         offset, stride = slice_.offset, slice_.stride
-        size, axis_size = self.sizes.resolve(slice_.size), self.sizes.resolve(slice_.whole)
+        size, axis_size = self.sizes.resolve(slice_.size), self.sizes.resolve(slice_.axis_size)
         start = 0 if offset is None else offset  # kernels clamp a computed offset so that the slice fits
         where = f"axis {slice_.axis}"
         if start < 0:
@@ -238,11 +238,11 @@ class Bounds:
         """Require that sliding windows stay inside the axis that they index, if sizes are dynamic.
 
         The requirement is an assertion that the host checks before the dispatch. `window.loops` are the numbers of
-        iterations, and `window.whole` is the number of elements of the axis.
+        iterations, and `window.axis_size` is the number of elements of the axis.
         """
         # Each size is an integer, or a value of the program; that of a loop is None if it is unknown.
         loop_sizes = [None if n is None else self.sizes.resolve(n) for n in window.loops]
-        axis_size = self.sizes.resolve(window.whole)
+        axis_size = self.sizes.resolve(window.axis_size)
         index_sizes = [loop_sizes[d.position] for d in window.index.dfs() if isinstance(d, AffineDimExpr)]
         if any(n is None for n in index_sizes):
             return  # an unknown loop size is an error elsewhere

@@ -16,15 +16,15 @@ class Equal:
     """Requirement that two integers are equal, usually a size and the size that an operation expects.
 
     Attributes:
-        a: The required value.
-        b: The value that is checked.
-        what: Error message, with {} for a text such as "3 elements instead of 4": `b`, the unit, `a`.
-        unit: Name of the things that the integers count, in that text.
+        expected: The required value, such as 4.
+        actual: The value that is checked, such as 3.
+        message: Error message, such as "the result has {}". {} is replaced by "3 elements instead of 4".
+        unit: What the integers count, for the message.
     """
 
-    a: Term
-    b: Term
-    what: str
+    expected: Term
+    actual: Term
+    message: str
     unit: str = "elements"
 
 
@@ -34,11 +34,11 @@ class NotNegative:
 
     Attributes:
         value: The integer.
-        what: Error message.
+        message: Error message.
     """
 
     value: SSAValue
-    what: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class SliceFits:
         offset: First element of the slice; None if it is computed, because kernels clamp such an offset.
         size: Number of elements of the slice.
         stride: Distance between two of its elements, negative for a slice that runs backwards; a value if computed.
-        whole: Number of elements of the axis.
+        axis_size: Number of elements of the axis.
     """
 
     axis: int
     offset: int | None
     size: Term
     stride: int | SSAValue
-    whole: Term
+    axis_size: Term
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class WindowFits:
         axis: The axis.
         index: The index as an expression of the loops.
         loops: Number of iterations of each loop; None if nothing states it.
-        whole: Number of elements of the axis.
+        axis_size: Number of elements of the axis.
     """
 
     operand: int
     axis: int
     index: AffineExpr
     loops: Sequence[Term | None]
-    whole: Term
+    axis_size: Term
 
 
 Requirement = Equal | NotNegative | SliceFits | WindowFits

@@ -49,11 +49,12 @@ def add(parts: Sequence[Term]) -> Term:
     """Return the sum of terms, with nested sums flattened and integers added up."""
     constant, variable = 0, list[Term]()
     for part in parts:
-        for p in part.parts if isinstance(part, Sum) else (part,):
-            if isinstance(p, int):
-                constant += p
+        summands = part.parts if isinstance(part, Sum) else (part,)
+        for summand in summands:
+            if isinstance(summand, int):
+                constant += summand
             else:
-                variable.append(p)
+                variable.append(summand)
     if not variable:
         return constant
     if len(variable) == 1 and constant == 0:
@@ -65,11 +66,12 @@ def multiply(parts: Sequence[Term]) -> Term:
     """Return the product of terms, with nested products flattened and integers multiplied."""
     constant, variable = 1, list[Term]()
     for part in parts:
-        for p in part.parts if isinstance(part, Product) else (part,):
-            if isinstance(p, int):
-                constant *= p
+        factors = part.parts if isinstance(part, Product) else (part,)
+        for factor in factors:
+            if isinstance(factor, int):
+                constant *= factor
             else:
-                variable.append(p)
+                variable.append(factor)
     if not variable or constant == 0:
         return constant
     if len(variable) == 1 and constant == 1:
@@ -78,7 +80,7 @@ def multiply(parts: Sequence[Term]) -> Term:
 
 
 def values_in(term: Stated | None) -> Iterator[SSAValue]:
-    """Yield the values of type index in a term. Sizes of tensors (`Dim`, `Entry`) are none."""
+    """Yield the SSA values of type index in a term. Terms that refer to sizes of tensors (`Dim`, `Entry`) have none."""
     if isinstance(term, SSAValue):
         yield term
     elif isinstance(term, Sum | Product):
@@ -90,14 +92,14 @@ def values_in(term: Stated | None) -> Iterator[SSAValue]:
 
 
 def dynamic_size(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
-    """Return the dynamic size of `result` along `axis`.
+    """Return the dynamic size of `result` along `axis`; None if `values` are too few, as in an invalid operation.
 
     Args:
         values: The dynamic sizes of `result`, in the order of their axes, without the static ones.
         result: A tensor.
         axis: A dynamic axis of the tensor.
     """
-    ordinal = sum(n < 0 for n in shape_of(result)[:axis])
+    ordinal = sum(n < 0 for n in shape_of(result)[:axis])  # number of dynamic axes before `axis`
     return values[ordinal] if ordinal < len(values) else None
 
 

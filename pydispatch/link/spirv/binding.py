@@ -182,6 +182,7 @@ class Binding:
         # The block types, the kernel's as an id of the output and the library's as one of the library; their elements.
         kernel_block, library_block = out.block_type(variable), pointee.type
         kernel_element, library_element = _element(self.kernel, kernel_block), _element(parts, library_block)
+        # None: a struct of several members, or with other members than numbers. Such blocks are not compared.
         if (
             kernel_element is not None
             and library_element is not None

@@ -174,7 +174,7 @@ def _check_tables(variant: Variant, elf: bytes) -> None:
     names = [export.name for export in facts.exports]
     for export in variant.exports:
         declared = f"export '{export.name}' (ordinal {export.ordinal})"
-        # The ordinal in the library; an export that has another name there is identified by its ordinal.
+        # Ordinal in the library. An export whose name the library lacks is identified by its declared ordinal.
         actual = names.index(export.name) if export.name in names else export.ordinal
         if actual >= len(names):
             raise CompileError(
@@ -188,14 +188,18 @@ def _check_tables(variant: Variant, elf: bytes) -> None:
                 export.location,
                 f"declare it with ordinal({actual})",
             )
-    for export, have in zip(variant.exports, facts.exports, strict=False):
+    # By now, export i of the variant is export i of the library, which may have more.
+    for export, compiled in zip(variant.exports, facts.exports, strict=False):
         layout = export.layout
-        counts = ("constants", layout.constants, have.constants), ("bindings", len(layout.bindings), have.bindings)
-        for what, declares, takes in counts:
-            if declares != takes:
+        counts = (
+            ("constants", layout.constants, compiled.constants),
+            ("bindings", len(layout.bindings), compiled.bindings),
+        )
+        for kind, declared_count, compiled_count in counts:
+            if declared_count != compiled_count:
                 raise CompileError(
-                    f"export '{export.name}' (ordinal {export.ordinal}) has {declares} {what} in its layout, "
-                    f"the library '{facts.name}' takes {takes}",
+                    f"export '{export.name}' (ordinal {export.ordinal}) has {declared_count} {kind} in its layout, "
+                    f"the library '{facts.name}' takes {compiled_count}",
                     export.location,
                     "the layout counts 32-bit constants; a 64-bit one is two",
                 )

@@ -36,9 +36,9 @@ class LoopProperties:
 def properties_of(functions: Sequence[FuncOp]) -> LoopProperties:
     """Return the properties of the loops of kernels that are compiled together."""
     return LoopProperties(
-        any(map(_has_register_blocks, functions)),
-        any(map(_guards_strided_loads, functions)),
-        any(map(_uses_constants_after_blocks, functions)),
+        register_blocks=any(map(_has_register_blocks, functions)),
+        strided_loads_under_conditions=any(map(_guards_strided_loads, functions)),
+        constants_after_blocks=any(map(_uses_constants_after_blocks, functions)),
     )
 
 
@@ -59,16 +59,17 @@ def _uses_constants_after_blocks(function: FuncOp) -> bool:
 
     LLVM loads constants before the outermost loop, so that they occupy vector registers while the sums of a block need
     all 32: LLVM then keeps sums on the stack, or copies each sum from register to register in every step. MobileNetV2,
-    with clamps, takes 0.86 of the time without (AMD EPYC Zen 4). Kernels with two products, such as attention, have
-    more loops beside the blocks, in which constants are better loaded before: attention would take 1.03 times as long.
+    with clamps, takes 0.86 of the time if that is prevented (AMD EPYC Zen 4). Kernels with two products, such as
+    attention, have more loops beside the blocks, in which constants are better loaded before: attention would take 1.03
+    times as long.
     """
     products = _blocks_of_rows(function)
     if len(products) != 1:
         return False
-    around = products[0].parent
-    assert around is not None
-    beside = (op for op in around.ops if op.regions)
-    return any(_is_constant(value) for loop in beside for op in walk(loop) for value in op.operands)
+    block = products[0].parent
+    assert block is not None
+    loops_beside = (op for op in block.ops if op.regions)
+    return any(_is_constant(value) for loop in loops_beside for op in walk(loop) for value in op.operands)
 
 
 def _is_constant(value: SSAValue) -> bool:

@@ -139,6 +139,7 @@ def generate(
     # INVOCATIONS describes the GPU. All invocations of a workgroup execute the operations of TOGETHER, such as parallel
     # loops and calls, together.
     kernels = distribute_kernels(module, variant.exports, machine=INVOCATIONS, together=TOGETHER)
+    # Workgroup sizes; (1, 1, 1) for an export that has no function in the module.
     sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
     _check_sizes(variant.exports)
     functions = _functions(module.body.block.ops)
@@ -156,8 +157,9 @@ def generate(
     try:
         # Entries and executable constants stay visible: the runtime finds them by name.
         ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
-    except llvm_process.Died as died:
-        raise died.error_for(variant, arch, keep and keep(".ll", text)) from None
+    except llvm_process.Died as died:  # LLVM, which runs in a process of its own, has aborted
+        path = None if keep is None else keep(".ll", text)
+        raise died.error_for(variant, arch, path) from None
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
     alignment = max((binding_alignment(functions[name]) for name in names), default=1)
     return GeneratedPtx(ptx=ptx, blocks=sizes, shared=shared, alignment=alignment, llvm=text)

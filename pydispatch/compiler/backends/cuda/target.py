@@ -103,9 +103,10 @@ class _Architectures(Architectures):
 
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
         """Return `target` with the architecture `name`, such as "sm_80", instead of its own."""
-        own = target.configuration.data
-        rest = {key: value for key, value in own.items() if key not in ("target", "target_arch")}
-        return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **rest}))
+        entries = target.configuration.data
+        others = {key: value for key, value in entries.items() if key not in ("target", "target_arch")}
+        configuration = DictionaryAttr({"target": StringAttr(name), **others})
+        return ExecutableTargetAttr(target.backend, target.format, configuration)
 
 
 class Cuda(Backend):

@@ -163,10 +163,11 @@ def _included(names: Sequence[str]) -> list[str]:
         names: File names of nvcc's dependency list (`-MD`).
     """
     files = [Path(name).resolve() for name in names if Path(name).is_absolute()]
-    # nvcc includes its cuda_runtime.h first into each source. The prefix of nvcc may have headers of others, too.
+    # nvcc includes its cuda_runtime.h first, which shows the folder of the toolkit's headers. The folder that nvcc is
+    # installed under, such as /usr, is no sign: it may have headers of other packages.
     toolkit = [file.parent for file in files if file.name == "cuda_runtime.h"][:1]
-    own = (*toolkit, Path("/usr/include"), Path("/usr/lib"))
-    return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in own)})
+    excluded = (*toolkit, Path("/usr/include"), Path("/usr/lib"))
+    return sorted({str(file) for file in files if not any(file.is_relative_to(folder) for folder in excluded)})
 
 
 def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:

@@ -177,16 +177,16 @@ def _entry(export: Export, modules: Sequence[SpirvModule], variant: Variant) -> 
 
     Raises CompileError if there is no such entry point, or if there are several.
     """
-    # Rules in order of precedence: the entry point of the export's name,
+    # 1. The entry point has the name of the export.
     named = [
         (i, entry) for i, m in enumerate(modules) for entry in m.reflection.entry_points if entry.name == export.name
     ]
-    if not named:  # the only entry point of the object whose file is named like the export,
-        alike = [i for i, m in enumerate(modules) if m.stem == export.name and len(m.reflection.entry_points) == 1]
-        named = [(i, modules[i].reflection.entry_points[0]) for i in alike]
-    # and, for the only export, the only entry point of the only object.
-    if not named and len(variant.exports) == 1 and len(modules) == 1 and len(modules[0].reflection.entry_points) == 1:
-        named = [(0, modules[0].reflection.entry_points[0])]
+    single = [(i, m) for i, m in enumerate(modules) if len(m.reflection.entry_points) == 1]
+    if not named:  # 2. The file of the object has the name of the export, and the object has a single entry point.
+        named = [(i, m.reflection.entry_points[0]) for i, m in single if m.stem == export.name]
+    if not named:  # 3. There is a single export, a single object, and a single entry point.
+        is_only_one = len(variant.exports) == len(modules) == len(single) == 1
+        named = [(0, modules[0].reflection.entry_points[0])] if is_only_one else []
     if len(named) == 1:
         return named[0]
     if named:
@@ -249,6 +249,7 @@ def _specialization(variant: Variant, modules: Sequence[SpirvModule]) -> list[li
         ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == index})
         if variant.constants.count(key) > 1:
             word = index - variant.constants.index(key)  # 0: the low word, 1: the high word
-            ids = [index] if index in ids else ids[word : word + 1]  # none if the name has too few
+            # ids[word], or none if the constant has a single SpecId and this is the high word.
+            ids = [index] if index in ids else ids[word : word + 1]
         spec_ids.append(ids)
     return spec_ids

@@ -56,6 +56,7 @@ def generate(variant: Variant) -> GeneratedSpirv:
     assert variant.module is not None
     libraries = [_library(file) for file in variant.objects]
     provided = {name for library in libraries for name in library.functions}
+    # A function may name a fallback, a function of the module that is called if no object defines the function.
     module = resolve_fallbacks(variant.module, lambda: provided)
     # Some devices cut long loops short: kernels with such loops take one more buffer, in which they report it.
     data = emit_module(module, variant.exports, variant.constants, reports_cut_loops=True)
@@ -89,11 +90,17 @@ def _library(file: ObjectFile) -> SpirvLibrary:
 
 
 def _compiled(file: ObjectFile) -> bytes:
-    """Compile GLSL functions to SPIR-V, keeping all of them. An empty `main` is added if there is none."""
+    """Compile GLSL functions to SPIR-V, also those that nothing calls. An empty `main` is added if there is none.
+
+    A text that reads gl_WorkGroupSize gets the size of the kernel that it is linked into. Raises CompileError if the
+    text has a fixed size of its own.
+    """
     text = file.data.decode("utf-8", "replace")
-    plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    if "gl_WorkGroupSize" in plain and "local_size_x_id" not in plain:
-        if "local_size_" in plain:
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)  # without comments
+    has_size_constants = "local_size_x_id" in plain
+    if "gl_WorkGroupSize" in plain and not has_size_constants:
+        has_fixed_size = "local_size_" in plain
+        if has_fixed_size:
             raise CompileError(
                 f"{file.name}: gl_WorkGroupSize of a library is that of the kernel it is linked into, "
                 "and its own layout(local_size...) would be compiled in",
@@ -108,7 +115,7 @@ def _compiled(file: ObjectFile) -> bytes:
 
 def _with_sizes(text: str) -> str:
     """Return the text with workgroup sizes set by linking, after its #version line."""
-    # Lines of #extension, which may follow declarations, are no place: inside of #if the sizes would be conditional.
+    # Not after lines of #extension: these may be inside of #if, where the sizes would be conditional.
     lines = text.split("\n")
     begin = next((i + 1 for i, line in enumerate(lines) if re.match(r"\s*#\s*version\b", line)), 0)
     # #line states the number, counted from 1, of the line after it in the user's file.

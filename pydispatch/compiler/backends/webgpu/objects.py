@@ -122,8 +122,8 @@ def _with_adapted_bindings(
     """
     read_only_flags = {
         name: [binding.read_only for binding in export.layout.bindings]
-        for export, (at, name) in zip(variant.exports, entry_points, strict=True)
-        if at == index
+        for export, (module_index, name) in zip(variant.exports, entry_points, strict=True)
+        if module_index == index
     }
     module = adapted(source.wgsl, read_only_flags)
     return replace(source, wgsl=module, data=module.text.encode())
@@ -132,15 +132,16 @@ def _with_adapted_bindings(
 def _entry_point_of(export: Export, objects: Sequence[UserModule], variant: Variant) -> tuple[int, str]:
     """Return the module index and entry point of an export.
 
-    An entry point matches by name; else the only one of the object whose file is named like the export; else the only
-    one of the only object, for the only export. Raises CompileError if there is none, or more than one.
+    Raises CompileError if there is no such entry point, or if there are several.
     """
+    # 1. The entry point has the name of the export.
     named = [(i, export.name) for i, source in enumerate(objects) if source.wgsl.entry(export.name) is not None]
-    if not named:
-        single = [(i, source) for i, source in enumerate(objects) if len(source.wgsl.entry_points) == 1]
-        alike = [(i, source.wgsl.entry_points[0].name) for i, source in single if source.stem == export.name]
-        is_only_one = len(objects) == len(variant.exports) == len(single) == 1
-        named = alike or ([(0, objects[0].wgsl.entry_points[0].name)] if is_only_one else [])
+    single = [(i, source) for i, source in enumerate(objects) if len(source.wgsl.entry_points) == 1]
+    if not named:  # 2. The file of the object has the name of the export, and the object has a single entry point.
+        named = [(i, source.wgsl.entry_points[0].name) for i, source in single if source.stem == export.name]
+    if not named:  # 3. There is a single export, a single object, and a single entry point.
+        is_only_one = len(variant.exports) == len(objects) == len(single) == 1
+        named = [(0, objects[0].wgsl.entry_points[0].name)] if is_only_one else []
     if len(named) == 1:
         return named[0]
     if named:

@@ -336,12 +336,11 @@ class Lanes:
                 continue
             # A strided load can be executed before the loop if every iteration executes it, with equal indices.
             is_invariant = op.parent is block and all(self._is_invariant(index, block) for index in op.indices)
-            if isinstance(op, memref.StoreOp) or op.memref not in self._read_only or not is_invariant:
-                if op in interleaved:
-                    continue
+            if isinstance(op, memref.LoadOp) and op.memref in self._read_only and is_invariant:
+                self.hoisted.setdefault(block, []).append(op)
+            elif op not in interleaved:
                 verb = "writes" if isinstance(op, memref.StoreOp) else "reads"
                 return self._refuse(op, f"it {verb} memory with a stride")
-            self.hoisted.setdefault(block, []).append(op)
         return True
 
     def _is_invariant(self, value: SSAValue, block: Block) -> bool:

@@ -31,9 +31,9 @@ class Constant(TensorOp):
 
     name = "arith.constant"
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the value of all elements if they are equal; else the element at `indices`, which is loaded from a
-        global of the kernel's module unless they are constant.
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        """Return the element of the constant at `indices`: a constant if all elements are equal, or if `indices` are
+        constant. Otherwise the element is loaded from a global of the kernel's module.
         """
         attribute = op.properties["value"]
         if not isinstance(attribute, DenseIntOrFPElementsAttr):  # a resource: elements in the artifact's memory
@@ -43,11 +43,11 @@ class Constant(TensorOp):
             return build.pure(arith.ConstantOp(splat))
         linear = build.linear_index(indices, shape_of(result))
         if isinstance(linear, int):
-            elements = list(attribute.iter_attrs())
-            if not 0 <= linear < len(elements):  # only a loop without iterations reads outside of the constant
-                return e.zero(build, attribute.get_element_type())
-            return build.pure(arith.ConstantOp(cast(Any, elements[linear])))
-        return e.table(build, attribute, indices)
+            values = list(attribute.iter_attrs())
+            if not 0 <= linear < len(values):  # only a loop without iterations reads outside of the constant
+                return elements.zero(build, attribute.get_element_type())
+            return build.pure(arith.ConstantOp(cast(Any, values[linear])))
+        return elements.table(build, attribute, indices)
 
     def is_fill(self, op: Any) -> bool:
         """Return whether every kernel may have a copy of the constant instead of loading it: a scalar, a splat, or a
@@ -63,8 +63,8 @@ class Constant(TensorOp):
     def is_pointwise(self, op: Any) -> bool:
         """Return whether a flattened loop, which has one linear index, may read the constant.
 
-        True for splats, whose elements are all equal, and for constants in resources: those are operands of dispatches,
-        read as other tensors are. `element` finds an element of other constants by one index for each dimension.
+        True for splats, whose elements are all equal, and for constants in resources, which dispatches read from memory
+        like other operands. False for other constants: `element` needs one index for each dimension.
         """
         value = op.properties["value"]
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
@@ -139,8 +139,8 @@ class FromElements(TensorOp):
             return elements.scalar(op.operands[linear])
         selected = elements.scalar(op.operands[0])
         for position, operand in enumerate(op.operands[1:], 1):
-            here = build.pure(arith.CmpiOp(linear, build.index(position), "eq"))
-            selected = build.pure(arith.SelectOp(here, elements.scalar(operand), selected))
+            is_operand = build.pure(arith.CmpiOp(linear, build.index(position), "eq"))
+            selected = build.pure(arith.SelectOp(is_operand, elements.scalar(operand), selected))
         return selected
 
     def repeats_cheaply(self, op: Any) -> bool:

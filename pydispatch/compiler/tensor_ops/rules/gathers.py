@@ -59,10 +59,12 @@ class TensorGather(TensorOp):
         indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
 
-        def element(builder: Builder) -> SSAValue:
-            """Emit the load of the element of the source that the coordinates of the slice select."""
+        def gathered_element(builder: Builder) -> SSAValue:
+            """Emit the load of the source's element for `indices`: at the coordinates of the slice, which are loaded
+            from the batch index `indices[:batch_rank]`, and at `indices[batch_rank:]` inside of the slice.
+            """
             coordinates = _coordinates(elements, builder, op, sizes, indices[:batch_rank])
-            source_index = _whole_index(
+            source_index = _index_of_slice_element(
                 op.source,
                 indexed_dims,
                 drops_indexed_dims,
@@ -72,7 +74,7 @@ class TensorGather(TensorOp):
             return elements.at(builder, op.source, source_index)
 
         element_type = tensor_type(result).element_type
-        return build.choose(build.not_empty(sizes), element, lambda b: elements.zero(b, element_type))
+        return build.choose(build.not_empty(sizes), gathered_element, lambda b: elements.zero(b, element_type))
 
 
 class TensorScatter(Update):
@@ -123,24 +125,27 @@ class TensorScatter(Update):
             else:
                 offsets_in_slice.append(index)
 
-        def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one iteration: return the element of slice number `flat` if the slice contains the element, else
-            the carried value, which is that of an earlier slice or the destination."""
-            slice_index = builder.split(flat, batch)  # index in the batch dimensions
-            is_target: SSAValue | bool = True
-            for dimension, coordinate in zip(
-                scattered_dims, _coordinates(elements, builder, op, sizes, slice_index), strict=True
-            ):
-                is_target = both(builder, is_target, equal(builder, indices[dimension], coordinate))
-            return [
-                builder.choose(
-                    is_target,
-                    lambda c: elements.at(c, op.source, [*slice_index, *offsets_in_slice]),
-                    lambda c: carried[0],
-                )
-            ]
+        def search_slice(builder: Builder, slice_number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit one iteration of the search for the slice that writes the result's element at `indices`.
 
-        return build.loop(0, build.product(batch), [elements.at(build, op.dest, indices)], body)[0]
+            The slice contains the element if its coordinates are the indices in `scattered_dims`. Return the element
+            of the slice then, at `offsets_in_slice`. Otherwise return the carried value: the element of an earlier
+            slice or of the destination.
+            """
+            slice_index = builder.split(slice_number, batch)  # index in the batch dimensions
+            coordinates = _coordinates(elements, builder, op, sizes, slice_index)
+            has_element: SSAValue | bool = True
+            for dimension, coordinate in zip(scattered_dims, coordinates, strict=True):
+                has_element = both(builder, has_element, equal(builder, indices[dimension], coordinate))
+            written = builder.choose(
+                has_element,
+                lambda inner: elements.at(inner, op.source, [*slice_index, *offsets_in_slice]),
+                lambda inner: carried[0],
+            )
+            return [written]
+
+        initial = elements.at(build, op.dest, indices)
+        return build.loop(0, build.product(batch), [initial], search_slice)[0]
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the index in the destination that an element of a slice is written to.
@@ -151,7 +156,7 @@ class TensorScatter(Update):
         batch_rank = _batch_rank(op)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         coordinates = _coordinates(elements, build, op, sizes, indices[:batch_rank])
-        return _whole_index(
+        return _index_of_slice_element(
             op.dest, scattered_dims, drops_indexed_dims, coordinates=coordinates, index_in_slice=indices[batch_rank:]
         )
 
@@ -161,29 +166,30 @@ def _batch_rank(op: Any) -> int:
     return len(shape_of(op.indices)) - 1
 
 
-def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
+def _indexed_dims(op: Any, dims: Any, tensor: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
     """Return the dimensions of the tensor that the coordinates index, and whether the slices lack these dimensions.
 
     Args:
         op: The gather or scatter.
         dims: Its attribute that lists these dimensions, `gather_dims` or `scatter_dims`.
-        whole: The tensor that is gathered from or scattered into.
+        tensor: The tensor that is gathered from or scattered into.
         slices: The tensor of slices, whose first dimensions count the slices.
     """
     indexed_dims = [int(d) for d in dims.get_values()]
-    kept, rank = len(shape_of(slices)) - _batch_rank(op), len(shape_of(whole))
-    if kept not in (rank, rank - len(indexed_dims)):
-        raise unsupported(op, f"slices of rank {kept} do not fit a tensor of rank {rank}")
-    return indexed_dims, kept != rank
+    rank, slice_rank = len(shape_of(tensor)), len(shape_of(slices)) - _batch_rank(op)
+    if slice_rank not in (rank, rank - len(indexed_dims)):
+        raise unsupported(op, f"slices of rank {slice_rank} do not fit a tensor of rank {rank}")
+    drops_indexed_dims = slice_rank != rank
+    return indexed_dims, drops_indexed_dims
 
 
-def _slice_dims(whole: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool) -> list[int]:
-    """Return for each axis of a slice the dimension of the whole tensor that it goes along.
+def _slice_dims(tensor: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool) -> list[int]:
+    """Return for each axis of a slice of `tensor` the dimension of the tensor that the axis goes along.
 
     For a tensor of rank 3 and the indexed dimension 1, it is [0, 2] if slices drop this dimension, and [0, 1, 2] if
     they have it, with size 1.
     """
-    dims = range(len(shape_of(whole)))
+    dims = range(len(shape_of(tensor)))
     return [d for d in dims if d not in indexed_dims] if drops_indexed_dims else list(dims)
 
 
@@ -207,17 +213,17 @@ def _coordinates(
     return coordinates
 
 
-def _whole_index(
-    whole: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool, *, coordinates: Sequence[Index],
+def _index_of_slice_element(
+    tensor: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool, *, coordinates: Sequence[Index],
     index_in_slice: Sequence[Index],
 ) -> list[Index]:  # fmt: skip
-    """Return the index in the whole tensor from the coordinates of a slice and the index inside of the slice.
+    """Return the index in a tensor of an element of a slice, from the slice's coordinates and the index in the slice.
 
     With `indexed_dims` [1], coordinates [7] and the index [x, z] inside of a slice that drops dimension 1, it is [x, 7,
     z]. It is the same for the index [x, 0, z] if slices keep the dimension.
 
     Args:
-        whole: The tensor.
+        tensor: The tensor.
         indexed_dims: Dimensions of the tensor that the coordinates are for.
         drops_indexed_dims: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is
             skipped.
@@ -226,7 +232,7 @@ def _whole_index(
     """
     inside = iter(index_in_slice)
     indices: list[Index] = []
-    for dimension in range(len(shape_of(whole))):
+    for dimension in range(len(shape_of(tensor))):
         if dimension in indexed_dims:
             if not drops_indexed_dims:
                 next(inside)

@@ -57,7 +57,7 @@ class Generic(TensorOp):
                 # Sizes that a single loop indexes are compared by `equal_sizes`.
                 if not isinstance(index, AffineDimExpr):
                     yield WindowFits(
-                        operand=operand_index, axis=axis, index=index, loops=loops, whole=size_of(value, axis)
+                        operand=operand_index, axis=axis, index=index, loops=loops, axis_size=size_of(value, axis)
                     )
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:

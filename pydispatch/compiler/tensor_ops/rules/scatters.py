@@ -33,7 +33,8 @@ class Scatter(Update):
     of a slice. For each slice, the tensor of indices holds its coordinates: the indices in the dimensions `indexed` of
     the destination at which the slice begins.
 
-    Normalization removes masks. The arguments of the body are an element of the slices and the old element.
+    An operation with a mask has been rewritten to one without before this rule is used. The arguments of the body are
+    an element of the slices and the old element of the destination.
     """
 
     name = "iree_linalg_ext.scatter"
@@ -42,21 +43,24 @@ class Scatter(Update):
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
         """Return groups of dimensions of equal size: the batch dimensions of slices and indices, and the dimensions of
         the destination that slices cover from end to end."""
-        slices, indices, whole = op.operands
-        windows = op.windows()
-        rows = [[Dim(slices, d), Dim(indices, d)] for d in range(windows.batch)]
+        slices, indices, destination = op.operands
+        batch = op.windows().batch  # number of leading dimensions that enumerate the slices
+        groups = [[Dim(slices, d), Dim(indices, d)] for d in range(batch)]
         for slice_dim, d in enumerate(self._destination_dims_of_slices(op)):
             if d not in op.indexed:  # along an indexed dimension, a slice may be shorter than the destination
-                rows.append([Dim(slices, windows.batch + slice_dim), Dim(whole, d)])
-        return rows
+                groups.append([Dim(slices, batch + slice_dim), Dim(destination, d)])
+        return groups
 
     def slice_index_rank(self, op: Any) -> int:
-        """Return how many leading dimensions of the slices are iterated in order.
+        """Return how many leading dimensions of the tensor of slices need a sequential loop, because updates of the
+        same element must be made in order.
 
-        It is 0 if the program states that slices do not overlap. It is the rank of the slices if they may begin
-        anywhere: elements at different offsets in two slices may then have the same position. Otherwise it is the
-        number of batch dimensions: slices that overlap have the same coordinates, so that only elements at the same
-        offset have the same position.
+        - 0 if the program states that slices do not overlap.
+        - All dimensions if slices extend along indexed dimensions (`include_indexed_dims`). Two slices may then overlap
+          in part: of slices of 4 elements that begin at 0 and 2, elements 2 and 0 have the same position.
+        - Otherwise the batch dimensions, which enumerate the slices. Two slices overlap only if they have the same
+          coordinates: then elements at equal offsets have the same position, and elements of one slice can be updated
+          in parallel.
         """
         if op.is_unique:
             return 0

@@ -157,7 +157,7 @@ def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
         step = stride if known is None else known
         # `_known(offset)` is None for a computed offset, which kernels clamp. Computed sizes and strides have no such
         # remedy: they are terms, which the host checks.
-        yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, whole=size_of(whole, axis))
+        yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, axis_size=size_of(whole, axis))
 
 
 def _has_sizes(op: Any, part: SSAValue) -> Iterator[Requirement]:

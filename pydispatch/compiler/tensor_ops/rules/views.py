@@ -107,8 +107,8 @@ class ExpandShape(View):
         for axis, group in enumerate(reassociation(op)):
             product = multiply([size_of(op.results[0], d) for d in group])
             # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
-            what = f"axis {axis}: the dimensions {group} that it becomes have {{}}"
-            yield Equal(size_of(op.operands[0], axis), product, what)
+            message = f"axis {axis}: the dimensions {group} that it becomes have {{}}"
+            yield Equal(expected=size_of(op.operands[0], axis), actual=product, message=message)
 
 
 class CollapseShape(View):
@@ -201,7 +201,7 @@ class FlowBitcast(FlowReshape):
         have, want = (
             multiply([*sizes_of(v), bits_of(tensor_type(v).element_type)]) for v in (op.operands[0], op.results[0])
         )
-        yield Equal(have, want, what="the result has {}", unit="bits")
+        yield Equal(have, want, message="the result has {}", unit="bits")
 
 
 def reshaped(build: Builder, indices: list[Index], sizes: list[Index], new_sizes: list[Index]) -> list[Index]:

@@ -48,8 +48,8 @@ class NumPyArrayAttr(ParametrizedAttribute):
     """Value of a constant or global that is a NumPy array: `NumPyArrayAttr.of("layer1.weight", type, array)`.
 
     The array, which may be a read-only mapping of a file, is used without a copy: it must not change while the artifact
-    is in use. Its bytes in C order are those of a tensor of `type`, with one byte per i1 and per sub-byte element; its
-    NumPy dtype is ignored. Printed text contains only the name and the type.
+    is in use. Its bytes in C order are read as elements of `type`, whatever its numeric NumPy dtype: there is one byte
+    per i1 and per sub-byte element. Printed text contains only the name and the type.
 
     Attributes:
         key: Name of the constant in printed text and in messages.
@@ -86,7 +86,9 @@ class NumPyArrayAttr(ParametrizedAttribute):
         import numpy as np
 
         element, array = self.type.element_type, self.array
-        if self.type.get_num_dims() != 1 or element not in (i32, i64) or array.dtype.kind not in "iu":
+        # np.array_equal compares numbers: those of an array of floats are not the integers that its bytes are read as.
+        has_integers = array.dtype.kind in "iu"
+        if self.type.get_num_dims() != 1 or element not in (i32, i64) or not has_integers:
             return False
         return bool(np.array_equal(array.reshape(-1), np.arange(self.count)))
 
