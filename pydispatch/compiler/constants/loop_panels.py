@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.constants.known import bytes_of
-from pydispatch.compiler.constants.pack import plain_layout
+from pydispatch.compiler.constants.panel_layouts import plain_layout
 from pydispatch.compiler.flatten.branches import successors
 from pydispatch.compiler.flatten.loop_arguments import recorded_iterations
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level

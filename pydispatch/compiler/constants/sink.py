@@ -45,8 +45,9 @@ def replace(op: Operation, copy: SSAValue) -> None:
     while pending:
         copy = pending.pop()
         order = _order_of(copy)
-        for use in list(copy.uses) if order is not None else []:
-            assert order is not None
+        if order is None:  # a copy that does not only permute dimensions
+            continue
+        for use in list(copy.uses):
             reader = use.operation
             if use.index >= len(reader.operands) or reader.operands[use.index] is not copy:
                 continue  # an earlier iteration rewrote this reader
@@ -68,9 +69,13 @@ def _order_of(value: SSAValue) -> list[int] | None:
     A copy [batch, height, width, channels] of a source [batch, channels, height, width] has the order [0, 3, 1, 2].
     """
     copy = defining_copy(value)
-    if copy is None or not is_identity(copy.maps[1]) or len(copy.maps[0].results) != len(copy.iterators):
+    if copy is None:
         return None
-    return [r.position for r in copy.maps[0].results if isinstance(r, AffineDimExpr)]
+    source_map, copy_map = copy.maps
+    is_broadcast = len(source_map.results) != len(copy.iterators)  # some loops do not index the source
+    if is_broadcast or not is_identity(copy_map):
+        return None
+    return [r.position for r in source_map.results if isinstance(r, AffineDimExpr)]
 
 
 def _source(copy: SSAValue) -> SSAValue:
@@ -138,9 +143,9 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     if not is_elementwise or defining_copy(user.results[0]):  # `user` is itself a copy
         return None
     # The maps of inputs are followed by those of outputs, which zip() drops.
-    read_whole = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]
-    is_only_reader = len(list(copy.uses)) == 1
-    if copy not in read_whole or not (is_only_reader or all(_order_of(v) is not None for v in read_whole)):
+    identity_inputs = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]
+    pays = len(list(copy.uses)) == 1 or all(_order_of(v) is not None for v in identity_inputs)
+    if copy not in identity_inputs or not pays:
         return None
     # Read the sources of copies instead of the copies, by permuted maps; the loops are in the old order still.
     source, new_result = _source(copy), read_through_copies(user)
@@ -301,11 +306,11 @@ def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: l
     # Each source axis begins a group that ends before the next one; added axes at the front join the first group.
     # With source axes A and B and added axes 1, the order 1 A 1 B has the groups [1 A 1] [B].
     # A source of rank 0 has no axes, and no groups.
-    starts = [axis for axis, a in enumerate(order) if a in source_axis]
-    ends = [*starts[1:], len(order)] if starts else []
-    firsts = [0, *starts[1:]] if starts else []
+    source_positions = [axis for axis, a in enumerate(order) if a in source_axis]
+    starts = [0, *source_positions[1:]] if source_positions else []
+    ends = [*source_positions[1:], len(order)] if source_positions else []
     sizes = [shape[a] for a in order]
-    groups = reassociation([list(range(first, end)) for first, end in zip(firsts, ends, strict=True)])
+    groups = reassociation([list(range(start, end)) for start, end in zip(starts, ends, strict=True)])
     type_ = TensorType(expand.result.type.element_type, sizes)
     return insert_before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), insertion_point)
 
@@ -315,17 +320,21 @@ def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:
 
     Return None if a group has several such dimensions.
     """
-    source, kept = shape_of(collapse.src), []
+    source_shape = shape_of(collapse.src)
+    kept: list[int] = []
     for group in collapse.reassociation.data:
         axes = [d.value.data for d in group.data]
-        kept.append(next((a for a in axes if source[a] != 1), axes[0]))
-    return kept if [source[a] for a in kept] == list(shape_of(collapse.result)) else None
+        kept.append(next((a for a in axes if source_shape[a] != 1), axes[0]))  # any one if all sizes are 1
+    # The size of a group is the product of its sizes: that of the kept dimension if all others are 1.
+    others_have_size_1 = [source_shape[a] for a in kept] == list(shape_of(collapse.result))
+    return kept if others_have_size_1 else None
 
 
 def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
     """Return the permutation of an expand_shape's result that corresponds to the permutation `order` of its source.
 
-    The added dimensions, all of size 1, come first. Both permutations have, for each new dimension, the old one.
+    The added dimensions, all of size 1, come first. Both permutations have, for each new dimension, the old one. For an
+    expansion of 4x6 to 4x1x6 and the order [1, 0], return [1, 2, 0]: the result 1x6x4 is an expansion of 6x4.
     """
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
     result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # by source axis

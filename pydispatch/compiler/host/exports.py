@@ -227,8 +227,8 @@ class Executables:
         # Backends of GPUs have invocations (threads of a workgroup), those of CPUs have none.
         cpu_exports = [v.exports[export] for v in variants if not require_backend(v.op.target).has_invocations]
         # An export with a condition may be replaced by its fallback, which may access other slices.
-        stated = {tiles_of(e) if not e.condition.blocks else () for e in cpu_exports}
-        return stated.pop() if len(stated) == 1 else ()
+        distinct_sizes = {() if export_op.condition.blocks else tiles_of(export_op) for export_op in cpu_exports}
+        return distinct_sizes.pop() if len(distinct_sizes) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
         """Return the index of an export in the program's table; add it on first use.

@@ -48,7 +48,8 @@ class Cast(View):
             is_only_known_of_result = size < 0 <= result_size  # negative: dynamic
             if is_only_known_of_result:
                 # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
-                yield Equal(size_of(source, axis), result_size, f"axis {axis}: the result has {{}}")
+                message = f"axis {axis}: the result has {{}}"
+                yield Equal(expected=size_of(source, axis), actual=result_size, message=message)
 
 
 class TieShape(Cast):
@@ -128,8 +129,9 @@ class CollapseShape(View):
         sizes = elements.dims(op.operands[0])
         source_indices: list[Index] = [0] * len(sizes)
         for index, group in zip(indices, reassociation(op), strict=True):
-            for dimension, part in zip(group, build.split(index, [sizes[i] for i in group]), strict=True):
-                source_indices[dimension] = part
+            split_index = build.split(index, [sizes[d] for d in group])
+            for dimension, source_index in zip(group, split_index, strict=True):
+                source_indices[dimension] = source_index
         return elements.at(build, op.operands[0], source_indices)
 
 
@@ -149,9 +151,9 @@ class Reshape(View):
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that the result has as many elements as the source."""
-        have, want = (multiply(sizes_of(v)) for v in (op.operands[0], op.results[0]))
+        source_count, result_count = (multiply(sizes_of(v)) for v in (op.operands[0], op.results[0]))
         # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
-        yield Equal(have, want, "the result has {}")
+        yield Equal(expected=source_count, actual=result_count, message="the result has {}")
 
 
 class FlowReshape(Reshape):
@@ -198,10 +200,11 @@ class FlowBitcast(FlowReshape):
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that source and result have equally many bits in all."""
-        have, want = (
+        source_bits, result_bits = (
             multiply([*sizes_of(v), bits_of(tensor_type(v).element_type)]) for v in (op.operands[0], op.results[0])
         )
-        yield Equal(have, want, message="the result has {}", unit="bits")
+        # `Equal` replaces {} by both numbers, such as "64 bits instead of 128".
+        yield Equal(expected=source_bits, actual=result_bits, message="the result has {}", unit="bits")
 
 
 def reshaped(build: Builder, indices: list[Index], sizes: list[Index], new_sizes: list[Index]) -> list[Index]:
@@ -247,13 +250,13 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
         indices: Indices of the element in the result.
     """
     source = op.operands[0]
-    have, want = tensor_type(source).element_type, tensor_type(result).element_type
-    from_bits, to_bits = bits_of(have), bits_of(want)
+    result_element = tensor_type(result).element_type
+    from_bits, to_bits = bits_of(tensor_type(source).element_type), bits_of(result_element)
     sizes, result_sizes = elements.dims(source), elements.dims(result)
     # Elements of the same width: one element of the source, whose index differs if shapes do.
     if from_bits == to_bits:
         element = elements.at(build, source, reshaped(build, indices, result_sizes, sizes))
-        return from_integer(build, as_integer(build, element, from_bits), want)
+        return from_integer(build, as_integer(build, element, from_bits), result_element)
     if max(from_bits, to_bits) % min(from_bits, to_bits):
         wide, narrow = max(from_bits, to_bits), min(from_bits, to_bits)
         raise unsupported(op, f"{wide} bits are no multiple of {narrow}")
@@ -274,7 +277,7 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
         count = from_bits // to_bits
         element = source_bits(build.quotient(linear, count))
         bits = _part_of_bits(build, element, build.remainder(linear, count), from_bits, to_bits)
-    return from_integer(build, bits, want)
+    return from_integer(build, bits, result_element)
 
 
 def _joined_bits(build: Builder, element_of: Callable[[int], SSAValue], from_bits: int, to_bits: int) -> SSAValue:
@@ -282,11 +285,11 @@ def _joined_bits(build: Builder, element_of: Callable[[int], SSAValue], from_bit
 
     element_of: emits integer number 0, 1, ...; number 0 has the lowest bits of the result.
     """
-    whole = IntegerType(to_bits)
-    bits = build.pure(arith.ExtUIOp(element_of(0), whole))
-    for part in range(1, to_bits // from_bits):
-        element = build.pure(arith.ExtUIOp(element_of(part), whole))
-        shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
+    joined_type = IntegerType(to_bits)
+    bits = build.pure(arith.ExtUIOp(element_of(0), joined_type))
+    for index in range(1, to_bits // from_bits):
+        element = build.pure(arith.ExtUIOp(element_of(index), joined_type))
+        shift = build.pure(arith.ConstantOp.from_int_and_width(index * from_bits, joined_type))
         bits = build.pure(arith.OrIOp(bits, build.pure(arith.ShLIOp(element, shift))))
     return bits
 
