@@ -42,7 +42,10 @@ class Build:
     """
 
     def __init__(self, op: Operation, reassociate: bool = True, has_invocations: bool = True) -> None:
-        """Begin with no operation inserted. For the arguments see the attributes of the class."""
+        """Begin with no operation inserted before `op`, the operation to replace.
+
+        reassociate, has_invocations: whether floats may be summed in another order, and whether a target is a GPU.
+        """
         self.op, self.reassociate, self.has_invocations = op, reassociate, has_invocations
         self.inserted: list[Operation] = []
         self._indices: dict[int, SSAValue] = {}  # index → its constant, which `index` emitted

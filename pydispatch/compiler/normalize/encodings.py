@@ -1,4 +1,4 @@
-"""`iree_encoding.set_encoding` and `unset_encoding`, which are dropped: pydispatch chooses memory layouts itself."""
+"""Rule that drops `iree_encoding.set_encoding` and `unset_encoding`: pydispatch chooses memory layouts itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contractions, convolutions, poolings, elementwise operations and fills, by the tables of `ir.dialects.linalg`."""
+"""Rules that replace named operations of linalg by `linalg.generic`: contractions, convolutions, poolings, fills ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits that eight share a byte, `tensor<…xi1, #iree_encoding.packed_storage>`.
+"""Rules for tensors of bits of which eight share a byte, `tensor<…xi1, #iree_encoding.packed_storage>`.
 
 Here each i1 has a byte of memory, with this encoding, too. The order of bits in bytes matters only where such a tensor
 is reinterpreted as one of another type, or the reverse: there the bits are packed or unpacked.

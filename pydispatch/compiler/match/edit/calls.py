@@ -32,7 +32,7 @@ class Inserter:
     """
 
     def __init__(self, anchor: Operation, after: bool) -> None:
-        """Begin with no operation inserted. For the arguments see the attributes of the class."""
+        """Begin with no operation inserted: the point is directly before `anchor`, or after it if `after`."""
         self.anchor, self.after = anchor, after
         self.block: Block = anchor.parent_block()  # type: ignore[assignment]
         self.last = anchor

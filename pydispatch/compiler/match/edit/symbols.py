@@ -42,7 +42,7 @@ Imported = dict[tuple[ModuleOp, str], Operation]
 
 
 def import_symbol(
-    name: str, source: dict[str, Operation], program: ModuleOp, imported: Imported, at: Operation,
+    name: str, source: dict[str, Operation], program: ModuleOp, imported: Imported, spec_op: Operation,
     if_undefined: bool = False, force: bool = False,
 ) -> Operation:  # fmt: skip
     """Copy a symbol of the spec, and the symbols that it references, to the start of a module of the program.
@@ -55,7 +55,7 @@ def import_symbol(
         source: Symbol table of the spec.
         program: The module, which is changed in place.
         imported: Symbols that were copied before, with their copies, which are returned as they are; receives new ones.
-        at: Operation of the spec at which errors are located.
+        spec_op: Operation of the spec at which errors are located.
         if_undefined: Whether to use the module's own symbol of this name, or of a referenced one, instead of raising.
         force: Whether to replace the program's own symbol instead of raising.
 
@@ -74,13 +74,13 @@ def import_symbol(
     if name not in source:
         # Named sequences and other operations of the transform dialect are no symbols for a program.
         near = ", ".join(f"@{n}" for n, op in source.items() if not op.name.startswith("transform."))
-        raise CompileError(f"the spec has no symbol '@{name}'", location_of(at), f"symbols: {near or 'none'}")
+        raise CompileError(f"the spec has no symbol '@{name}'", location_of(spec_op), f"symbols: {near or 'none'}")
     symbols = table_of(program)
     if name in symbols:
         if if_undefined:
             return symbols[name]
         if not force:
-            raise _taken(name, at)
+            raise _taken(name, spec_op)
         erase_op(symbols[name], safe_erase=False)  # unsafe: references by name stay, and then mean the copy
     # The copy, and those of the symbols that it references.
     copy = clone(source[name])
@@ -92,16 +92,16 @@ def import_symbol(
         own = table_of(program).get(other)
         # The program's own symbol stands for the copy if it is one, if `if_undefined`, or if it is equal.
         if own is None:
-            import_symbol(other, source, program, imported, at, if_undefined)
+            import_symbol(other, source, program, imported, spec_op, if_undefined)
         elif own is not imported.get((program, other)) and not if_undefined and not are_equal(own, source[other]):
-            raise _taken(other, at, f", which '@{name}' of the spec does not mean")
+            raise _taken(other, spec_op, f", which '@{name}' of the spec does not mean")
     return copy
 
 
-def _taken(name: str, at: Operation, reason: str = "") -> CompileError:
-    """Return an error at `at`, an import of the spec: the program has a symbol `name` of its own."""
+def _taken(name: str, spec_op: Operation, reason: str = "") -> CompileError:
+    """Return an error at `spec_op`, an import of the spec: the program has a symbol `name` of its own."""
     return CompileError(
-        f"the program has a symbol '@{name}' of its own{reason}", location_of(at),
+        f"the program has a symbol '@{name}' of its own{reason}", location_of(spec_op),
         "rename the one in the spec, or write 'if undefined' to use the one of the program",
     )  # fmt: skip
 

@@ -80,7 +80,8 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
 def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
     """Return, for each dimension of a type of a pattern, whether any multiple of its size matches it.
 
-    The type's encoding has these flags, see `cast_problem`; a dimension for which it has none gets False.
+    The encoding has these flags: for `tensor<?x16xf32, array<i1: false, true>>` they are [False, True]. A dimension
+    without a flag gets False.
     """
     encoding = type.encoding
     rank = len(type.get_shape())

@@ -1,4 +1,4 @@
-"""Nodes of the data-flow view of a program."""
+"""Nodes of the data-flow view of a program or pattern: each is one computed value, with the values that it reads."""
 
 from __future__ import annotations
 

@@ -40,7 +40,10 @@ class PdlPattern:
     """
 
     def __init__(self, op: pdl.PatternOp, order: int) -> None:
-        """Analyze the pattern `op` and its native constraints. For the arguments see the attributes of the class."""
+        """Determine the root of the pattern `op` and its native constraints.
+
+        order: position of the pattern in its module.
+        """
         self.op, self.order = op, order
         self.name = f"@{op.sym_name.data}" if isinstance(op.sym_name, StringAttr) else f"pattern {order}"
         self.benefit = op.benefit.value.data

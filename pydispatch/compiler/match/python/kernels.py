@@ -111,9 +111,9 @@ def _argument_lines(
         return _converted(name, kernel, parameter, f"%size_{pattern_name}", TensorType("index", None), type)
     declared = outputs.get(pattern_name, inputs.get(pattern_name))
     if declared is None:
-        known = ", ".join(dict.fromkeys([*inputs, *outputs, *signature.sizes, *signature.aliases]))
+        names = ", ".join(dict.fromkeys([*inputs, *outputs, *signature.sizes, *signature.aliases]))
         raise CompileError(
-            f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
+            f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {names}",
             note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
         )
     if parameter not in outputs:

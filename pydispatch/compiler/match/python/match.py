@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from pydispatch.compiler.match.graph import facts
 from pydispatch.compiler.match.graph.dag import DagPattern as Dag
 from pydispatch.compiler.match.graph.matches import Match, Mismatch
+from pydispatch.compiler.match.graph.search import match_dag
 from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.programs import function_of, root_of
@@ -41,11 +42,18 @@ class Compiled:
         name: Name of the pattern.
         compare: (name of a size, axes of tensors) whose sizes `match` compares, because a program may match the
             operations and have different sizes there. For an input `x: f32["n", "n"]`, whose matrix must be square, it
-            has ("n", [(0, 0), (0, 1)]): axes 0 and 1 of input 0. See `axes_to_compare`.
+            has ("n", [(0, 0), (0, 1)]): axes 0 and 1 of input 0.
     """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
-        """Determine which sizes a match must be checked for. For the arguments see the attributes of the class."""
+        """Determine which sizes of a match must be compared, because the pattern gives them one name.
+
+        Args:
+            pattern: The pattern.
+            order: Its position in the compilation.
+            dag: Its operations; None for a matcher function.
+            outputs: For each output of the pattern, its index among the root's results.
+        """
         self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
         self.name = pattern.name
         self.compare = axes_to_compare(pattern, None if dag is None else dag.block)
@@ -57,7 +65,7 @@ class Compiled:
         """
         if self.dag is None:
             return self._call_matcher(op)
-        match = self.dag.match(op, view)
+        match = match_dag(self.dag, op, view)
         if isinstance(match, Match):
             match.outputs = [match.outputs[i] for i in self.outputs]  # in the order in which the pattern returns them
             problem = disagreement(self.pattern, self.compare, match)  # None unless sizes of one name differ
@@ -303,5 +311,5 @@ class MatchInfo:
 
 def _size(name: str, value: SSAValue, axis: int) -> int | Dynamic:
     """Return a static size as an int, else its known range, which messages call `name`."""
-    known = facts.size_of(value, axis)
-    return known.static if known.static is not None else Dynamic(name, known.low, known.high, known.multiple)
+    size = facts.size_of(value, axis)
+    return size.static if size.static is not None else Dynamic(name, size.low, size.high, size.multiple)

@@ -1,4 +1,4 @@
-"""Patterns that are programs: the operations to match."""
+"""Patterns that are functions of an MLIR program, which was traced from a Python function: the operations to match."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Replacer:
     """
 
     def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
-        """Begin with no kernel inserted. For the arguments see the attributes of the class."""
+        """Begin with no kernel inserted into `program`, which is compiled for the formats `targets`."""
         self.program, self.targets = program, targets
         self.inserted: dict[tuple[str, str], str] = {}
 

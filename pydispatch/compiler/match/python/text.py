@@ -140,7 +140,7 @@ def _executable_of_c(name: str, export: str, kernel: CFunction, signature: Match
       func.func @{export}({entry}) {{
         %c0 = arith.constant 0 : index
         %id = stream.dispatch.workgroup.id[0] : index
-        {grid.first}
+        {grid.first_element}
         {views}
         func.call @{kernel.symbol}({call}) : ({types}) -> ()
         return
@@ -183,12 +183,13 @@ class _Grid(NamedTuple):
     Attributes:
         counting: Operations of the workgroup count region of the export.
         extents: The three values that this region returns: the numbers of workgroups along x, y and z.
-        first: Operation in the kernel that defines %first, the index of the first element of the workgroup's tile.
+        first_element: Operation in the kernel that defines %first, the index of the first element of the workgroup's
+            tile.
     """
 
     counting: str
     extents: str
-    first: str
+    first_element: str
 
 
 def _grid_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> _Grid:
@@ -198,13 +199,14 @@ def _grid_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> _Grid
     """
     one = "%c1 = arith.constant 1 : index"
     if kernel.tile is None:
-        return _Grid(one, "%c1, %c1, %c1", first="%first = arith.constant 0 : index")
+        return _Grid(counting=one, extents="%c1, %c1, %c1", first_element="%first = arith.constant 0 : index")
     size, tile = signature.name_of(kernel.tile[0]), kernel.tile[1]
     if size not in signature.sizes:
         raise CompileError(f"pattern '{name}': tile names '{size}', which is no dynamic or named size",
                            note=f"sizes: {', '.join(signature.sizes) or 'none'}")  # fmt: skip
     counting = f"{one}\n      %x = affine.apply affine_map<()[s0] -> (s0 ceildiv {tile})>()[%size_{size}]"
-    return _Grid(counting, "%x, %c1, %c1", first=f"%first = affine.apply affine_map<()[s0] -> (s0 * {tile})>()[%id]")
+    first_element = f"%first = affine.apply affine_map<()[s0] -> (s0 * {tile})>()[%id]"
+    return _Grid(counting, extents="%x, %c1, %c1", first_element=first_element)
 
 
 def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str]:

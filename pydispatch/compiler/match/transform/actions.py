@@ -1,7 +1,7 @@
 """Handlers of the operations in actions: imports, calls that replace matches, and clean-up.
 
-A handler gets the interpreter (`run`), the operation of the transform script to execute (`op`), and `env`: value of the
-script → list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
+A handler gets the interpreter, the operation `op` of the transform script to execute, and `env`: value of the script →
+list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.suggestions import nearest
 
 
-def _import(run: Interpreter, op: Any, env: Env) -> None:
+def _import(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `import_symbol`: copy a symbol of the spec into each module of the handle, a list of operations.
 
     The result, in `env`, is a handle of the operations that have the symbol in these modules. A handle with another
@@ -31,41 +31,41 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
     """
     name = op.symbol.root_reference.data
     imported = []
-    for module in run.ops(op, env):
+    for module in interpreter.ops(op, env):
         if not isinstance(module, ModuleOp):
-            run.fail(op, f"symbols are imported into a module, this handle holds {module.name}",
+            interpreter.fail(op, f"symbols are imported into a module, this handle holds {module.name}",
                      "get it with transform.util.get_nearest_symbol_table")  # fmt: skip
         imported.append(
             import_symbol(
-                name, source=run.top_level, program=module, imported=run.imported, at=op,
+                name, source=interpreter.top_level, program=module, imported=interpreter.imported, spec_op=op,
                 if_undefined=op.if_undefined is not None, force=op.force_import is not None,
             )
         )  # fmt: skip
     env[op.results[0]] = imported
 
 
-def _insertion_point(run: Interpreter, op: Any, env: Env) -> Operation:
+def _insertion_point(interpreter: Interpreter, op: Any, env: Env) -> Operation:
     """Return the operation before or after which `op` inserts a call: the only one of its handle `insertion_point`.
 
     Raises CompileError for another number, or an operation that is not inside of a function.
     """
-    anchors = run.operations_of(op, env[op.insertion_point[0]])
+    anchors = interpreter.operations_of(op, env[op.insertion_point[0]])
     if len(anchors) != 1:
-        run.fail(op, f"a call is put at one operation, this handle holds {len(anchors)}")
+        interpreter.fail(op, f"a call is put at one operation, this handle holds {len(anchors)}")
     if anchors[0].name in FUNCTIONS or function_of(anchors[0]) == OUTSIDE:
-        run.fail(op, f"a call is put inside of a function, this handle holds {anchors[0].name}",
+        interpreter.fail(op, f"a call is put inside of a function, this handle holds {anchors[0].name}",
                  "name the operation that matched, or the one that makes the last input")  # fmt: skip
     return anchors[0]
 
 
-def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
+def _cast_and_call(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `cast_and_call`: call a function at the insertion point and replace the outputs by its results.
 
     A handle of the spec denotes values of the program, such as the inputs of a match. The result of the operation, in
     `env`, is a handle of the call.
     """
-    anchor = _insertion_point(run, op, env)
-    function = _function(run, op, env)
+    anchor = _insertion_point(interpreter, op, env)
+    function = _function(interpreter, op, env)
     inserter = Inserter(anchor, after=op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
     # An output tensor of the pattern that the program lacks (`Absent`) is passed as an empty tensor. It has the dynamic
@@ -77,11 +77,11 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     ]
     for value in (*inputs, *outputs):
         if not isinstance(value, SSAValue):
-            run.fail(op, "the inputs and outputs of a call are values, this handle holds operations",
+            interpreter.fail(op, "the inputs and outputs of a call are values, this handle holds operations",
                      "get them with transform.get_operand and transform.get_result")  # fmt: skip
     # The call.
     for value in outputs:
-        run.forget_users(value)  # the view caches nodes of the users, whose operands the call replaces
+        interpreter.forget_users(value)  # the view caches nodes of the users, whose operands the call replaces
     # The spec permits casts between static and dynamic sizes by stating a conversion.
     conversions = [o for block in op.conversions.blocks for o in block.ops]
     converts_sizes = any(o.name.startswith("transform.type_conversion.") for o in conversions)
@@ -92,57 +92,60 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = [call]
 
 
-def _function(run: Interpreter, op: Any, env: Env) -> Operation:
+def _function(interpreter: Interpreter, op: Any, env: Env) -> Operation:
     """Return the function of the program that `op` calls: by name, or the only operation of a handle.
 
     A function of this name that only the spec has is copied into the program.
     """
     if op.function_name is not None:
         name = op.function_name.root_reference.data
-        symbols = table_of(run.program)
+        symbols = table_of(interpreter.program)
         if name in symbols:
             return symbols[name]
-        return import_symbol(name, source=run.top_level, program=run.program, imported=run.imported, at=op)
-    held = run.operations_of(op, env[op.function[0]])
+        return import_symbol(
+            name, source=interpreter.top_level, program=interpreter.program, imported=interpreter.imported, spec_op=op
+        )
+    held = interpreter.operations_of(op, env[op.function[0]])
     if len(held) != 1 or held[0].name not in FUNCTIONS:
-        run.fail(op, f"a function is called, this handle holds {', '.join(h.name for h in held) or 'nothing'}")
+        interpreter.fail(op, f"a function is called, this handle holds {', '.join(h.name for h in held) or 'nothing'}")
     return held[0]
 
 
-def _dce(run: Interpreter, op: Any, env: Env) -> None:
+def _dce(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `apply_dce`: erase unused operations.
 
-    `run.view`, the cached data-flow graph of the program, stays valid: no remaining operation reads an erased one.
+    `interpreter.view`, the cached data-flow graph of the program, stays valid: no remaining operation reads an erased
+    one.
     """
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         cleanup.eliminate_dead(target)
 
 
-def _cse(run: Interpreter, op: Any, env: Env) -> None:
+def _cse(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `apply_cse`: eliminate common subexpressions in each operation of the handle."""
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         cleanup.eliminate_common(target)
-    run.view = GraphView()  # the old view caches nodes of operations whose operands have changed
+    interpreter.view = GraphView()  # the old view caches nodes of operations whose operands have changed
 
 
-def _patterns(run: Interpreter, op: Any, env: Env) -> None:
+def _patterns(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `apply_patterns`: apply the sets of patterns that its body names to each operation of the handle.
 
     Only canonicalization is supported. With the attribute `apply_cse`, eliminate common subexpressions afterwards.
     """
     pattern_sets = [inner for block in op.body.blocks for inner in block.ops]
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         for pattern_set in pattern_sets:
             if pattern_set.name != "transform.apply_patterns.canonicalization":
-                run.fail(pattern_set, f"'{pattern_set.name}' is not a set of patterns that is known",
+                interpreter.fail(pattern_set, f"'{pattern_set.name}' is not a set of patterns that is known",
                          "known: transform.apply_patterns.canonicalization")  # fmt: skip
             cleanup.canonicalize(target)
         if "apply_cse" in op.attributes:
             cleanup.eliminate_common(target)
-    run.view = GraphView()  # the old view caches nodes of the program, which has changed
+    interpreter.view = GraphView()  # the old view caches nodes of the program, which has changed
 
 
-def _pass(run: Interpreter, op: Any, env: Env) -> None:
+def _pass(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `apply_registered_pass`: run a pass of `cleanup.PASSES` on each operation of the handle, in place.
 
     The result is a handle of the same operations.
@@ -150,16 +153,16 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
     name = op.pass_name.data
     if name not in cleanup.PASSES:
         hint = nearest(name, cleanup.PASSES, most=2)
-        run.fail(op, f"there is no pass '{name}'" + (f" ({hint})" if hint else ""),
+        interpreter.fail(op, f"there is no pass '{name}'" + (f" ({hint})" if hint else ""),
                  f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         cleanup.PASSES[name](target)
-    run.view = GraphView()  # the old view caches nodes of the program, which the pass changed
+    interpreter.view = GraphView()  # the old view caches nodes of the program, which the pass changed
     if op.results:
         env[op.results[0]] = env[op.operands[0]]
 
 
-def _annotate(run: Interpreter, op: Any, env: Env) -> None:
+def _annotate(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `annotate`: set an attribute on each operation of the handle.
 
     Its value is the one number or text in the second handle; without a second handle, a unit attribute.
@@ -168,13 +171,13 @@ def _annotate(run: Interpreter, op: Any, env: Env) -> None:
     if len(op.operands) == 2:
         held = env[op.operands[1]]
         if len(held) != 1 or not isinstance(held[0], Attribute):
-            run.fail(op, "the value of an annotation is one number or text")
+            interpreter.fail(op, "the value of an annotation is one number or text")
         value = held[0]
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         target.attributes[op.name_.data] = value
 
 
-def _print(run: Interpreter, op: Any, env: Env) -> None:
+def _print(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `print`: print the operations of the handles, or the whole program, to stderr."""
     from pydispatch import ir
 
@@ -182,7 +185,7 @@ def _print(run: Interpreter, op: Any, env: Env) -> None:
     if isinstance(title, StringAttr):
         print(f"[[[ {title.data} ]]]", file=sys.stderr)
     if not op.operands:
-        print(ir.print_module(run.program), end="", file=sys.stderr)
+        print(ir.print_module(interpreter.program), end="", file=sys.stderr)
     for value in op.operands:
         for item in env[value]:
             print(ir.print_module(item) if isinstance(item, Operation) else str(item), file=sys.stderr)

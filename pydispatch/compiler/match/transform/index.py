@@ -1,4 +1,7 @@
-"""Index of matchers by root operation, which avoids running matchers that cannot match."""
+"""Index of matchers by what they require of an operation, which avoids running matchers that cannot match.
+
+A matcher is a named sequence of a transform spec that accepts or rejects an operation of the program, its root.
+"""
 
 from __future__ import annotations
 
@@ -68,13 +71,13 @@ class MatcherIndex:
     in this order, and calls `record_rejection` for each that rejects the operation.
 
     Args:
-        run: The interpreter.
+        interpreter: The interpreter.
         matchers: The matchers.
     """
 
-    def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
+    def __init__(self, interpreter: Interpreter, matchers: Sequence[Any]) -> None:
         """Enter each matcher into one of four tables, by what it requires of its root."""
-        self.run = run
+        self.interpreter = interpreter
         # The tables, with the ordinals of matchers:
         self.tree: Tree[int] = Tree()  # keys of the operations of a pattern, in pre-order → ordinals
         self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → ordinals
@@ -105,10 +108,10 @@ class MatcherIndex:
             if not op.operands or op.operands[0] not in roots:
                 continue  # it inspects no operation, or another one than the root
             if isinstance(op, MatchDagOp):
-                pattern = pattern_of(self.run, op)
+                pattern = pattern_of(self.interpreter, op)
                 root_node = pattern.nodes[0]
                 self.tree.add(pattern.path, ordinal)
-                self.run.report.declare(f"@{matcher.sym_name.data}", root_node.label)
+                self.interpreter.report.declare(f"@{matcher.sym_name.data}", root_node.label)
                 self.roots[ordinal] = root_node.key
                 # `_may_be_root` then also accepts operations whose result is a scalar.
                 self.has_scalar_roots |= not isinstance(root_node.type, TensorType)
@@ -157,7 +160,7 @@ class MatcherIndex:
         if op.regions and self.by_body:
             candidates.update(self.by_body.get(tuple(expressions.region_key(op)), ()))
         if self._may_be_root(op):
-            candidates.update(self.tree.find(op, self.run.view))  # view: the program as data-flow nodes
+            candidates.update(self.tree.find(op, self.interpreter.view))  # view: the program as data-flow nodes
         return sorted(candidates)
 
     def _may_be_root(self, op: Operation) -> bool:
@@ -175,5 +178,5 @@ class MatcherIndex:
             return not names or op.name in names
         if not self._may_be_root(op):
             return False
-        node = self.run.view.nodes(op)[0]
+        node = self.interpreter.view.nodes(op)[0]
         return node.key == self.roots[ordinal]

@@ -1,7 +1,7 @@
 """Handlers of operations that navigate between handles, and of those that run sequences on many operations.
 
-A handler gets the interpreter (`run`), the operation of the transform script to execute (`op`), and `env`: value of the
-script → list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
+A handler gets the interpreter, the operation `op` of the transform script to execute, and `env`: value of the script →
+list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydispatch.ir.dialects.transform.syntax import strings_of
 from pydispatch.ir.structured import as_structured
 
 
-def _match(run: Interpreter, op: Any, env: Env) -> None:
+def _match(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `structured.match`: find operations by name, interface, attributes, and types of operands and result.
 
     The result, in `env`, is a handle of the matching operations inside of those of the operand, each once, in order.
@@ -31,7 +31,7 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
     """
     names = with_function_aliases(strings_of(op.ops))
     matches: dict[Operation, None] = {}
-    for root in run.ops(op, env):
+    for root in interpreter.ops(op, env):
         for candidate in walk(root):
             if candidate is root or (names and candidate.name not in names):
                 continue
@@ -59,112 +59,118 @@ def _has_operand_types(op: Operation, wanted: Sequence[Attribute]) -> bool:
     return types == (list(wanted) * len(types) if len(wanted) == 1 else list(wanted))
 
 
-def _foreach(run: Interpreter, op: Any, env: Env) -> None:
+def _foreach(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `foreach`: run the body for each position of the handles, and concatenate the yielded handles."""
     lists = [env[v] for v in op.operands]
     if len({len(values) for values in lists}) > 1:
-        run.fail(op, f"the handles hold different numbers of things: {', '.join(str(len(values)) for values in lists)}")
+        interpreter.fail(
+            op, f"the handles hold different numbers of things: {', '.join(str(len(values)) for values in lists)}"
+        )
     block = op.body.block
     gathered: list[list[Any]] = [[] for _ in op.results]
     for items in zip(*lists, strict=True):  # one item of each handle
         arguments = {argument: [item] for argument, item in zip(block.args, items, strict=True)}
-        yielded = run.block(block, {**env, **arguments})
+        yielded = interpreter.block(block, {**env, **arguments})
         for handle, values in zip(gathered, yielded, strict=False):
             handle += values
     env.update(zip(op.results, gathered, strict=True))
 
 
-def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
+def _foreach_match(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `foreach_match`: for each operation, run the first matcher that accepts it and then its action.
 
     Matchers and actions are named sequences of the spec, in pairs. The operations are those inside of the operations
     that operand 0 denotes, or with `restrict_root` these alone. Result 0 is operand 0 again, without the operations
     that actions have erased; result i + 1 gathers, over all matches, what the actions yield at position i.
     """
-    roots, is_restricted = run.ops(op, env), op.restrict_root is not None
+    roots, is_restricted = interpreter.ops(op, env), op.restrict_root is not None
     # The pairs, which are checked before any is run, and an index of the matchers that an operation may satisfy.
-    matchers = [run.sequence(op, m) for m in op.matchers.data]
-    actions = [run.sequence(op, a) for a in op.actions.data]
+    matchers = [interpreter.sequence(op, m) for m in op.matchers.data]
+    actions = [interpreter.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
-        _check_action(run, matcher, action)
-        run.report.declare(f"@{matcher.sym_name.data}")
-    index = MatcherIndex(run, matchers)
+        _check_action(interpreter, matcher, action)
+        interpreter.report.declare(f"@{matcher.sym_name.data}")
+    index = MatcherIndex(interpreter, matchers)
     extras = [env[v] for v in op.operands[1:]]  # further handles, which matchers take and may yield to their actions
     # The operations, inner ones before those around them.
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
     for root in roots:
         candidates = [root] if is_restricted else [inner for inner in _post_order(root) if inner is not root]
         for candidate in candidates:
-            if run.is_erased(candidate):  # by an action for an earlier operation
+            if interpreter.is_erased(candidate):  # by an action for an earlier operation
                 continue
             for ordinal in index.candidates(candidate):
-                yielded = _run_matcher(run, matchers[ordinal], candidate, extras)
+                yielded = _run_matcher(interpreter, matchers[ordinal], candidate, extras)
                 if yielded is None:
                     index.record_rejection(ordinal, candidate)
                     continue
-                run.report.match(f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}")
-                results = _run_action(run, actions[ordinal], yielded)
+                interpreter.report.match(
+                    f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}"
+                )
+                results = _run_action(interpreter, actions[ordinal], yielded)
                 # An action may yield fewer or more handles than `foreach_match` has results; surplus ones are dropped.
                 for handle, values in zip(gathered, results, strict=False):
                     handle += values
                 break
     # The results, and reports of the matchers that accepted nothing.
-    env[op.results[0]] = roots = [root for root in roots if not run.is_erased(root)]
+    env[op.results[0]] = roots = [root for root in roots if not interpreter.is_erased(root)]
     visited = roots if is_restricted else (inner for root in roots for inner in walk(root) if inner is not root)
-    _report_near_misses(run, matchers, visited, index)
+    _report_near_misses(interpreter, matchers, visited, index)
     env.update(zip(op.results[1:], gathered, strict=True))
 
 
-def _check_action(run: Interpreter, matcher: Any, action: Any) -> None:
+def _check_action(interpreter: Interpreter, matcher: Any, action: Any) -> None:
     """Raise an error unless an action takes the types that its matcher yields."""
     yielded_types, taken_types = list(matcher.function_type.outputs.data), list(action.function_type.inputs.data)
     if yielded_types != taken_types:
-        run.fail(
+        interpreter.fail(
             action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, yielded_types))}), its "
             f"action @{action.sym_name.data} takes ({', '.join(map(str, taken_types))})",
             "let the action take exactly what the matcher yields",
         )  # fmt: skip
 
 
-def _run_matcher(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]) -> list[list[Any]] | None:
+def _run_matcher(
+    interpreter: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]
+) -> list[list[Any]] | None:
     """Run a matcher on an operation, and return the handles that it yields.
 
     If it does not match, report the miss, and return None. extras: further handles that the matcher takes.
     """
     try:
-        return run.call(matcher, [[op], *extras])
+        return interpreter.call(matcher, [[op], *extras])
     except NoMatch as miss:
-        run.report.miss(f"@{matcher.sym_name.data}", op, miss.mismatch)
+        interpreter.report.miss(f"@{matcher.sym_name.data}", op, miss.mismatch)
         return None
 
 
-def _run_action(run: Interpreter, action: Any, handles: list[list[Any]]) -> list[list[Any]]:
+def _run_action(interpreter: Interpreter, action: Any, handles: list[list[Any]]) -> list[list[Any]]:
     """Run an action on the handles that its matcher yielded, and return the handles that it yields.
 
     Raises CompileError if an operation of it does not match.
     """
     try:
-        return run.call(action, handles)
+        return interpreter.call(action, handles)
     except NoMatch as miss:
-        run.fail(action, f"the action @{action.sym_name.data} said no: {miss.mismatch.reason}",
+        interpreter.fail(action, f"the action @{action.sym_name.data} said no: {miss.mismatch.reason}",
                  "what may say no belongs into the matcher")  # fmt: skip
 
 
 def _report_near_misses(
-    run: Interpreter, matchers: list[Any], visited: Iterable[Operation], index: MatcherIndex
+    interpreter: Interpreter, matchers: list[Any], visited: Iterable[Operation], index: MatcherIndex
 ) -> None:
     """Report near misses of matchers without matches: run the first `MOST_EXPLAINED` of them again.
 
     The index had ruled out most operations without running the matchers. A matcher that fails records its reason in
-    `run.report`.
+    `interpreter.report`.
 
     Args:
-        run: The interpreter.
+        interpreter: The interpreter.
         matchers: All matchers.
         visited: Operations on which the matchers are tried.
         index: Index of the matchers, which knows what they require of the operation itself.
     """
-    unmatched = set(run.report.unmatched)
+    unmatched = set(interpreter.report.unmatched)
     explained = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:MOST_EXPLAINED]
     if not explained:
         return
@@ -173,7 +179,7 @@ def _report_near_misses(
             if index.may_match_at(candidate, ordinal):
                 # The further parameters of a matcher get handles without operations, at which it may fail.
                 no_handles: list[list[Any]] = [[] for _ in matcher.body.block.args[1:]]
-                _run_matcher(run, matcher, candidate, extras=no_handles)
+                _run_matcher(interpreter, matcher, candidate, extras=no_handles)
 
 
 MOST_EXPLAINED = 8
@@ -195,33 +201,37 @@ def _post_order(root: Operation) -> list[Operation]:
     return order
 
 
-def _include(run: Interpreter, op: Any, env: Env) -> None:
+def _include(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `include`: run another sequence; a mismatch yields empty handles if failures are suppressed."""
-    sequence = run.sequence(op, op.target)
+    sequence = interpreter.sequence(op, op.target)
     try:
-        yielded = run.call(sequence, [env[v] for v in op.operands])
+        yielded = interpreter.call(sequence, [env[v] for v in op.operands])
     except NoMatch:
         if op.failures is None or op.failures.data != "suppress":
             raise
         yielded = [[] for _ in op.results]
     if len(yielded) != len(op.results):
-        run.fail(op, f"@{sequence.sym_name.data} yields {len(yielded)} handle(s), {len(op.results)} are wanted")
+        interpreter.fail(op, f"@{sequence.sym_name.data} yields {len(yielded)} handle(s), {len(op.results)} are wanted")
     env.update(zip(op.results, yielded, strict=True))
 
 
-def _constant(run: Interpreter, op: Any, env: Env) -> None:
+def _constant(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `param.constant`: bind the result to the attribute that `op` states."""
     env[op.results[0]] = [op.value]
 
 
-def _operands(run: Interpreter, op: Any, env: Env) -> None:
+def _operands(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_operand`: bind the result to the selected operands of each operation of the handle."""
-    env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.operands), "operand", target)]
+    env[op.results[0]] = [
+        v for target in interpreter.ops(op, env) for v in _pick(op, list(target.operands), "operand", target)
+    ]
 
 
-def _results(run: Interpreter, op: Any, env: Env) -> None:
+def _results(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_result`: bind the result to the selected results of each operation of the handle."""
-    env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.results), "result", target)]
+    env[op.results[0]] = [
+        v for target in interpreter.ops(op, env) for v in _pick(op, list(target.results), "result", target)
+    ]
 
 
 def _pick(op: Any, values: list[SSAValue], kind: str, target: Operation) -> list[SSAValue]:
@@ -236,22 +246,22 @@ def _pick(op: Any, values: list[SSAValue], kind: str, target: Operation) -> list
     return [values[i] for i in picked]
 
 
-def _defining(run: Interpreter, op: Any, env: Env) -> None:
+def _defining(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_defining_op`: yield the operations that define the values of a handle, each once."""
     producers: list[Operation] = []
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
-            run.fail(op, f"'{op.name}' needs a handle of values")
+            interpreter.fail(op, f"'{op.name}' needs a handle of values")
         if not isinstance(value.owner, Operation):
             reject(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", op=None)
         producers.append(value.owner)
     env[op.results[0]] = list(dict.fromkeys(producers))
 
 
-def _producer(run: Interpreter, op: Any, env: Env) -> None:
+def _producer(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_producer_of_operand`: yield the operations that define operands, one for each operand."""
     producers = []
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         for value in _pick(op, list(target.operands), "operand", target):
             if not isinstance(value.owner, Operation):
                 reject(f"an operand of {target.name} is an argument, not the result of an operation", target)
@@ -259,16 +269,16 @@ def _producer(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = producers
 
 
-def _consumers(run: Interpreter, op: Any, env: Env) -> None:
+def _consumers(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_consumers_of_result`: yield the operations that use a result, each once."""
     users: dict[Operation, None] = {}
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         for value in _pick(op, list(target.results), "result", target):
             users.update(dict.fromkeys(use.operation for use in value.uses))
     env[op.results[0]] = list(users)
 
 
-def _parent(run: Interpreter, op: Any, env: Env) -> None:
+def _parent(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_parent_op`: find the n-th ancestor with the stated name and isolation, by default the first.
 
     Ancestors that are not as stated do not count. The result, in `env`, is a handle of the ancestors of all operations
@@ -280,7 +290,7 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
     nth = op.attributes.get("nth_parent")
     count = nth.value.data if isinstance(nth, IntegerAttr) else 1
     parents: dict[Operation, None] = {}
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         ancestors = [a for a in _ancestors(target) if _is_as_stated(a, names, is_isolated)]
         if len(ancestors) < count:
             reject(f"{target.name} has no such operation around it", target)
@@ -303,10 +313,10 @@ def _is_as_stated(op: Operation, names: set[str], is_isolated: bool) -> bool:
     return not is_isolated or op.has_trait(IsolatedFromAbove)
 
 
-def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
+def _nearest_symbol_table(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_nearest_symbol_table`: yield the innermost module that each operation is, or is in; each once."""
     modules: dict[Operation, None] = {}
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         parent: Operation | None = target
         while parent is not None and not isinstance(parent, ModuleOp):
             parent = parent.parent_op()
@@ -316,26 +326,26 @@ def _nearest_symbol_table(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = list(modules)
 
 
-def _merge(run: Interpreter, op: Any, env: Env) -> None:
+def _merge(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `merge_handles`: bind the result to the items of all handles, with `deduplicate` each once."""
     items = [item for handle in op.operands for item in env[handle]]
     env[op.results[0]] = list(dict.fromkeys(items)) if op.deduplicate is not None else items
 
 
-def _split(run: Interpreter, op: Any, env: Env) -> None:
+def _split(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `split_handle`: yield a handle for each item; there must be as many items as results."""
     held = env[op.operands[0]]
     if len(held) != len(op.results):
-        run.fail(op, f"the handle holds {len(held)} operation(s), {len(op.results)} are wanted")
+        interpreter.fail(op, f"the handle holds {len(held)} operation(s), {len(op.results)} are wanted")
     env.update((r, [x]) for r, x in zip(op.results, held, strict=True))
 
 
-def _count(run: Interpreter, op: Any, env: Env) -> None:
+def _count(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `num_associations`: yield the number of items of a handle."""
     env[op.results[0]] = [IntegerAttr(len(env[op.operands[0]]), 64)]
 
 
-def _cast(run: Interpreter, op: Any, env: Env) -> None:
+def _cast(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `transform.cast`, which passes a handle on as one of a more specific type.
 
     If the type of the result names an operation, `!transform.op<"linalg.matmul">`, reject handles that have another

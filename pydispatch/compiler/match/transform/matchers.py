@@ -1,7 +1,7 @@
 """Handlers of the operations in matchers: each inspects the program and may reject it with a reason.
 
-A handler gets the interpreter (`run`), the operation of the transform script to execute (`op`), and `env`: value of the
-script → list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
+A handler gets the interpreter, the operation `op` of the transform script to execute, and `env`: value of the script →
+list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydispatch.compiler.match.graph.dag import DagPattern
 from pydispatch.compiler.match.graph.expressions import ScalarBody
 from pydispatch.compiler.match.graph.facts import cast_problem, size_of
 from pydispatch.compiler.match.graph.matches import Mismatch
+from pydispatch.compiler.match.graph.search import match_dag
 from pydispatch.compiler.match.transform.interpret import (
     NOTHING_AGREES,
     STRUCTURE_AGREES,
@@ -40,15 +41,15 @@ def with_function_aliases(names: list[str]) -> set[str]:
     return {*names, *FUNCTIONS} if has_function else set(names)
 
 
-def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
+def _operation_name(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.operation_name`: reject an operation whose name is none of those stated."""
     names = with_function_aliases(strings_of(op.op_names))
-    for target in run.ops(op, env):
+    for target in interpreter.ops(op, env):
         if target.name not in names:
             reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, depth=NOTHING_AGREES)
 
 
-def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
+def _operation_empty(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.operation_empty`: reject a handle that has an operation."""
     if env[op.operands[0]]:
         reject("expected no operation", op=None)
@@ -60,58 +61,58 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 """Predicate of `transform.match.param.cmpi` → function that compares two numbers."""
 
 
-def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
+def _cmpi(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.param.cmpi`: compare the numbers of two handles pairwise; reject if one comparison is false."""
     left, right = env[op.operands[0]], env[op.operands[1]]
     if len(left) != len(right):
         reject(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", op=None)
     for a, b in zip(left, right, strict=True):
-        if not _COMPARE[op.predicate.data](_integer(run, op, a), _integer(run, op, b)):
+        if not _COMPARE[op.predicate.data](_integer(interpreter, op, a), _integer(interpreter, op, b)):
             hint = op.operands[0].name_hint
-            wanted = f"%{hint or 'value'} {op.predicate.data} {_integer(run, op, b)}"
-            reject(f"expected {wanted}, got {_integer(run, op, a)}", op=None)
+            wanted = f"%{hint or 'value'} {op.predicate.data} {_integer(interpreter, op, b)}"
+            reject(f"expected {wanted}, got {_integer(interpreter, op, a)}", op=None)
 
 
-def _integer(run: Interpreter, op: Operation, param: Any) -> int:
+def _integer(interpreter: Interpreter, op: Operation, param: Any) -> int:
     """Return the value of an integer parameter. Raises CompileError for other parameters."""
     value = param.value.data if isinstance(param, IntegerAttr) else param
     if not isinstance(value, int):
-        run.fail(op, f"'{op.name}' compares integers, got {param}")
+        interpreter.fail(op, f"'{op.name}' compares integers, got {param}")
     return value
 
 
 # --- iree ---
 
 
-def pattern_of(run: Interpreter, op: Any) -> DagPattern:
+def pattern_of(interpreter: Interpreter, op: Any) -> DagPattern:
     """Return the pattern of a `cast_compatible_dag_from_root`; it is built once and cached."""
-    pattern: DagPattern | None = run.patterns.get(op)
+    pattern: DagPattern | None = interpreter.patterns.get(op)
     if pattern is None:
         block = op.body.block
         root = block.last_op
         if root is not None and not root.results and root.operands:  # a terminator: the root defines its operand
             root = root.operands[0].owner
         if not isinstance(root, Operation) or not root.results:
-            run.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
-        pattern = run.patterns[op] = DagPattern(block, root)
+            interpreter.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
+        pattern = interpreter.patterns[op] = DagPattern(block, root)
         if pattern.unused:
             name = pattern.unused[0].name_hint or pattern.unused[0].index
-            run.fail(op, f"input %{name} of the pattern is used by no operation above its root",
+            interpreter.fail(op, f"input %{name} of the pattern is used by no operation above its root",
                      "the root is the last operation; leave the input out")  # fmt: skip
     return pattern
 
 
-def _dag(run: Interpreter, op: Any, env: Env) -> None:
+def _dag(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.cast_compatible_dag_from_root`: match an operation and its producers with the pattern in the body
     of `op`. Bind the first result to the matched inputs, the second to the outputs.
     """
-    pattern = pattern_of(run, op)
-    root = run.one(op, env)
-    match = pattern.match(root, run.view)
+    pattern = pattern_of(interpreter, op)
+    root = interpreter.one(op, env)
+    match = match_dag(pattern, root, interpreter.view)
     if isinstance(match, Mismatch):
         raise NoMatch(match)
     if len(op.results) != 2:
-        run.fail(op, f"'{op.name}' gives inputs and outputs: 2 results, not {len(op.results)}")
+        interpreter.fail(op, f"'{op.name}' gives inputs and outputs: 2 results, not {len(op.results)}")
     inputs = []
     for argument, value in zip(pattern.inputs, match.inputs, strict=True):  # None: a tensor that the program lacks
         inputs.append(value if value is not None else Absent(argument.type, root))
@@ -132,11 +133,11 @@ class Absent:
         self.type, self.root = type, root
 
 
-def _type(run: Interpreter, op: Any, env: Env) -> None:
+def _type(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.cast_compatible_type`: reject values that cannot be cast to a type."""
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
-            run.fail(op, f"'{op.name}' needs a handle of values")
+            interpreter.fail(op, f"'{op.name}' needs a handle of values")
         problem = cast_problem(value.type, op.target_type)
         if problem is not None:
             name = f"%{value.name_hint}" if value.name_hint else "value"
@@ -144,13 +145,13 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
             reject(f"{op.operands[0].name_hint or name}: {problem}", producer, depth=STRUCTURE_AGREES)
 
 
-def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
+def _tensor_and_dim(interpreter: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
     """Return the only value of the first operand, and the dimension that `op` states; reject a value that is no tensor
     or lacks the dimension.
 
     The returned dimension is counted from 0. The stated one may be counted from the end: -1 is the last.
     """
-    value = run.value(op, env[op.operands[0]])
+    value = interpreter.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
         reject(f"expected a tensor, got {value.type}", op=None, depth=STRUCTURE_AGREES)
     rank, dim = len(value.type.get_shape()), op.dim.value.data
@@ -160,12 +161,12 @@ def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]
     return value, dim % rank
 
 
-def _multiple(run: Interpreter, op: Any, env: Env) -> None:
+def _multiple(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.dim_is_multiple_of`: reject a tensor unless a size of it is known to be a multiple of a number.
 
     A dynamic size may have a known divisor, as in `%n * 16`.
     """
-    value, dim = _tensor_and_dim(run, op, env)
+    value, dim = _tensor_and_dim(interpreter, op, env)
     size, wanted = size_of(value, dim), op.size.value.data
     if size.static is not None:
         divisor, got = size.static, str(size.static)
@@ -178,9 +179,9 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
         reject(reason, op=None, depth=STRUCTURE_AGREES)
 
 
-def _bounds(run: Interpreter, op: Any, env: Env) -> None:
+def _bounds(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.dim_bounds`: reject a tensor unless a size of it is known to be from `umin` up to `umax`."""
-    value, dim = _tensor_and_dim(run, op, env)
+    value, dim = _tensor_and_dim(interpreter, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:
         reject(
@@ -194,14 +195,14 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
         reject(reason, op=None, depth=STRUCTURE_AGREES)
 
 
-def _regions(run: Interpreter, op: Any, env: Env) -> None:
+def _regions(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.regions`: reject operations whose regions differ from those of the operation in the body of
     `op`.
     """
     wanted = op.body.block.first_op
     if wanted is None:
-        run.fail(op, "the body holds no operation to compare with")
-    for root in run.ops(op, env):
+        interpreter.fail(op, "the body holds no operation to compare with")
+    for root in interpreter.ops(op, env):
         if _regions_of(root) != _regions_of(wanted):
             reject(_region_difference(wanted, root), root, depth=STRUCTURE_AGREES)
 
@@ -231,9 +232,9 @@ def _region_difference(wanted: Operation, root: Operation) -> str:
     return f"body: expected {len(wanted_yields)} result(s), got {len(root_yields)}"
 
 
-def _accept(run: Interpreter, op: Any, env: Env) -> None:
+def _accept(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute a matcher of lowering configs that accepts every operation, because no operation of a program has one."""
-    run.ops(op, env)
+    interpreter.ops(op, env)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -1,4 +1,8 @@
-"""Handlers of `match.structured` operations: they inspect the loops, operands and body of a structured operation."""
+"""Handlers of `match.structured` operations: they inspect the loops, operands and body of a structured operation.
+
+A handler gets the interpreter, the operation `op` of the transform script to execute, and `env`: value of the script →
+list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,30 @@ from pydispatch.ir.dialects.transform.syntax import strings_of
 from pydispatch.ir.structured import Structured, as_structured
 
 
-def _structured(run: Interpreter, op: Any, env: Env) -> None:
+def _structured(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured`: run its body with the operation of the program as argument, and bind its results to
     the handles that the body yields.
 
     The matcher rejects an operation of the program that is not structured: no loops and indexing maps are known for it.
     A body that yields too few or too many handles is an error of the spec: CompileError.
     """
-    root = run.one(op, env)
+    root = interpreter.one(op, env)
     if as_structured(root) is None:
         # Reports show the rejections that got furthest. This one has the lowest rank: not even the operation agrees.
         reject(f"expected a structured operation, got {root.name}", root, depth=NOTHING_AGREES)
     block = op.body.block
     inner = {**env, block.args[0]: [root]}
-    yielded = run.block(block, inner)
+    yielded = interpreter.block(block, inner)
     if len(yielded) != len(op.results):
-        run.fail(op, f"the body yields {len(yielded)} handle(s), '{op.name}' has {len(op.results)} result(s)")
+        interpreter.fail(op, f"the body yields {len(yielded)} handle(s), '{op.name}' has {len(op.results)} result(s)")
     env.update(zip(op.results, yielded, strict=True))
 
 
-def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
+def _structured_root(interpreter: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
     """Return the only operation that the first operand of `op` denotes, and its view as a structured operation (loops,
     indexing maps, body); reject one that is not structured.
     """
-    root = run.one(op, env)
+    root = interpreter.one(op, env)
     view = as_structured(root)
     if view is None:
         reject(f"expected a structured operation, got {root.name}", root, depth=NOTHING_AGREES)
@@ -53,19 +57,19 @@ def _count_handler(count_of: Callable[[Structured], int]) -> Handler:
         count_of: Function that returns the count for a structured operation.
     """
 
-    def handler(run: Interpreter, op: Any, env: Env) -> None:
+    def handler(interpreter: Interpreter, op: Any, env: Env) -> None:
         """Bind the result of `op` to the number that `count_of` returns for the matched operation."""
-        _, structure = _structured_root(run, op, env)
+        _, structure = _structured_root(interpreter, op, env)
         env[op.results[0]] = [IntegerAttr(count_of(structure), 64)]
 
     return handler
 
 
-def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
+def _bitwidth(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured.elemental_bitwidth`: bind the result to the width of a value's elements in bits, 64 for
     an index.
     """
-    value = run.value(op, env[op.operands[0]])
+    value = interpreter.value(op, env[op.operands[0]])
     type = expressions.element_type(value.type)
     if isinstance(type, IndexType):
         width = 64
@@ -78,12 +82,12 @@ def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
     env[op.results[0]] = [IntegerAttr(width, 64)]
 
 
-def _dim(run: Interpreter, op: Any, env: Env) -> None:
+def _dim(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured.dim`: check the kinds of the selected loops, and yield their numbers of iterations.
 
     The attributes `parallel` and `reduction` of `op` require that kind. An unknown number is DYNAMIC.
     """
-    root, structure = _structured_root(run, op, env)
+    root, structure = _structured_root(interpreter, op, env)
     picked = op.positions(len(structure.iterators))  # indices of the selected loops; None if there is no such loop
     if picked is None:
         reject(f"expected more loops than {len(structure.iterators)}", root)
@@ -115,14 +119,14 @@ def _operand_handler(
         kind: "input" or "output", for messages.
     """
 
-    def handler(run: Interpreter, op: Any, env: Env) -> None:
+    def handler(interpreter: Interpreter, op: Any, env: Env) -> None:
         """Bind each result, by its type, to the selected inputs or outputs, to their maps or to their producers.
 
         The arguments of `_operand_handler` state whether `op` selects inputs or outputs. Reject the operation of the
         program if it has none at a selected position, or if `op` requires a map to be a permutation or projected
         permutation, and it is none.
         """
-        root, structure = _structured_root(run, op, env)
+        root, structure = _structured_root(interpreter, op, env)
         values = values_of(structure)
         picked = op.positions(len(values))  # None if `op` selects a position that is out of range
         if picked is None:
@@ -155,7 +159,7 @@ def _producer(value: SSAValue, kind: str, index: int, root: Operation) -> Operat
     return value.owner
 
 
-def _result(run: Interpreter, op: Any, env: Env) -> None:
+def _result(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured.result`: bind a handle to the selected results, or to the first user of each.
 
     A user is an operation that reads the result. The type of the handle decides: `transform.any_value` holds the
@@ -164,7 +168,7 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
 
         %user = transform.match.structured.result %root[0] {single} : (!transform.any_op) -> !transform.any_op
     """
-    root, _ = _structured_root(run, op, env)
+    root, _ = _structured_root(interpreter, op, env)
     picked = op.positions(len(root.results))
     if picked is None:
         reject(f"expected more results than {len(root.results)}", root)
@@ -181,7 +185,7 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
         env[result] = [result_users[0] for result_users in users]
 
 
-def _body(run: Interpreter, op: Any, env: Env) -> None:
+def _body(interpreter: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured.body`: reject the operation if a check fails that the attributes of `op` select.
 
     - `passthrough`: the yielded values are the elements of the inputs, of all of them in order.
@@ -189,7 +193,7 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
     - `reduction_position = n`: result n is combined with the previous value of its output.
     - `contraction = ["arith.mulf", "arith.addf"]`: the body yields a sum of a product, of these operations.
     """
-    root, structure = _structured_root(run, op, env)
+    root, structure = _structured_root(interpreter, op, env)
     block = structure.body
     if block is None or block.last_op is None:
         reject("the operation has no body", root)

@@ -1,4 +1,4 @@
-"""`attention` and `online_attention`: products of queries and keys, softmax, and products with values.
+"""Rules that replace `attention` and `online_attention` by products of queries and keys, softmax, products with values.
 
 What is computed for one score is one generic, and the softmax is that of `linalg.softmax`, so that formation fuses
 them as it fuses others.

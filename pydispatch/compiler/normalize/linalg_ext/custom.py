@@ -1,4 +1,4 @@
-"""`custom_op`: its body on whole tensors, since pydispatch chooses tiles itself."""
+"""Rule that replaces `custom_op` by its body on whole tensors, since pydispatch chooses tiles itself."""
 
 from __future__ import annotations
 

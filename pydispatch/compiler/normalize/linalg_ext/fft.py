@@ -1,4 +1,4 @@
-"""`fft`: one stage is one generic over (blocks, halves of a block, elements of a half)."""
+"""Rule that replaces `fft`: one stage of a Fourier transform is a generic over (blocks, halves, elements of a half)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`group_matmul`: the group of each row, and one product whose matrix depends on the row."""
+"""Rule that replaces `group_matmul`: the group of each row, and one product whose matrix depends on the row."""
 
 from __future__ import annotations
 

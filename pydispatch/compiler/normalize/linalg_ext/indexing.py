@@ -1,4 +1,4 @@
-"""`scatter`, `gather`, `map_store` and `map_load`."""
+"""Rules that replace `scatter`, `gather`, `map_store` and `map_load`. A rule gets the operation and a builder."""
 
 from __future__ import annotations
 

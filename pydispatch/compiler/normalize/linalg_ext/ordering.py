@@ -1,4 +1,7 @@
-"""`sort`, `topk` and `arg_compare`."""
+"""Rules that replace `sort`, `topk` and `arg_compare`. A rule gets the operation and a builder.
+
+The tensors are reshaped to rows, and the rows are ordered by merging or by a heap.
+"""
 
 from __future__ import annotations
 

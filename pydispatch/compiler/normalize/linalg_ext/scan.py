@@ -1,4 +1,4 @@
-"""`scan`: a recurrence along its dimension, in blocks where few rows are long.
+"""Rule that replaces `scan` by a recurrence along its dimension; few long rows are divided into parallel blocks.
 
 Element i of a scan combines the elements 0 to i of its row (inclusive), or an initial value and the elements before i
 (exclusive). The second result is the last element of each row.
