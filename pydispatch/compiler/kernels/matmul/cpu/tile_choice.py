@@ -47,8 +47,8 @@ WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(64, 1 << 25))
 """Limits that are applied in turn: tiles are cut for 8 workgroups even if they are small, for 64 only large ones."""
 
 PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 25))
-"""`WORKGROUP_LIMITS` if each tile packs its rows of A, so that more tiles take longer: 32x4096x4096 takes 7,700 us in 16
-tiles of 256 columns, and 11,700 us in 32 tiles of 128 (Intel Xeon with 2 MiB of L2)."""
+"""`WORKGROUP_LIMITS` if each tile packs its rows of A, so that more tiles take longer: 32x4096x4096 takes 7,700 us with
+16 tiles of 256 columns, and 11,700 us with 32 tiles of 128 (Intel Xeon with 2 MiB of L2)."""
 
 
 @dataclass(frozen=True)
