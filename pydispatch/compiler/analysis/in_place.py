@@ -66,9 +66,11 @@ def other_readers(op: Operation) -> list[Operation]:
     pending = [use.operation for value in values for use in value.uses]
     while pending:
         reader = pending.pop()
+        # `overwritten_values` looks through barriers, which `op` reads itself: they are no other readers.
         if reader.name != BARRIER and reader is not op and reader not in readers:
             readers[reader] = None
-            pending += [use.operation for result in reader.results for use in result.uses] if is_view(reader) else []
+            if is_view(reader):  # readers of the view read the tensor
+                pending += [use.operation for result in reader.results for use in result.uses]
     return list(readers)
 
 

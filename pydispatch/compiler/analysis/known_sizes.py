@@ -48,6 +48,7 @@ class Sizes:
             # The representative is a constant if one is known, else the size that is defined first.
             representative = min(terms, key=self._preference, default=None)
             for term in terms:
+                # A constant always represents itself.
                 if term != representative and representative is not None and not isinstance(term, int):
                     self._same[term] = representative
 
@@ -89,11 +90,12 @@ class Sizes:
         if op.name == "tensor.dim":
             self._replace_dim(op, op)
         elif op.regions and not op.name.startswith("scf."):
-            inside = {b for inner in walk(op) for region in inner.regions for b in region.blocks}
+            inner_blocks = {b for inner in walk(op) for region in inner.regions for b in region.blocks}
             for inner in list(walk(op)):
                 if inner.name == "tensor.dim":
                     owner = inner.operands[0].owner
-                    if (owner if isinstance(owner, Block) else owner.parent) not in inside:
+                    block_of_tensor = owner if isinstance(owner, Block) else owner.parent
+                    if block_of_tensor not in inner_blocks:
                         self._replace_dim(inner, op)
 
     def _replace_dim(self, op: Operation, before: Operation) -> None:
@@ -124,7 +126,8 @@ class Sizes:
         assert before.parent is not None
         key = (before.parent, term)
         size = self._computed.get(key)
-        if size is None or (isinstance(size.owner, Operation) and size.owner.parent is None):  # dropped since
+        is_erased = size is not None and isinstance(size.owner, Operation) and size.owner.parent is None
+        if size is None or is_erased:
             size = self._computed[key] = self._make(term, before)
         return size
 

@@ -265,8 +265,11 @@ def python(double: list[Fitted], floats: list[Fitted]) -> str:
     """
 
     def numbers(values: list[float], indent: str) -> str:
-        """Return a tuple of numbers as Python code, wrapped into lines. indent: spaces before the closing one."""
-        lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 116 - len(indent), break_on_hyphens=False)
+        """Return a tuple of numbers as Python code, in lines of up to 120 columns.
+
+        indent: spaces before the closing parenthesis; the numbers are indented by 4 more.
+        """
+        lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 120 - len(indent) - 4, break_on_hyphens=False)
         return "(\n" + "".join(f"{indent}    {line}\n" for line in lines) + f"{indent})"
 
     out = ['"""Written by devlib/fit.py; do not edit. Polynomials have the highest power first."""\n\n',
@@ -275,10 +278,16 @@ def python(double: list[Fitted], floats: list[Fitted]) -> str:
            '"""1280 bits of 2/pi after the binary point."""\n\n']  # fmt: skip
     for title, fits in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
         rows = (f'    "{p.name}": {numbers(p.coefficients[::-1], "    ")},\n' for p in fits if p.name)
-        out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n\n")
+        out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n")
+        meaning = "Name of a polynomial -> coefficients. polynomials.py in devlib has its function and interval."
+        out.append(f'"""{meaning}"""\n\n')
     for title, table_rows, meaning in (
-        ("ATAN", atan_rows(), "For each i from 0 to 16: atan(i / 16) as the sum of two numbers."),
-        ("LOG", log_rows(), "For each of 128 intervals of z: r, about 1/z, and -log r as the sum of two numbers."),
+        ("ATAN", atan_rows(), "For each i from 0 to 16, two numbers: atan(i / 16) is their sum."),
+        (
+            "LOG",
+            log_rows(),
+            "For each of 128 intervals of z, three numbers: r, about 1/z, and two with the sum -log r.",
+        ),
     ):
         flat = [value for row in table_rows for value in row]
         out.append(f'{title}: tuple[float, ...] = {numbers(flat, "")}  # fmt: skip\n"""{meaning}"""\n\n')

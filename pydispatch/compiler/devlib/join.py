@@ -26,8 +26,8 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    # The bitcode without attributes that name a machine is compiled for this one. RISC-V's code model "small" would
-    # need the data below 2 GiB; with "medium" it is addressed relative to the code.
+    # Without attributes that name a machine, the functions are compiled for `cpu` and `features`. RISC-V's code model
+    # "small" would need the data below 2 GiB; with "medium" it is addressed relative to the code.
     text = _portable_text(module)
     base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()  # RV64GC, which LLVM does not imply
     generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
@@ -54,13 +54,13 @@ def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
     """
     from llvmlite import binding as llvm
 
-    whole = llvm.parse_assembly("")
+    library = llvm.parse_assembly("")
     for stem, data in modules:
-        part = llvm.parse_assembly(_portable_text(data))
-        if not whole.triple:
-            whole.triple, whole.data_layout = part.triple, part.data_layout
-        for value in part.global_variables:
+        module = llvm.parse_assembly(_portable_text(data))
+        if not library.triple:  # the triple of the first module, which is that of all
+            library.triple, library.data_layout = module.triple, module.data_layout
+        for value in module.global_variables:
             value.name = f"pyd.{stem}.{value.name}"  # private tables: no clash with the user's names
-        whole.link_in(part)
-    whole.verify()
-    return bytes(whole.as_bitcode())
+        library.link_in(module)
+    library.verify()
+    return bytes(library.as_bitcode())

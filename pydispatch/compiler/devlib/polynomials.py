@@ -19,7 +19,8 @@ Real = Any
 def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Callable[[Real], Real]:
     """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, as a function of x that is not defined at 0.
 
-    For a power series that begins with `terms` this is the sum of the remaining terms, divided by x^order.
+    For a power series that begins with `terms` this is the sum of the remaining terms, divided by x^order. For exp with
+    the terms [1, 1] and the order 2, it is (exp(x) - 1 - x) / x^2.
     """
     return lambda x: (function(x) - sum(t * x**i for i, t in enumerate(terms))) / x**order
 
@@ -27,7 +28,8 @@ def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Cal
 def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callable[[Real], Real]:
     """Return (function(x)/x - lead) / z^order as a function of z = x^2 > 0.
 
-    For an odd function this is its series in x^2 without the first coefficient, `lead`.
+    For an odd function this is its series in x^2 without the first coefficient, `lead`: for sin with the lead 1, it is
+    -1/6 + z/120 - ...
     """
     return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - lead) / z**order
 

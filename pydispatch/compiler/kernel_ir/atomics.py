@@ -58,8 +58,10 @@ def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
 
     `most_bits` is the width of the largest element that the target updates atomically.
     """
-    if kind not in ("assign", "compare_exchange") and (kind in _FLOATS) != is_float(element):
-        return f"'{kind}' is for {'floats' if kind in _FLOATS else 'integers'}"
+    is_for_all_types = kind in ("assign", "compare_exchange")
+    is_for_floats = kind in _FLOATS
+    if not is_for_all_types and is_for_floats != is_float(element):
+        return f"'{kind}' is for {'floats' if is_for_floats else 'integers'}"
     if (bits := bit_width(element)) not in (8, 16, 32, 64) or bits > most_bits:
         sizes = " or ".join(str(size // 8) for size in (8, 16, 32, 64) if size <= most_bits)
         return f"atomic operations here are on {sizes} bytes; use such a type, or give each workgroup its own element"

@@ -96,8 +96,10 @@ def _maximum(high: Index) -> int | None:
 
     Return None for other indices, whose maximum is not known.
     """
-    if isinstance(high, int) or not isinstance(high.owner, arith.MinSIOp):
-        return high if isinstance(high, int) else None
+    if isinstance(high, int):
+        return high
+    if not isinstance(high.owner, arith.MinSIOp):
+        return None
     return next((value for value in map(constant_or_value, high.owner.operands) if isinstance(value, int)), None)
 
 
@@ -122,9 +124,10 @@ def _emit_vectors(build: Build, loop: scf.ParallelOp, bounds: list[Bound]) -> No
     conditions = [*(bound.comparison.result for bound in bounds), *invariant]
 
     def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the vector of invocations from `first` on: without conditions if it is in the range, else with them.
+        """Emit the vector of invocations of `loop` from `first` on.
 
-        The loop over vectors carries no values, so that `carried` is empty.
+        If it is in the range of `length` invocations from `begin` on, all `conditions` are the constant `truth`.
+        Otherwise they are computed. The loop over vectors carries no values, so that `carried` is empty.
         """
         bodies = Block(), Block()
         # begin <= first < begin + length in one comparison: a vector before `begin` has a negative difference, which is
@@ -159,20 +162,20 @@ def _emit_vector(build: Build, loop: scf.ParallelOp, first: SSAValue, decided: d
     """
     block, high, is_inside = loop.body.block, constant_or_value(loop.upperBound[-1]), bool(decided)
     body = Block(arg_types=[INDEX])
-    lanes = build.inside(body)
-    invocation = lanes.value(lanes.plus(first, body.args[0]))
+    lane_build = build.inside(body)  # builds the body of the loop over lanes
+    invocation = lane_build.value(lane_build.plus(first, body.args[0]))
     is_whole = is_inside or (isinstance(high, int) and high % LANES == 0)
-    invocations = lanes if is_whole else lanes.when(lanes.compare("slt", invocation, high))
+    inner = lane_build if is_whole else lane_build.when(lane_build.compare("slt", invocation, high))
     # `clone` replaces operands by `values`, and adds the results of each copy to it. That overwrites the entry of a
     # condition that the body computes: the uses of its copy are replaced afterwards.
     values: dict[SSAValue, SSAValue] = {block.args[-1]: invocation, **decided}
     *operations, _ = block.ops  # without the terminator
     for op in operations:
-        invocations.insert(op.clone(values))
+        inner.insert(op.clone(values))
     for condition, constant in decided.items():
         if not is_defined_outside(condition, block):
             values[condition].replace_all_uses_with(constant)
     if not is_whole:
-        invocations.end()
-    lanes.op(scf.ReduceOp())
+        inner.end()
+    lane_build.op(scf.ReduceOp())
     emit_lanes(build, LANES, body)

@@ -83,8 +83,9 @@ def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
         problem = f"the fallback '@{name}' is {fallback.function_type}, '@{own}' is {declaration.function_type}"
     elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in walk(fallback)):
         problem = f"the fallback '@{name}' calls '@{own}', which it stands in for"
-    if problem is not None or fallback is None:
-        raise CompileError(problem or "", location_of(declaration))
+    if problem is not None:
+        raise CompileError(problem, location_of(declaration))
+    assert fallback is not None
     return fallback
 
 

@@ -52,7 +52,8 @@ def separate_full_tiles(function: FuncOp) -> None:
             constant_or_value(lower) == 0 and constant_or_value(step) == 1
             for lower, step in zip(loop.lowerBound, loop.step, strict=True)
         )
-        if not is_unit_loop or not isinstance(columns, int) or columns < FEWEST_COLUMNS or _copies_gathered_rows(loop):
+        has_few_columns = not isinstance(columns, int) or columns < FEWEST_COLUMNS  # or unknown ones
+        if not is_unit_loop or has_few_columns or _copies_gathered_rows(loop):
             continue
         comparisons = list(_comparisons(loop))
         if comparisons and sum(1 for _ in walk(loop.body.block)) <= MOST_OPERATIONS:

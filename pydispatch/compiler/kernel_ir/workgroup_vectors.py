@@ -122,10 +122,11 @@ def _outermost(op: Operation, block: Block) -> Operation:
 
 
 def _phase_of(loop: Operation) -> Phase | None:
-    """Return a parallel loop over invocations as a phase, if it may be emitted vector by vector; None for others.
+    """Return a parallel loop over invocations as a `Phase`, if it may be emitted vector by vector; None for others.
 
-    It must count from 0 by 1 to a multiple of `LANES`, or to the minimum of one and another value. Its body must have
-    only operations of which copies may run (`is_plain`).
+    A phase is what the invocations execute between two barriers. The loop must count from 0 by 1 to a multiple of
+    `LANES`, or to the minimum of one and another value. Its body must have only operations of which copies may run
+    (`is_plain`).
     """
     if not isinstance(loop, scf.ParallelOp) or loop.initVals or len(loop.body.block.args) != 1:
         return None
@@ -158,9 +159,10 @@ def _fits(array: WorkgroupArray, phases: list[Phase]) -> bool:
                         continue
                     start = start_of(array, access, lane, first)
                     is_store = isinstance(access, memref.StoreOp)
-                    is_shifted = start is None or start % LANES != 0
-                    # In a branch that is not decided, only some lanes may execute the access.
-                    if access is not op or start is None or (is_store and (is_shifted or not phase.is_whole)):
+                    is_shifted = start is None or start % LANES != 0  # it overlaps two lines
+                    is_conditional = access is not op  # in a branch: only some lanes may execute the access
+                    is_partial_store = is_store and (is_shifted or not phase.is_whole)
+                    if is_conditional or start is None or is_partial_store:
                         return False
                     overlaps = overlaps or is_shifted
     return overlaps and operations <= MOST_OPERATIONS
@@ -213,8 +215,8 @@ class _PhaseEmitter:
         block = loop.body.block
         bounds: list[Bound] = list(bounds_of(build.entry, loop))
         if bounds or not self.phase.is_whole:
-            # The condition of the first version. Its `truths`, the conditions in the body that then hold for every
-            # invocation, are comparisons with a bound, and values that are the same for all invocations.
+            # The condition of the first version. `truths` are the conditions in the body that hold for every invocation
+            # in that version: comparisons with a bound, and values that are the same for all invocations.
             conditions = dict.fromkeys(conditions_of(block))
             invariant = [value for value in conditions if is_defined_outside(value, block)]
             # `length`: how many invocations all of these hold for; 0 if they hold for no range of whole vectors.
@@ -224,12 +226,12 @@ class _PhaseEmitter:
             is_inside = build.compare("eq", length, self.phase.invocations)
             build.op(scf.IfOp(is_inside, [], Region(branches[0]), Region(branches[1])))
             inside, partial = map(build.inside, branches)
-            self._emit_vectors(inside, truths, None)
-            self._emit_vectors(partial, set(), None if self.phase.is_whole else high)
+            self._emit_vectors(inside, truths, high=None)
+            self._emit_vectors(partial, set(), high=None if self.phase.is_whole else high)
             inside.end()
             partial.end()
         else:
-            self._emit_vectors(build, set(), None)
+            self._emit_vectors(build, set(), high=None)
         loop.detach()
         loop.erase()
 
@@ -256,25 +258,25 @@ class _PhaseEmitter:
                 lanes execute it.
         """
         body = Block(arg_types=[INDEX])
-        lanes = build.inside(body)
-        invocation = lanes.value(lanes.plus(body.args[0], first))
+        lane_build = build.inside(body)  # builds the body of the loop over lanes
+        invocation = lane_build.value(lane_build.plus(body.args[0], first))
         vector = _Vector(first, body.args[0], truths, {**truths, self._lane: invocation})
         operations = list(executed(self.phase.loop.body.block, self._lane, first, set(truths)))
-        guarded = operations
-        # All lanes load lines, so that these loads need no masks. `_fits` allows no stores to lines in such loops.
-        if high is not None:
-            is_line_load = [isinstance(op, memref.LoadOp) and op.memref in self.arrays for op in operations]
-            for op, is_first in zip(operations, is_line_load, strict=True):
-                if is_first:
-                    self._emit_operation(build, lanes, op, vector)
-            guarded = [op for op, is_first in zip(operations, is_line_load, strict=True) if not is_first]
-        # The other operations, in the lanes that execute the body.
-        inner = lanes if high is None else lanes.when(lanes.compare("slt", invocation, high))
-        for op in guarded:
-            self._emit_operation(build, inner, op, vector)
-        if high is not None:
-            inner.end()
-        lanes.op(scf.ReduceOp())
+        if high is None:
+            for op in operations:
+                self._emit_operation(build, lane_build, op, vector)
+        else:
+            # All lanes load lines, so that these loads need no masks. `_fits` allows no stores to lines in such loops.
+            line_loads = [op for op in operations if isinstance(op, memref.LoadOp) and op.memref in self.arrays]
+            for load in line_loads:
+                self._emit_operation(build, lane_build, load, vector)
+            # The other operations, in the lanes that execute the body.
+            guarded = lane_build.when(lane_build.compare("slt", invocation, high))
+            for op in operations:
+                if op not in line_loads:
+                    self._emit_operation(build, guarded, op, vector)
+            guarded.end()
+        lane_build.op(scf.ReduceOp())
         emit_lanes(build, LANES, body)
 
     def _emit_operation(self, build: Build, inner: Build, op: Operation, vector: _Vector) -> None:
@@ -314,10 +316,11 @@ class _PhaseEmitter:
         """
         array = self.arrays[access.memref]
         start = start_of(array, access, self._lane, first)
-        assert start is not None
+        assert start is not None, "`_fits` requires constant positions"
         index, shift = divmod(start, LANES)
         if shift == 0:
             return array.lines[index]
+        # The elements begin in line `index`, and end in the next one.
         if access not in self._shifted:
             self._shifted[access] = allocated_on_stack(build, array.element, LANES)
         operands = [array.lines[index], array.lines[index + 1], self._shifted[access]]

@@ -67,16 +67,16 @@ class Backend:
     """
 
     name: str
-    """In target attributes: the canonical one of the names that the backend is registered by."""
+    """Canonical name in target attributes, such as "llvm-cpu". A backend may be registered by other names, too."""
 
     emitter: str
-    """"module:function" of `compile_variant`, imported when something is compiled."""
+    """"module:function" that `compile_variant` calls; the module is imported when something is compiled."""
 
     format: str = ""
     """The binary format; "" where it depends on the machine."""
 
     machines: Sequence[str] = ()
-    """What `targets=` may name besides the backend, for messages."""
+    """Names of machines, such as "sm_80", that `targets=` may have besides the name of the backend; for messages."""
 
     # -- names and options
 
@@ -156,9 +156,9 @@ class Backend:
         return False
 
     def cpu_machine(self, target: ExecutableTargetAttr) -> Machine | None:
-        """Return the machine whose vector registers hold the blocks of a matrix product.
+        """Return the machine whose vector registers decide the block sizes of matrix products.
 
-        `pyd.contract` computes one such block; None where no emitter has that operation.
+        `pyd.contract` computes one block in registers. Return None if the backend cannot emit that operation.
         """
         return None
 

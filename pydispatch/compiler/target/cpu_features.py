@@ -12,7 +12,8 @@ from pydispatch.compiler.target.cpu import BASELINE, named_features
 from pydispatch.errors import CompileError
 from pydispatch.suggestions import nearest
 
-# LLVM prints the list to stderr for the feature "+help", but only once in the life of a process.
+# Program that makes LLVM list its features on stderr, by the feature "+help". A child process runs it: LLVM prints
+# the list only once in the life of a process.
 _LIST = (
     "import sys; from llvmlite import binding as b; b.initialize_all_targets(); b.initialize_all_asmprinters(); "
     "b.Target.from_triple(sys.argv[1] + '-unknown-linux-gnu').create_target_machine(features='+help')"

@@ -166,8 +166,8 @@ def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
     """
     files = prerequisites(deps.read_text(errors="replace"))
     # Only ziglang's clang has `isystem`: its headers, also those of the C library, are in the folder lib beside it.
-    own_headers = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None
-    return [file for file in files if file not in (name, "-") and not (own_headers and file.startswith(own_headers))]
+    own_headers = (str(Path(clang.argv[0]).parent / "lib") + os.sep,) if clang.isystem else ()
+    return [file for file in files if file not in (name, "-") and not file.startswith(own_headers)]
 
 
 def _read(path: Path) -> bytes:

@@ -110,8 +110,8 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
     def adapt(group: re.Match[str]) -> str:
         """Return the text of an attribute group as `adapted` changes it.
 
-        It keeps its target features only if they add instructions that the machine lacks, or if the machine lacks one
-        that not all groups of the file have.
+        It keeps its target features only if they add instructions (`known`) that the `machine` lacks, or if the machine
+        lacks one that not all groups of the file have (`common_features`).
         """
         features = used_features(group[0])
         own_features = features - common_features

@@ -165,14 +165,15 @@ def zig_environment() -> dict[str, str]:
 
     Raises ToolchainError when no directory can be written.
     """
-    if os.name == "nt":
+    if os.name == "nt":  # zig finds a cache directory of the user on Windows
         return dict(os.environ)
     variables = {name: os.environ[name] for name in (_ZIG_CACHE, "XDG_CACHE_HOME", "HOME") if os.environ.get(name)}
     # Variable → folder below its value that zig uses for its cache, in the order in which zig looks for it.
-    below = {_ZIG_CACHE: "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}
-    chosen = next((Path(variables[name], folder) for name, folder in below.items() if name in variables), None)
-    own = cache.directory()
-    directory = first_writable([*([chosen] if chosen else []), *([own / "zig"] if own else [])])
+    folders = {_ZIG_CACHE: "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}
+    chosen = next((Path(variables[name], folder) for name, folder in folders.items() if name in variables), None)
+    cache_of_pydispatch = cache.directory()  # used if zig's choice cannot be written
+    fallback = [cache_of_pydispatch / "zig"] if cache_of_pydispatch else []
+    directory = first_writable([*([chosen] if chosen else []), *fallback])
     if directory is None:
         raise ToolchainError(f"zig needs a cache directory, and none can be written: set {_ZIG_CACHE}")
     return {**os.environ, _ZIG_CACHE: str(directory)}

@@ -29,7 +29,7 @@ class Toolchain:
     def __init__(self) -> None:
         """Begin with no tool looked up."""
         self._lock = threading.RLock()
-        self._found: dict[str, list[Tool]] = {}
+        self._found: dict[str, list[Tool]] = {}  # kind of tool, "clang" or "ld.lld" -> tools, preferred ones first
 
     def describe(self) -> dict[str, str]:
         """Describe the tools in use: keys `clang`, `clang (bitcode)`, `linker`, `lld`, `cache`; each value names

@@ -142,7 +142,10 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
     _, offset_operands, size_operands, stride_operands = segments(op, 4)
 
     def part(name: str, operands: Sequence[SSAValue]) -> list[Index]:
-        """Return a part of the slice: static entries and constant operands as integers, other operands themselves."""
+        """Return the offsets, sizes or strides of the subview `op`, by the name of their property.
+
+        Static entries and constant operands are integers. `operands` are those of the dynamic entries.
+        """
         return mixed_values(op, name, operands, read=constant_or_value)
 
     offset = source.offset

@@ -43,14 +43,21 @@ def _reduced(x: Number) -> Quadrant:
 
 
 def _sin_kernel(r: Pair) -> Pair:
-    """Return the sine of a reduced angle, |r| <= pi/4, as a pair: r + r^3 P(r^2), and the lower float times cos r."""
+    """Return the sine of a reduced angle, |r| <= pi/4, as a pair.
+
+    With r = high + low it is sin(high) + low cos(high), where sin(h) is h + h^3 P(h^2), and 1 - h^2 / 2 suffices for
+    cos(h).
+    """
     high, low = r
     z = high * high
     return fast_sum(high, (high * z) * polynomial(z, "sin") + low * (1.0 - 0.5 * z))
 
 
 def _cos_kernel(r: Pair) -> Pair:
-    """Return the cosine of a reduced angle, |r| <= pi/4, as a pair: 1 - r^2 / 2 + r^4 P(r^2)."""
+    """Return the cosine of a reduced angle, |r| <= pi/4, as a pair: 1 - r^2 / 2 + r^4 P(r^2).
+
+    With r = high + low, r^2 / 2 is high^2 / 2 + high low, as low^2 is below the precision.
+    """
     high, low = r
     z, z_error = two_product(high, high)
     top, top_error = fast_sum(high.new(1.0), -0.5 * z)

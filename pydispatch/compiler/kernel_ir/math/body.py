@@ -68,14 +68,16 @@ class Body:
             self._constants[key] = constant
         return constant.results[0]
 
-    def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: SSAValue) -> SSAValue:
+    def table(
+        self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, position: SSAValue
+    ) -> SSAValue:
         """Append the load of an element of a constant table, and return it.
 
         Args:
             name: Identifies the table: it is created on first use, and shared by later loads.
             values: The elements of the table.
             element: The type of an element.
-            at: Index of the element, an i32.
+            position: Index of the element, an i32.
         """
         symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
         if all(table_.properties["sym_name"].data != symbol for table_ in self.globals):  # type: ignore[attr-defined]
@@ -83,9 +85,9 @@ class Body:
             properties = {"sym_name": StringAttr(symbol), "type": type_, "initial_value": data, "constant": UnitAttr(),
                           "sym_visibility": StringAttr("private")}  # fmt: skip
             self.globals.append(memref.GlobalOp.create(properties=properties))
-        whole = self.op(memref.GetGlobalOp, type_, name=SymbolRefAttr(symbol))
-        index = self.op(arith.IndexCastOp, INDEX, at)
-        return self.op(memref.LoadOp, element, whole, index)
+        table = self.op(memref.GetGlobalOp, type_, name=SymbolRefAttr(symbol))
+        index = self.op(arith.IndexCastOp, INDEX, position)
+        return self.op(memref.LoadOp, element, table, index)
 
     def finish(self, results: Sequence[SSAValue]) -> func.FuncOp:
         """Build the function of this body, which returns `results`."""

@@ -50,6 +50,7 @@ F32_POLYNOMIALS: dict[str, tuple[float, ...]] = {
         0.0680970549583435, 0.015379652380943298, -0.13962112367153168, 1.2329951524734497,
     ),
 }  # fmt: skip
+"""Name of a polynomial -> coefficients. polynomials.py in devlib has its function and interval."""
 
 F64_POLYNOMIALS: dict[str, tuple[float, ...]] = {
     "exp": (
@@ -109,6 +110,7 @@ F64_POLYNOMIALS: dict[str, tuple[float, ...]] = {
         0.42314218765904166, -0.28209479177387614, 0.5641895835477563,
     ),
 }  # fmt: skip
+"""Name of a polynomial -> coefficients. polynomials.py in devlib has its function and interval."""
 
 ATAN: tuple[float, ...] = (
     0.0, 0.0, 0.06241880999595734, 5.389818273077724e-18, 0.12435499454676142, 1.0752463665360518e-17,
@@ -119,7 +121,7 @@ ATAN: tuple[float, ...] = (
     0.6823165548747481, 6.943223671560008e-18, 0.7188299996216244, 8.954391401805868e-17, 0.7531512809621943,
     8.676536780333358e-17, 0.7853981633974483, 3.061616997868383e-17,
 )  # fmt: skip
-"""For each i from 0 to 16: atan(i / 16) as the sum of two numbers."""
+"""For each i from 0 to 16, two numbers: atan(i / 16) is their sum."""
 
 LOG: tuple[float, ...] = (
     1.4501953125, -0.37169824563738985, 4.294712074334711e-14, 1.4423828125, -0.36629647693189327,
@@ -192,4 +194,4 @@ LOG: tuple[float, ...] = (
     -4.697556841851727e-14, 0.7333984375, 0.31006615383535063, -3.2283099979657675e-14, 0.7294921875,
     0.3154066204665469, 8.890479826418284e-14,
 )  # fmt: skip
-"""For each of 128 intervals of z: r, about 1/z, and -log r as the sum of two numbers."""
+"""For each of 128 intervals of z, three numbers: r, about 1/z, and two with the sum -log r."""

@@ -103,7 +103,7 @@ FUNCTIONS: dict[str, Callable[..., Number | tuple[Number, ...]]] = {
     "arith.minnumf": extremes.minimum_number,
     "arith.remf": remainder,
 }
-"""Definitions of functions of f32 and f64."""
+"""Name of an operation -> function that emits its definition for f32 and f64."""
 
 COMPOSED: dict[str, Callable[..., Number]] = {
     "math.rsqrt": lambda x: 1.0 / x.sqrt(),
@@ -205,6 +205,7 @@ def _converted_through_f32(body: Body, value: SSAValue, target: Attribute, nativ
         return converted(body, small_floats.widened(body, value).value, target)
     if isinstance(source, Float64Type):
         return small_floats.narrowed(small_floats.rounded_to_odd(Number(body, value)), target)
+    # The target has no native conversion: the source is an f32, or is converted to one exactly.
     return small_floats.narrowed(Number(body, converted(body, value, _F32)), target)
 
 
@@ -226,10 +227,12 @@ def _in_single(body: Body, op: Operation) -> list[SSAValue]:
 
 _SIGNS: dict[str, Callable[..., Word]] = {
     "arith.negf": lambda x: x ^ _sign_mask(x),
-    "math.absf": lambda x: x & _sign_mask(x) - 1,
-    "math.copysign": lambda x, y: x & _sign_mask(x) - 1 | y & _sign_mask(x),
+    "math.absf": lambda x: x & (_sign_mask(x) - 1),
+    "math.copysign": lambda x, y: (x & (_sign_mask(x) - 1)) | (y & _sign_mask(x)),
 }
-"""Operations that depend on the sign bit alone, on the bits of floats of 16 bits and more."""
+"""Name of an operation that only changes the sign bit -> its definition on the bits of floats of 16 bits and more.
+
+`_sign_mask(x)` has the sign bit alone, and `_sign_mask(x) - 1` all bits below it."""
 
 
 def _sign_mask(bits: Word) -> int:

@@ -69,7 +69,7 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
     block = op.regions[0].block
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
-        """Insert one iteration of the loop, and return no carried values.
+        """Insert one iteration of the loop with the body `block`, and return no carried values.
 
         may_move: whether the body is inlined for the last time, so that its operations are moved instead of copied.
         """
@@ -83,17 +83,18 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
 def copy(workgroup: Workgroup, op: Operation) -> None:
     """Lower a `memref.copy` in uniform code: distribute its elements over the invocations of the workgroup."""
     source, target = op.operands
-    if not workgroup.shared_storage(op, target):  # no shared storage: every invocation copies to its own
-        workgroup.load(op)  # the copy only reads shared memory; its source is its first operand, as in a load
+    # A private target: every invocation copies to its own. For barriers, the copy is a load of its first operand.
+    if not workgroup.shared_storage(op, target):
+        workgroup.load(op)
         return
-    workgroup.shared_storage(op, source)  # raises if the source may be shared or private
+    workgroup.shared_storage(op, source)  # called for its CompileError: the source may be private or shared
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
         """Insert the copy of one element; `carried` is empty, and `may_move` is not needed, as there is no body."""
         return _element(build, source, target, indices)
 
     workgroup.synchronize_before(op, workgroup.shared(accesses_of(op)))
-    distribute(workgroup, op, _copied(op), carried=[], element=element, unroll=AT_ONCE)
+    distribute(workgroup, op, _ranges_of_copy(op), carried=[], element=element, unroll=AT_ONCE)
     replace(op, ())
 
 
@@ -105,10 +106,10 @@ def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence
     return []
 
 
-def _copied(op: Operation) -> list[Range]:
+def _ranges_of_copy(op: Operation) -> list[Range]:
     """Return (lower bound, upper bound, step) of each dimension of a `memref.copy`."""
     ranges: list[Range] = []
-    # Source and target have the same sizes: one that is known is preferred, also if it is only known of one of them.
+    # Source and target have equal sizes, of which one may be static and the other dynamic: prefer the static one.
     for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
         ranges.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
     return ranges
@@ -147,10 +148,15 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
     A loop over (i, j) becomes a loop over i around a loop over j. The loops of a reduction carry its results so far.
     """
     build = workgroup.build(op)
-    # A copy: a nest of loops over the elements. `_element` copies the one at the indices; it carries no values.
+    # A copy: a nest of loops over the elements.
     if op.name == "memref.copy":
         source, target = op.operands
-        nest(build, _copied(op), carried=[], body=lambda inner, indices, _: _element(inner, source, target, indices))
+
+        def copy_element(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the copy of the element at `indices` from `source` to `target`; `carried` is empty."""
+            return _element(inner, source, target, indices)
+
+        nest(build, _ranges_of_copy(op), carried=[], body=copy_element)
         replace(op, ())
         return
     # A parallel loop, perhaps a reduction, whose loops carry the values so far.
@@ -160,7 +166,10 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         reduce.check_result_count(op)
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit an iteration, and combine its values with the carried ones."""
+        """Emit an iteration: inline the loop's body, `block`, and combine its values with the carried ones.
+
+        The regions of the terminator, an `scf.reduce`, combine them, one region for each value.
+        """
         yielded, end = inline_block(block, inner, indices, may_move=True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()

@@ -31,7 +31,8 @@ def steps(build: Build, range_: Range) -> Index:
     """Return the number of iterations of a range; it may be negative for an empty range, if it is no constant."""
     lower, upper, step = range_
     if type(lower) is int and type(upper) is int and type(step) is int:
-        return max(0, -(-(upper - lower) // step))
+        return max(0, -(-(upper - lower) // step))  # rounded up
+    # The bounds x and x + 8 have a constant distance even if x is a runtime value.
     distance = _constant_distance(upper, lower)
     extent = build.minus(upper, lower) if distance is None else distance
     if step == 1:
@@ -174,12 +175,12 @@ def distribute(
     has_few_iterations = type(total) is int and total < WORD_LIMIT
     narrow = workgroup.divides_in_32_bits or (workgroup.machine.divides_in_words and has_few_iterations)
 
-    def at(inner: Build, iteration: Index, values: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
-        """Insert the iteration with the row-major number `iteration` in the nest of all ranges."""
+    def numbered(inner: Build, iteration: Index, values: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
+        """Insert, by `element`, the iteration with the row-major number `iteration` in the nest of all `bounds`."""
         indices = indices_of(inner, bounds, counts, iteration, narrow)
         return element(inner, [inner.value(index) for index in indices], values, may_move=may_move)
 
-    return _rounds(build, workgroup.invocation(), total, workgroup.invocation_count, unroll, carried, at)
+    return _rounds(build, workgroup.invocation(), total, workgroup.invocation_count, unroll, carried, numbered)
 
 
 def _rounds(
@@ -221,7 +222,7 @@ def _rounds(
     most = -(-(total - start) // invocations) if type(total) is int and type(start) is int else None
 
     def remaining(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-        """Insert one of the iterations after the main loop."""
+        """Insert an iteration after the main loop by `body`, which may move its operations: it is the last copy."""
         return body(inner, iteration, values, may_move=True)
 
     return build.loop(build.plus(start, own_index), total, invocations, values, remaining, most=most)
@@ -236,7 +237,7 @@ def _whole_rounds(
     """
 
     def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-        """Insert iteration round_ * invocations + own_index."""
+        """Insert, by `body`, iteration round_ * invocations + own_index."""
         return body(inner, inner.plus(inner.times(round_, invocations), own_index), values, may_move=True)
 
     return build.loop(0, rounds, 1, values, one_round)
@@ -253,7 +254,10 @@ def _unrolled_rounds(
     """
 
     def several_rounds(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-        """Insert `unroll` iterations without a test in between, from base + own_index on, `invocations` apart."""
+        """Insert, by `body`, the iterations first, first + invocations, ... with first = base + own_index.
+
+        There are `unroll` iterations, without a test in between.
+        """
         first = inner.plus(base, own_index)
         # Each round clones the operations of the body: `_rounds` needs the original for the remaining iterations.
         for round_ in range(unroll):

@@ -96,9 +96,16 @@ class Workgroup:
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
         rules: Mapping[str, Callable[[Any, Operation], None]],
     ) -> None:  # fmt: skip
-        """Create the rewriter of `function`. Nothing is rewritten yet. For the parameters, see the class.
+        """Create the rewriter of `function`. Nothing is rewritten yet.
 
         The attributes of `function` state which bindings are written once, and whether indices have 32 bits.
+
+        Args:
+            function: The entry point.
+            ops: Its operations by name.
+            size: Invocations of a workgroup along x, y and z.
+            machine: Properties of the target.
+            rules: Operation name -> function that lowers the operation in uniform code.
         """
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)
@@ -159,9 +166,10 @@ class Workgroup:
             type_ = op.results[0].type
             if not isinstance(type_, MemRefType):
                 continue
+            is_used_by_several = is_workgroup(type_) or op in shared
             # An allocation in a parallel loop exists once for each iteration: the invocation that runs it owns it.
-            together = is_workgroup(type_) or op in shared
-            if together and not is_private(type_) and not self._in_parallel(op):
+            may_be_shared = not is_private(type_) and not self._in_parallel(op)
+            if is_used_by_several and may_be_shared:
                 self.workgroup_allocations.add(op)
             op.attributes[STORAGE] = StringAttr("workgroup" if op in self.workgroup_allocations else "private")
 
