@@ -60,28 +60,28 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     if user is None:
         return None
     generic = structured(user)
-    # For each operand, inputs and output, the groups whose dimensions it has: [1] for %b. None if it has only a part of
-    # a group, which cannot be collapsed.
-    groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
     # The result is expanded with the groups of %e, so that both must be indexed alike: a transposed result is not
     # moved.
     is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
-    if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
+    if not is_read_in_order:
         return None
-    # The operands over the collapsed dimensions: %x for %e, the others collapsed.
+    # For each operand, inputs and output, the groups whose dimensions it has: [1] for %b.
+    groups_of_operands: list[list[int]] = []
+    for map_ in generic.maps:
+        operand_groups = _groups_of_map(map_, groups)
+        if operand_groups is None:  # the operand has only a part of a group, which cannot be collapsed
+            return None
+        groups_of_operands.append(operand_groups)
+    # The operands over the collapsed dimensions: %x for %e, the others collapsed. The new generic has a loop for each
+    # group.
     operands: list[SSAValue] = []
+    new_maps: list[AffineMap] = []
     for value, operand_groups in zip(generic.operands, groups_of_operands, strict=True):
-        assert operand_groups is not None
         is_expanded = value is expand.result
         operands.append(expand.src if is_expanded else _collapsed_operand(user, value, operand_groups, groups))
-    n = len(groups)  # number of loops of the new generic, one for each group
-    new_maps = [
-        AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in operand_groups))
-        for operand_groups in groups_of_operands
-        if operand_groups is not None
-    ]
+        new_maps.append(AffineMap(len(groups), 0, tuple(AffineExpr.dimension(group) for group in operand_groups)))
     # Compute the collapsed result, and expand it.
-    collapsed_result = rewrite_loops(user, operands, new_maps, ["parallel"] * n)
+    collapsed_result = rewrite_loops(user, operands, new_maps, ["parallel"] * len(groups))
     type_ = user.results[0].type
     assert isinstance(type_, TensorType)
     dims = list(expand.dynamic_output_shape)

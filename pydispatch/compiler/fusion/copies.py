@@ -40,9 +40,9 @@ def _copy_duplicable(groups: FusionGroups) -> None:
     """
     in_program_order = list(groups.position)
     for op in reversed(in_program_order):
-        if op in groups.group_of or op.parent is None or not is_duplicable(op):
-            continue
-        _copy_to_readers(groups, op)
+        is_erased = op.parent is None
+        if is_duplicable(op) and op not in groups.group_of and not is_erased:
+            _copy_to_readers(groups, op)
 
 
 def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:

@@ -98,7 +98,7 @@ class FusionGroups:
         group = self.position[op]
         self.members[group] = {op}
         self.group_of[op] = group
-        self._common_space[group] = Uniform.of(op, self.legality.space_of(op))  # for the fast path of join
+        self._common_space[group] = Uniform.of(op, self.legality.space_of(op))  # join() checks less for equal spaces
         for candidate in self.groups_read(op):
             # An earlier join may have merged the candidate, which removes it from `members`.
             if candidate != self.group_of[op] and candidate in self.members:

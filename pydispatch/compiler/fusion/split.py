@@ -80,7 +80,7 @@ def _split_reduction(op: GenericOp, reassociate: bool, shares: Shares) -> None:
         op = _peel_remainder(op, loop, remainder)
         combine = cast(Operation, combiner(op))  # of the copy of the body that the remaining steps have
     partials = _reduce_parts(op, loop, parts, identity)
-    _combine(op, combine, partials, axis=0)
+    _reduce_partials(op, combine, partials, axis=0)
 
 
 def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | FloatAttr) -> SSAValue:
@@ -113,7 +113,7 @@ def _reduce_parts(op: GenericOp, loop: int, parts: int, identity: IntegerAttr | 
     )
 
 
-def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
+def _reduce_partials(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
     """Replace a reduction by a reduction of its partial results along one axis.
 
     Partial results [64, 16] with the axis 0 are reduced to the result [16]. The initial values are those of `op`.
@@ -190,7 +190,7 @@ def _split_off(op: GenericOp, combine: Operation, identity: IntegerAttr | FloatA
     result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(loop)))
     kinds = ["parallel" if i == loop else kind for i, kind in enumerate(generic.iterators)]
     partials = rewrite_loops(op, [*op.inputs, initial], [*generic.maps[:-1], result_map], kinds)
-    _combine(op, combine, partials, axis=len(result_map.results) - 1)
+    _reduce_partials(op, combine, partials, axis=len(result_map.results) - 1)
     return cast(GenericOp, partials.owner)
 
 

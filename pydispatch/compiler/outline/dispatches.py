@@ -15,7 +15,7 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 def check_variants(module: ModuleOp) -> None:
     """Raise CompileError for a dispatch that names a variant which its hand-written executable does not have."""
-    known = {
+    variants_of = {
         op.sym_name.data: [v.sym_name.data for v in op.body.block.ops if isinstance(v, hal.ExecutableVariantOp)]
         for op in module.body.block.ops
         if isinstance(op, hal.ExecutableOp)
@@ -26,11 +26,12 @@ def check_variants(module: ModuleOp) -> None:
         for reference in op.entry_points.data:
             names, executable = reference.nested_references.data, reference.root_reference.data
             # @executable::@variant::@export; @executable::@export names no variant.
-            if len(names) == 2 and executable in known and names[0].data not in known[executable]:
+            names_variant = len(names) == 2 and executable in variants_of
+            if names_variant and names[0].data not in variants_of[executable]:
                 raise CompileError(
                     f"executable '@{executable}' has no variant '@{names[0].data}'",
                     location_of(op),
-                    f"variants: {', '.join('@' + n for n in known[executable]) or 'none'}",
+                    f"variants: {', '.join('@' + n for n in variants_of[executable]) or 'none'}",
                 )
 
 
@@ -62,20 +63,19 @@ def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
     for op in walk(module):
         if not isinstance(op, flow.DispatchOp):
             continue
-        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]  # argument tensors[n] has binding n
-        # The bindings of the results.
-        results: set[int] = set()
-        next_binding = len(tensors)
-        tied = tied_operands(op)
-        for index, result in enumerate(op.results):
-            if tied[index] >= 0:
-                results.add(tensors.index(tied[index]))
+        # The n-th tensor among the arguments has binding n. Here are the indices of these arguments.
+        tensor_arguments = [i for i, argument in enumerate(op.arguments) if is_tensor(argument)]
+        result_bindings: set[int] = set()
+        next_binding = len(tensor_arguments)
+        for result, tied_argument in zip(op.results, tied_operands(op), strict=True):
+            if tied_argument >= 0:
+                result_bindings.add(tensor_arguments.index(tied_argument))
             elif is_tensor(result):
-                results.add(next_binding)
+                result_bindings.add(next_binding)
                 next_binding += 1
         for reference in op.entry_points.data:
             key = (reference.root_reference.data, reference.nested_references.data[-1].data)
-            written.setdefault(key, set()).update(results)
+            written.setdefault(key, set()).update(result_bindings)
     return written
 
 

@@ -27,15 +27,15 @@ def outline_externs(module: ModuleOp) -> None:
     executable.
     """
     taken = {_symbol(op) for op in module.body.block.ops}
-    known: dict[tuple[object, ...], str] = {}  # key of a kernel → name of its executable
+    executable_of_kernel: dict[tuple[object, ...], str] = {}  # key of a kernel → name of its executable
     for function in list(module.body.block.ops):
         if function.name not in FUNCTIONS:
             continue
         for op in [op for op in walk(function) if isinstance(op, hal.DispatchExternOp)]:
             key = _key(op)
-            name = known.get(key)
+            name = executable_of_kernel.get(key)
             if name is None:
-                name = known[key] = _name(op, taken)
+                name = executable_of_kernel[key] = _name(op, taken)
                 executable = _executable(op, name)
                 module.body.block.insert_op_before(executable, function)
             _replace(op, name)

@@ -202,14 +202,14 @@ class _FlopCounter:
         op = term.owner
         if isinstance(op, Block) or op.name not in ("arith.addi", "arith.muli"):
             raise _NotCountable
-        one, other = (self._polynomial(self.sizes.resolve(term_of(operand))) for operand in op.operands)
-        return _plus(one, other) if isinstance(op, arith.AddiOp) else _multiply(one, other)
+        lhs, rhs = (self._polynomial(self.sizes.resolve(term_of(operand))) for operand in op.operands)
+        return _plus(lhs, rhs) if isinstance(op, arith.AddiOp) else _multiply(lhs, rhs)
 
 
-def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
+def _plus(lhs: Polynomial, rhs: Polynomial) -> Polynomial:
     """Return the sum of two polynomials."""
-    total = one.copy()
-    total.update(other)  # adds: a polynomial is a Counter
+    total = lhs.copy()
+    total.update(rhs)  # adds: a polynomial is a Counter
     return total
 
 

@@ -156,9 +156,9 @@ class OutlinedKernel(KernelBody):
         self.add(stream.ReturnOp(operands=[[one, one, one]]))
 
     def _copy_grid(self, grid: Block) -> None:
-        """Append copies of the operations of the grid that the user states to the grid region of the export.
+        """Append copies of the operations of `grid`, which the user has written, to the grid region of the export.
 
-        Raises CompileError if it does not have an argument for each value of the workload.
+        Raises CompileError if `grid` does not have an argument for each value of the workload.
         """
         if len(grid.args) != len(self.workload):
             raise CompileError(

@@ -183,12 +183,12 @@ class KernelBody(ABC):
         blocks = [Block(arg_types=[a.type for a in block.args]) for block in region.blocks]
         if len(blocks) > 1:
             raise self.error("control flow between blocks is not understood inside a dispatch", "write it with scf")
-        outside = self.block  # while a block of the region is translated, operations are added to that block
+        outer_block = self.block  # while a block of the region is translated, operations are added to that block
         for old, new in zip(region.blocks, blocks, strict=True):
             self.mapping.update(zip(old.args, new.args, strict=True))
             self.block = new
             self.translate(list(old.ops))
-        self.block = outside
+        self.block = outer_block
         return Region(blocks)
 
     def _dim(self, op: Operation) -> None:

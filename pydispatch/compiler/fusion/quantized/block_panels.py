@@ -351,7 +351,7 @@ class Panels:
 
         ops: list that receives the operations.
         """
-        sizes = [size for size in space.sizes if size is not None]
+        sizes = [size for size in space.sizes if size is not None]  # all of them: weights that are packed are static
         packed = _append_elementwise(ops, body, value, sizes, value.type)
         has_blocks = len(sizes) > 2  # [panel][column] alone is the layout of panels already
         return self._in_panels(ops, packed) if has_blocks else packed

@@ -232,18 +232,18 @@ class _Product:
         of the new product.
         """
         generic = self.contraction.generic
-        factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}  # loops that the factor reads
+        input_indices = self.other.inputs  # of the inputs that the factor reads
+        factor_loops = {loop for i in input_indices for loop in dims_in(generic.maps[i])}
         loops = list[AffineExpr]()  # the index of each loop of the contraction, over the new loops
         for dim, position in enumerate(self.loops.positions):
             new_loop = space.rows.get(dim)  # a loop over rows is kept; others become expressions of the new loops
             expression = AffineExpr.dimension(new_loop) if new_loop is not None else space.index(position)
-            if expression is None and dim in factor_dims:
+            if expression is None and dim in factor_loops:
                 return None
             loops.append(AffineExpr.constant(0) if expression is None else expression)  # 0: the factor does not read it
         index = AffineMap(len(space.sizes), 0, tuple(loops))
         mapping: dict[SSAValue, SSAValue] = {
-            generic.block.args[i]: body.input(generic.inputs[i], generic.maps[i].compose(index))
-            for i in self.other.inputs
+            generic.block.args[i]: body.input(generic.inputs[i], generic.maps[i].compose(index)) for i in input_indices
         }
         # Copy the operations of the body that compute the factor; without any, the factor is an input's element.
         for op in self.other.code:
