@@ -271,9 +271,8 @@ def _part_of(
     for op in reversed(operations):
         if op in part_of:
             continue
-        parts = {
-            part_of[user] for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))
-        }
+        users = [user for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))]
+        parts = {part_of[user] for user in users}
         if len(parts) != 1 and info_of(op).cost is not Cost.FREE:
             return None
         part_of[op] = min(parts, default=Part.FIRST_PRODUCT)

@@ -317,7 +317,7 @@ class Staging:
     ) -> tuple[Index, SSAValue | bool]:
         """Return the number of a run along a dimension, and whether the run is before the end of the dimension.
 
-        The number of a run beyond the end is that of the last run.
+        The number of a run beyond the end is that of the last run, so that its loads are in bounds.
 
         With runs of 4 elements, tiles of 32 and a size of 100, which is 25 runs, run 2 of tile 3 is run 26: the result
         is (24, False).

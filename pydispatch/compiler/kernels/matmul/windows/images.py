@@ -143,8 +143,8 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     window: y[n, c, i, j] += x[n, c, 2 * i + k, 2 * j + l] * w[c, k, l] has the positions (i, j) and the steps (k, l).
 
     Return None, too, if a window has more than `MAX_STEPS` elements, an image fewer than `MIN_POSITIONS` positions, or
-    the initial value of the sums varies within an image; if the body does not read the input, or if its elements have
-    less than 8 bits.
+    the initial value of the sums varies within an image; if the body does not read the input, or if several of its
+    elements share a byte.
     """
     sizes = loop_sizes(frame.elements, generic)
     static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]

@@ -143,8 +143,8 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
     """Return the innermost of the reduced `loops`, as many as have at most `MAX_UNROLLED_STEPS` steps together.
 
     Args:
-        loops: Positions of the reduced loops among all loops, outermost first.
-        sizes: Sizes of all loops of the reduction; None for an unknown size.
+        loops: Numbers of the reduced loops, outermost first.
+        sizes: Size of each loop of the reduction; None if it is unknown.
     """
     unrolled: tuple[int, ...] = ()
     steps = 1
@@ -152,7 +152,8 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
         size = sizes[dim]
         if size is None or steps * size > MAX_UNROLLED_STEPS:
             break
-        unrolled, steps = (dim, *unrolled), steps * max(1, size)
+        unrolled = (dim, *unrolled)
+        steps *= max(1, size)  # an empty loop does not make room for loops around it
     return unrolled
 
 
@@ -193,9 +194,9 @@ def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> boo
         dim: Number of the loop.
         sizes: Size of each loop; None if it is unknown.
     """
-    results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
-    indices_with_dim = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
-    return indices_with_dim == 1 and results[-1] == AffineDimExpr(dim)
+    indices = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
+    indices_with_dim = [r for r in indices if any(x == AffineDimExpr(dim) for x in r.dfs())]
+    return len(indices_with_dim) == 1 and indices[-1] == AffineDimExpr(dim)
 
 
 class Division(NamedTuple):
