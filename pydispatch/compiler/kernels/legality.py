@@ -206,7 +206,7 @@ def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, S
             producer = _producer(value, members)
             if producer not in producers_of_row_values:
                 continue
-            is_view = isinstance(value, OpResult) and value.op is not producer
+            is_view = isinstance(value, OpResult) and value.op is not producer  # `_producer` looks through views
             reason = _reason_not_one_value_per_row(op, index, generics.get(op), value, is_view)
             if reason:
                 return reason
@@ -220,11 +220,8 @@ def _producers_of_row_values(group: Sequence[Operation], reductions: Sequence[St
     spaces = {_shape(op.results[0]) for op in producers}
     for op in group:  # in topological order: producers before their users
         returns_tensor = bool(op.results) and isinstance(op.results[0].type, TensorType)
-        if (
-            returns_tensor
-            and _shape(op.results[0]) in spaces
-            and any(_producer(v, members) in producers for v in op.operands)
-        ):
+        has_element_per_row = returns_tensor and _shape(op.results[0]) in spaces
+        if has_element_per_row and any(_producer(v, members) in producers for v in op.operands):
             producers.add(op)
     return producers
 
@@ -328,29 +325,35 @@ def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Ope
     for op in group:
         if _is_view(op) or _is_free(op):
             continue
+        rule = rule_of(op)
         for index, value in enumerate(op.operands):
-            if not isinstance(value.type, TensorType):
-                continue
             # An operand that an expensive operation of the group computes.
-            producer = _producer(value, members)
+            producer = _producer(value, members) if isinstance(value.type, TensorType) else None
             if producer is None or producer is op or not is_expensive(producer):
                 continue
-            if producer in generics and generics[producer].reduced_loops:
-                continue  # _reason_against_rows has checked reductions
-            if (rule := rule_of(op)) is not None and rule.rereads:
+            is_reduction = producer in generics and bool(generics[producer].reduced_loops)
+            if is_reduction:  # `_reason_against_rows` has checked it
+                continue
+            if rule is not None and rule.rereads:
                 return reasons.REREAD.format(op.name)
-            if op in generics:  # other operations read each element once
-                map = generics[op].maps[index]
-                indexing_dims = dims_in(map)
-                if not _is_projection(map):
-                    return reasons.WINDOWS
-                sizes = generics[op].extents
-                if _are_outermost(indexing_dims, sizes):
-                    continue  # the element is loop-invariant: it is computed once per row
-                # Each iteration of a loop that does not index the operand computes the element again.
-                if any(size != 1 for dim, size in enumerate(sizes) if dim not in indexing_dims):
-                    return reasons.BROADCAST
+            # Other operations than generics read each element once.
+            reason = _reason_repeatedly_read(generics[op], index) if op in generics else None
+            if reason is not None:
+                return reason
     return None
+
+
+def _reason_repeatedly_read(generic: Structured, index: int) -> str | None:
+    """Return why elements of operand `index` of a generic would be computed repeatedly; None if they would not."""
+    map = generic.maps[index]
+    if not _is_projection(map):
+        return reasons.WINDOWS
+    indexing_loops = dims_in(map)
+    if _are_outermost(indexing_loops, generic.extents):  # loop-invariant: each element is computed once per row
+        return None
+    # Each iteration of a loop that does not index the operand computes the element again.
+    other_extents = [extent for loop, extent in enumerate(generic.extents) if loop not in indexing_loops]
+    return reasons.BROADCAST if any(extent != 1 for extent in other_extents) else None
 
 
 def _are_outermost(dims: Set[int], extents: Sequence[int | None]) -> bool:

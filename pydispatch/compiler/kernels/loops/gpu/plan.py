@@ -223,9 +223,8 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     """Return the partition of a nest into workgroups according to its distribution.
 
     A nest over f32[64, 100] has 64 workgroups with `ROWS`, one for each row, and 1 with `LANES`, whose 64 invocations
-    have a row each. For distributions that give an invocation to each position of some dimensions, `INVOCATIONS`
-    adjacent positions are a workgroup; emitters compute these from the number of the workgroup, and the partition
-    states them as tiles of a single dimension.
+    have a row each. Where each invocation has a row or element of its own, the partition has one dimension, the
+    invocations, and its tiles are the `INVOCATIONS` adjacent ones of a workgroup.
 
     Args:
         frame: The kernel being built.
