@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis.kinds import CONSTANTS, is_constant
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
-from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.constants.panel_layouts import layout_of, reads_b_as_stored
+from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import half_precision_b
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
