@@ -224,33 +224,49 @@ class BlockProducts(PanelWorkgroup):
         """Emit the product of a register block: `height` rows of A times columns of a panel, over one block of K.
 
         It is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s, where a group is
-        the adjacent steps of K whose weights in a column share 32 bits. Each digit of a row of A, a byte of the integer
-        that an element of A was converted to, is a row of `a`; a row of f32 is one row of `a`. With 4 rows of 3 digits,
-        32 columns, and blocks of 32 steps of 4-bit weights, `a` is 12x4x8xi8, `b` is 4x32x8xi4, and `c` is 12x32xi32.
+        the adjacent steps of K whose weights in a column share 32 bits. If A was converted to integers, each byte of
+        these, a digit, is a row of `a`. With 4 rows of 3 digits, 32 columns, and blocks of 32 steps of 4-bit weights,
+        `a` is 12x4x8xi8, `b` is 4x32x8xi4, and `c` is 12x32xi32.
         """
-        match, sizes, rows = self.match, self.sizes, self.rows_of_a.buffers
-        width = sizes.columns
-        are_weights_unpacked = sizes.unpacks and match.bits == 4  # from 4 bits to bytes, in memory
-        group = WORD_BYTES if are_weights_unpacked else WORD_BYTES * 8 // match.bits  # steps of K in 32 bits
-        groups = match.steps_per_block // group
-        # A in memory: [row][step of K], or [row][digit][step of K] if it has digits.
-        if rows.digits is None:
-            elements, digits, stride = rows.copy, 1, self.rows_of_a.steps
-        else:
-            elements, digits, stride = rows.digits.bytes, sizes.byte_digits, digit_stride(self.rows_of_a.steps)
-        offset = build.plus(
-            build.times(position.block_of_chunk, match.steps_per_block), build.times(position.row, digits * stride)
-        )
-        a = view_as(build, elements, offset, [height * digits, groups, group], [stride, group, 1])
+        width = self.sizes.columns
+        products_of_row = max(1, self.sizes.byte_digits)  # one for each digit; 0 digits stand for f32
+        are_weights_unpacked = self.sizes.unpacks and self.match.bits == 4  # from 4 bits to bytes, in memory
+        group_steps = WORD_BYTES if are_weights_unpacked else WORD_BYTES * 8 // self.match.bits
+        a = self._view_rows(build, position, height, group_steps)
         if are_weights_unpacked:
-            strides = [match.width * group, group, 1]
-            b = view_as(build, self._unpacked_weights, position.column * group, [groups, width, group], strides)
+            b = self._view_unpacked_weights(build, position.column)
         else:
             b = self.weights(build, position.panel, position.block, position.column, width)
         # The buffer has all columns of the panel with matrix registers, and else those of one register block.
         first_column = position.column if self._product_columns > width else 0
-        c = view_as(build, self._block_products, first_column, [height * digits, width], [self._product_columns, 1])
+        sizes, strides = [height * products_of_row, width], [self._product_columns, 1]
+        c = view_as(build, self._block_products, first_column, sizes, strides)
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
+
+    def _view_rows(self, build: Builder, position: _Position, height: int, group_steps: int) -> SSAValue:
+        """Emit the view of `height` rows of A in one block of K, [row][group][step of the group], and return it.
+
+        A group has `group_steps` steps. The view is of the copy of A as f32; or, if A was converted to integers, of
+        their bytes, the digits: these are in memory as [row][digit][step of K], and each digit is a row of the view.
+        """
+        rows, steps_per_block = self.rows_of_a.buffers, self.match.steps_per_block
+        if rows.digits is None:
+            elements, digits, stride = rows.copy, 1, self.rows_of_a.steps
+        else:
+            elements, digits, stride = rows.digits.bytes, self.sizes.byte_digits, digit_stride(self.rows_of_a.steps)
+        first_step = build.times(position.block_of_chunk, steps_per_block)
+        offset = build.plus(first_step, build.times(position.row, digits * stride))
+        sizes, strides = [height * digits, steps_per_block // group_steps, group_steps], [stride, group_steps, 1]
+        return view_as(build, elements, offset, sizes, strides)
+
+    def _view_unpacked_weights(self, build: Builder, column: int) -> SSAValue:
+        """Emit the view of the unpacked weights of a register block from `column` on, and return it.
+
+        It is [group][column][step of the group], where a group is four steps of a byte each.
+        """
+        group_count = self.match.steps_per_block // WORD_BYTES
+        sizes, strides = [group_count, self.sizes.columns, WORD_BYTES], [self.match.width * WORD_BYTES, WORD_BYTES, 1]
+        return view_as(build, self._unpacked_weights, column * WORD_BYTES, sizes, strides)
 
     def _add_to_totals(self, build: Builder, position: _Position, rows: Sequence[Index]) -> None:
         """Emit the addition of rows of a register block to the totals, the f32 sums over all of K, by vectors.

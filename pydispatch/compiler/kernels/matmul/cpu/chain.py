@@ -315,7 +315,7 @@ class _ChainEmitter:
         def emit_row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the operations on row `i` of the workgroup: its reductions, then its elements in all `columns`."""
             indices = self.rows.indices(inner, i, rank=rank_without_columns)
-            elements.begin_row(indices)
+            elements.begin_row(indices)  # the memory that `allocate_rows` allocated has values of this row from here on
             nest.emit_row_reductions(elements, inner, indices)
             emit_inner(inner, indices, dims=[columns], low=0, high=columns, write=store_element)
             return []
@@ -358,6 +358,7 @@ class _ChainEmitter:
         strides[-1] = 1
         if tiles.axis is not None:  # the dimension that counts rows; None for a single row
             strides[tiles.axis] = tiles.stride
+        # Indices are those in the tensor of all rows; `_offset` counts them from the first row of the workgroup.
         view = OperandView(chain.second.a, self.buffer, tuple(strides), uses_tensor_indices=True, locate=self._offset)
         needs_packing = plan.compute != tensor_type(chain.rows).element_type
         outputs = outputs_of(self.frame, result_dims)
