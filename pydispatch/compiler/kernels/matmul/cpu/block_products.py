@@ -180,7 +180,7 @@ class BlockProducts(PanelWorkgroup):
         sizes = self.sizes
         for column in range(0, self.match.width, sizes.columns):
             for row in range(0, sizes.rows, sizes.row_block):
-                height = min(sizes.row_block, sizes.rows - row)
+                height = min(sizes.row_block, sizes.rows - row)  # the last register block may have fewer rows
                 self._multiply_block(build, start._replace(row=row, column=column), height)
 
     def _multiply_rows(self, build: Builder, position: _Position) -> None:

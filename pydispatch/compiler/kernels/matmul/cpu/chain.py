@@ -51,7 +51,8 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
         backend: The backend that the kernel is for.
         machine: The CPU, whose registers determine the blocks.
     """
-    chain = chain_of([op for op in source.body.block.ops if op.results])
+    operations = [op for op in source.body.block.ops if op.results]  # all but the terminator
+    chain = chain_of(operations)
     if chain is None:
         return None
     frame = Frame(source, backend)
@@ -202,10 +203,11 @@ class _ChainEmitter:
         no_columns = build.index(0)  # the end of the columns of an attempt that computes none
 
         def attempt(inner: Builder, _attempt: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit an attempt: the first product by `plan` for the columns before `end`, and the check by `floor`.
+            """Emit an attempt: the first product for the columns before `end`, and whether another one has to follow.
 
             `carried` has two ends: of the columns that an earlier attempt has computed, and of those to compute now,
-            `end`, which is 0 if the earlier attempt was enough. Return both for the next attempt.
+            `end`, which is 0 if the earlier attempt was enough. Return both for the next attempt. An attempt is enough
+            if each row has a score above `floor`.
             """
             computed_end, end = carried
             is_needed = inner.less(0, end)

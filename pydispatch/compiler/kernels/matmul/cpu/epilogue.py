@@ -130,16 +130,18 @@ class Epilogue:
         for_each_element(build, columns, rows, width=schedule.mr, body=emit_element)
 
     def _store_outputs(self, build: Builder, indices: Sequence[Index], total: SSAValue) -> None:
-        """Emit one element of each output, and its store, from an element of the contraction's result.
+        """Emit the computation of one element of each output from `total`, and its store.
 
-        `indices` are those of the element of the contraction's result, and `total` is its sum of products. `define`
-        lets code that computes elements of outputs, which `at` emits, use this sum.
+        `total` is the sum of products at `indices` of the contraction's result.
         """
         contraction, elements = self.nest.plan.contraction, self.frame.elements
-        elements.define(build, contraction.op.results[0], indices, _rounded(build, total, contraction.acc))
+        # The element of the contraction's result, from which the elements of outputs are computed.
+        element = _rounded(build, total, contraction.acc)
+        elements.define(build, contraction.op.results[0], indices, element)
         for output in self.outputs:
-            output_indices = [indices[d] for d in output.dims]
-            output.store(build, elements.at(build, output.value, output_indices), output_indices)
+            output_indices = [indices[d] for d in output.dims]  # [n, m] of [m, n] for a transposed output
+            output_element = elements.at(build, output.value, output_indices)  # emits its computation
+            output.store(build, output_element, output_indices)
 
 
 def result_indices(

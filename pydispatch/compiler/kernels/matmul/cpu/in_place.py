@@ -48,7 +48,7 @@ def operand_of(
     row_stride = _row_stride(factor, contraction.tensor_of(factor), rows)
     return Operand(
         is_readable_in_place=is_readable_in_place,
-        row_stride_bytes=bytes_in_memory * (row_stride or 0),
+        row_stride_bytes=bytes_in_memory * (row_stride or 0),  # 0: no rows, or a dynamic distance
         is_contiguous_k=factor.is_contiguous(contraction.k),
         is_contiguous_n=factor.is_contiguous(contraction.n),
     )
@@ -90,7 +90,7 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     # 13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
     are_rows_close = row_bytes <= level.model.page  # at most a page of virtual memory apart
     fits_l3 = 3 * row_bytes * row_count <= l3_bytes  # a third: A, C and the reads of other workers take the rest
-    has_few_uses = (problem.m or 0) <= MAX_SINGLE_USE_ROWS  # of each element of B
+    has_few_uses = (problem.m or 0) <= MAX_SINGLE_USE_ROWS  # of each element of B; true for an unknown number of rows
     is_fast = are_rows_close or fits_l3 or has_few_uses
     is_argument_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_contiguous(contraction.n)
     has_panels = problem.panel_width > 0

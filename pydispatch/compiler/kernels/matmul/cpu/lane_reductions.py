@@ -50,7 +50,7 @@ class Partials:
 
 @dataclass(frozen=True)
 class LaneReduction:
-    """Emitter of reductions of the blocks of a group: for each block, its terms, one for each step, give one value.
+    """Emitter of reductions of the blocks of a group: the terms of each block, one for each step, become one value.
 
     The terms of a block are first combined to a partial result for each lane of a vector. The partial results of all
     blocks are a matrix, which is transposed, so that each lane then combines those of one block.
@@ -125,8 +125,8 @@ class LaneReduction:
         """Emit the partial results of a block: each lane of a vector combines the terms of its steps.
 
         With vectors of 16, lane j has the steps j, j + 16, and so on. The vectors of a block are divided into equal
-        chunks of at most `MOST_VECTORS`, which is straight code. A loop over the chunks has the partial results in
-        memory.
+        chunks of at most `MOST_VECTORS` vectors. The code of a chunk has no loop over its vectors. Between two chunks,
+        the partial results are in memory.
 
         Args:
             build: Receives the code.

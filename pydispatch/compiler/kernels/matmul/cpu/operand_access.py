@@ -187,7 +187,7 @@ def _problem(
         sizes: Sizes of its dimensions; None if dynamic.
         row_range: The row counts that a plan for a dynamic M is for; None for a static M, or one plan for all counts.
         arithmetic: Element types and instructions.
-        panels: The panels that B is stored in and read from; None for a B in another layout.
+        panels: The panels, each some adjacent columns, in which an argument stores B; None for another layout.
     """
     if row_range is None:
         m = 1 if contraction.m is None else sizes[contraction.m]

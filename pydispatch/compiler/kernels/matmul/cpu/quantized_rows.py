@@ -80,7 +80,7 @@ class RowConversion:
 
     @cached_property
     def _digits(self) -> DigitConversion | None:
-        """The conversion of the copied rows to integers of `digit_count` signed bytes, the digits; None for f32."""
+        """The conversion of the copied rows to integers of signed bytes, the digits; None if they remain f32."""
         if self.digit_count == 0:
             return None
         return DigitConversion.allocate(

@@ -60,7 +60,7 @@ class Batch:
 
     Attributes:
         dims: The outer dimensions that do not index B, collapsed into one index.
-        count: Outer indices of a batch; the last batch may have fewer.
+        count: Number of outer indices in a batch; the last batch may have fewer.
         body: The statements for each outer index.
     """
 
