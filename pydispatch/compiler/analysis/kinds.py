@@ -233,6 +233,7 @@ def has_effects(op: Operation) -> bool:
 def is_pure(op: Operation) -> bool:
     """Return whether an operation has no effects: it may be dropped if unused, repeated, and merged with equal ones.
 
-    An operation with a tensor rule has none, even if `info_of` states ORDERED, its default for unlisted operations.
+    An operation with a tensor rule (how it is computed from tensors, such as a convolution) has no effects, even if
+    `info_of` states ORDERED, its default for operations that its table does not list.
     """
     return info_of(op).is_pure or (info_of(op).effects is Effects.ORDERED and rule_of(op) is not None)

@@ -55,7 +55,7 @@ ORDERED = (
     "{} computes its elements in order, nothing follows it in its dispatch; what follows would have to be in its body"
 )
 """Reason for an operation such as a recurrence (`OrderedOp`), whose elements in a row depend on each other, if another
-operation of the same group reads its result."""
+operation of the same group reads its result. {}: the operation."""
 
 # -- of rows
 

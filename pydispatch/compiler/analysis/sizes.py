@@ -56,9 +56,10 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
             term = size_of(value, axis)
-            begin = term if isinstance(term, Dim) else Dim(value, axis)
-            index = insert_before(arith.ConstantOp.from_int_and_width(begin.axis, IndexType()), op)
-            sizes.append(term if isinstance(term, SSAValue) else insert_before(tensor.DimOp(begin.tensor, index), op))
+            # A size that is a sum or product is read from the tensor itself.
+            origin = term if isinstance(term, Dim) else Dim(value, axis)
+            index = insert_before(arith.ConstantOp.from_int_and_width(origin.axis, IndexType()), op)
+            sizes.append(term if isinstance(term, SSAValue) else insert_before(tensor.DimOp(origin.tensor, index), op))
     return sizes
 
 
@@ -99,8 +100,10 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
     size = shape_of(value)[axis]
     if size >= 0:
         return size
-    rule = rule_of(value.op) if isinstance(value, OpResult) else None
-    return rule.size(value.op, value, axis) if rule is not None and isinstance(value, OpResult) else None
+    if not isinstance(value, OpResult):
+        return None
+    rule = rule_of(value.op)  # how the operation computes tensors; None for an operation without tensors
+    return rule.size(value.op, value, axis) if rule is not None else None
 
 
 def _resolved(stated: Stated) -> Term | None:
@@ -132,7 +135,8 @@ def _listed_size(entry: Entry) -> Term | None:
     element = shape.operands[entry.index]
     while isinstance(element.owner, Operation) and element.owner.name in ("arith.index_cast", "arith.index_castui"):
         element = element.owner.operands[0]
-    return term_of(element) if isinstance(element.type, IndexType) or constant_index(element) is not None else None
+    is_known = isinstance(element.type, IndexType) or constant_index(element) is not None
+    return term_of(element) if is_known else None
 
 
 @contextmanager

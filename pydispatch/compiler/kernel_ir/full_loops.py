@@ -89,7 +89,10 @@ def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAVa
     full, partial = Block(), Block()
 
     def step(inner: Build, step_index: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit step `step_index`, from 0 on, of the version of `share` steps, and return the values that it carries."""
+        """Emit step `step_index`, from 0 on, of the version with a constant trip count, a copy of the body of `loop`.
+
+        Return the values that it carries.
+        """
         counter, *variables = loop.body.block.args
         values: dict[SSAValue, SSAValue] = dict(zip(variables, carried, strict=True))
         values[counter] = inner.value(inner.plus(loop.lb, step_index))

@@ -101,10 +101,8 @@ class Hazards:
     def copy(self) -> Hazards:
         """Return a copy of the state; both share `written_once`, which never changes."""
         copy = Hazards(written_once=self.written_once)
-        copy.written_since_barrier, copy.read_since_barrier = (
-            dict(self.written_since_barrier),
-            set(self.read_since_barrier),
-        )
+        copy.written_since_barrier = dict(self.written_since_barrier)
+        copy.read_since_barrier = set(self.read_since_barrier)
         return copy
 
     def join(self, other: Hazards) -> None:
@@ -156,7 +154,7 @@ def _sources_or_add_key(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
         keys.add(("binding", int(ordinal.value.data) if isinstance(ordinal, IntegerAttr) else 0))
         return []
     sources = [o for o in operands_of(op) if type(o.type) is MemRefType] + _yields(op)
-    if not sources:  # an allocation, or another operation that returns new memory
+    if not sources:  # no memref that it could be derived from: an allocation, or a call that returns new memory
         keys.add(op)
     return sources
 

@@ -69,12 +69,8 @@ def _is_simple(loop: scf.ParallelOp) -> bool:
     is known. A loop with the mark `WHOLE_VECTORS` is not split: its iterations are lanes of vectors.
     """
     block = loop.body.block
-    if (
-        WHOLE_VECTORS in loop.attributes
-        or len(block.args) != 1
-        or loop.initVals
-        or constant_or_value(loop.step[0]) != 1
-    ):
+    counts_by_1 = len(block.args) == 1 and constant_or_value(loop.step[0]) == 1
+    if not counts_by_1 or loop.initVals or WHOLE_VECTORS in loop.attributes:
         return False
     low, high = constant_or_value(loop.lowerBound[0]), constant_or_value(loop.upperBound[0])
     if isinstance(low, int) and isinstance(high, int) and high - low < FEWEST:
@@ -154,7 +150,7 @@ def _has_load(region: Region) -> bool:
 
 
 def _fold_condition(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
-    """Replace a comparison by the constant `holds`."""
+    """Replace all uses of a comparison by the constant `holds`; the comparison itself stays, unused."""
     truth = arith.ConstantOp(BoolAttr.from_bool(holds))
     Build.before(entry=build.entry, op=condition).op(truth)
     condition.result.replace_all_uses_with(truth.result)
@@ -210,6 +206,7 @@ def _ceil(build: Build, lhs: Index, rhs: int, low: Index) -> Index:
     `low` is the first iteration of the loop. The division is unsigned: it divides the distance of `lhs` from the lower
     limit times `rhs`, which is clamped to 0.
     """
+    # The caller limits the result to at least `low`. For a constant low >= 0, a clamp to 0 suffices, and saves code.
     if isinstance(low, int) and low >= 0:
         low = 0
     dividend = build.most(build.minus(lhs, build.times(low, rhs)), 0)

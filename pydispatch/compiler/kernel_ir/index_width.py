@@ -101,7 +101,8 @@ def _depends_on_a_cast(values: list[SSAValue]) -> bool:
     while values:
         value = values.pop()
         op = value.owner
-        if value in seen or not isinstance(op, Operation) or not isinstance(value.type, IndexType) or _is_clamped(op):
+        is_computed_index = isinstance(op, Operation) and isinstance(value.type, IndexType)
+        if value in seen or not is_computed_index or _is_clamped(op):
             continue
         if op.name == SIGNED_CAST:
             return True

@@ -54,12 +54,10 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
     does not write.
     """
     block = loop.body.block
-    if (
-        len(block.args) != 1
-        or loop.initVals
-        or constant_or_value(loop.lowerBound[0]) != 0
-        or constant_or_value(loop.step[0]) != 1
-    ):
+    if len(block.args) != 1 or loop.initVals:
+        return None
+    counts_from_0_by_1 = constant_or_value(loop.lowerBound[0]) == 0 and constant_or_value(loop.step[0]) == 1
+    if not counts_from_0_by_1:
         return None
     invocations = constant_or_value(loop.upperBound[0])
     if not isinstance(invocations, int) or invocations < FEWEST:
@@ -71,8 +69,9 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
             # The lower bound must be `start` plus the invocation, the step the number of invocations.
             start = _uniform_start(op.lb, block.args[0], varying)
             is_strided = counts_indices(op) and constant_or_value(op.step) == invocations and op.ub not in varying
-            is_strided = is_strided and _may_be_interchanged(op)
-            return StridedLoop(op, start, own, shared) if start is not None and is_strided else None
+            if start is None or not is_strided or not _may_be_interchanged(op):
+                return None
+            return StridedLoop(op, start, own, shared)
         is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
         if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
             return None
@@ -91,9 +90,10 @@ def _may_be_interchanged(loop: scf.ForOp) -> bool:
 
 
 def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
-    """Return whether `memory` is an allocation that no operation in the strided loops of `loop` can write.
+    """Return whether `memory` is an allocation that no operation in the sequential loops of `loop` can write.
 
-    The memories of carried values of strided loops that were interchanged before are such allocations.
+    The allocation may only be loaded from, and stored to outside of these loops. The memories with the carried values
+    of strided loops that were interchanged before are such allocations.
     """
     strided = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
     return isinstance(memory.owner, memref.AllocOp | memref.AllocaOp) and all(

@@ -91,13 +91,11 @@ def linear_of(value: SSAValue, lane: SSAValue) -> LinearIndex | None:
     """
     if value is lane:
         return LinearIndex(slope=1, start=0)
-    linear, constant, op = (
-        None,
-        constant_or_value(value),
-        value.owner,
-    )  # `constant`: an int if it is constant, else `value`
-    if isinstance(constant, int):
-        linear = LinearIndex(slope=0, start=constant)
+    op = value.owner
+    linear: LinearIndex | None = None
+    int_or_value = constant_or_value(value)
+    if isinstance(int_or_value, int):
+        linear = LinearIndex(slope=0, start=int_or_value)
     elif isinstance(op, arith.IndexCastOp):
         linear = linear_of(op.input, lane)
     elif isinstance(op, arith.AddiOp | arith.SubiOp):
@@ -138,7 +136,9 @@ def decide(condition: SSAValue, lane: SSAValue, first: int, truths: set[SSAValue
     op = condition.owner
     if isinstance(op, arith.AndIOp):
         sides = [decide(operand, lane, first, truths) for operand in op.operands]
-        return False if False in sides else None if None in sides else True
+        if False in sides:
+            return False
+        return None if None in sides else True
     if not isinstance(op, arith.CmpiOp):
         return None
     test = _TESTS.get(INT_PREDICATES[op.predicate.value.data])

@@ -115,10 +115,11 @@ def objects_for(attribute: hal.ExecutableObjectsAttr, target: hal.ExecutableTarg
 
     A key matches if it states no architecture, or the one that fits the target best.
     """
-    fitting = _best_architecture(target, attribute)
+    best = _best_architecture(target, attribute)
+    architectures = {""} if best is None else {"", best}  # "": a key that states none
     matching: list[Attribute] = []
     for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
         assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)
-        if key_matches(key, target) and architecture(key) in ("", fitting or ""):
+        if key_matches(key, target) and architecture(key) in architectures:
             matching += objects.data
     return matching

@@ -98,8 +98,10 @@ class MachineModel:
         )
 
 
-# Caches are bytes/ways/cores that share them. Intel prefetches strides of up to 2 KiB, but only within a page, so that
-# a quarter of a page is counted; so it is for others, but for Zen 5, which was measured (docs/contractions.md).
+# Columns, with the fields of `MachineModel` in its order and units: caches are bytes/ways/cores that share them, TLBs
+# are entries of the first and the second level. Strides are 1 KiB, a quarter of a page: Intel prefetches strides of up
+# to 2 KiB, but only within a page. Other CPUs have the same entry, except Zen 5, whose stride was measured
+# (docs/contractions.md), and CPUs without prefetching of strides (0).
 _TABLE = """
 name            L1d     L2        L3         TLBs      loads FMAs latency datapath bandwidth stride  line page
 
@@ -192,13 +194,13 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
     """
     models = [MODELS[cpu] for cpu in names]
 
-    def least(of: Callable[[MachineModel], int]) -> int:
-        """Return the minimum of the property `of` over the CPUs."""
-        return min(of(model) for model in models)
+    def least(read: Callable[[MachineModel], int]) -> int:
+        """Return the minimum over the CPUs of the field that `read` returns."""
+        return min(read(model) for model in models)
 
-    def most(of: Callable[[MachineModel], int]) -> int:
-        """Return the maximum of the property `of` over the CPUs."""
-        return max(of(model) for model in models)
+    def most(read: Callable[[MachineModel], int]) -> int:
+        """Return the maximum over the CPUs of the field that `read` returns."""
+        return max(read(model) for model in models)
 
     l3 = [model.l3 for model in models]
     return MachineModel(

@@ -66,7 +66,8 @@ def users_alignment(variant: hal.ExecutableVariantOp) -> int:
             alignment = max(alignment, USERS_ALIGNMENT)
             continue
         value = stated.value.data if isinstance(stated, IntegerAttr) else 0
-        if not 0 < value <= MAX_ALIGNMENT or value & (value - 1):
+        is_power_of_2 = value & (value - 1) == 0
+        if not 0 < value <= MAX_ALIGNMENT or not is_power_of_2:
             raise CompileError(
                 f"pydispatch.alignment = {stated} of export '@{export.sym_name.data}'", location_of(export),
                 f"expected a power of two up to {MAX_ALIGNMENT}, the bytes that its bindings are aligned to, such as "
@@ -79,9 +80,10 @@ def users_alignment(variant: hal.ExecutableVariantOp) -> int:
 def layout_of(export: hal.ExecutableExportOp) -> Layout:
     """Return the layout that an export declares."""
     bindings = (
-        Binding(any(flag.data == "ReadOnly" for flag in binding.flags.data)) for binding in export.layout.bindings.data
+        Binding(read_only=any(flag.data == "ReadOnly" for flag in binding.flags.data))
+        for binding in export.layout.bindings.data
     )
-    return Layout(export.layout.constants.data, tuple(bindings))
+    return Layout(constants=export.layout.constants.data, bindings=tuple(bindings))
 
 
 def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
@@ -259,8 +261,8 @@ def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders
     no source, and for a malformed macro.
     """
     file = load_object(attribute, op, folders)
-    defines, listed = attribute.strings("defines"), attribute.strings("include_dirs")
-    if not defines and not listed:
+    defines, include_dirs = attribute.strings("defines"), attribute.strings("include_dirs")
+    if not defines and not include_dirs:
         return file
     if file.suffix not in files.SOURCE_SUFFIXES:
         raise CompileError(
@@ -273,7 +275,7 @@ def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders
                 f"object file '{file.name}': {entry!r} of its defines is no macro", file.location,
                 "write NAME or NAME=VALUE",
             )  # fmt: skip
-    dirs = tuple(_include_dir(entry, file, folders) for entry in listed)
+    dirs = tuple(_include_dir(entry, file, folders) for entry in include_dirs)
     return replace(file, defines=tuple(entry if "=" in entry else f"{entry}=1" for entry in defines), include_dirs=dirs)
 
 
@@ -283,7 +285,8 @@ def _include_dir(name: str, file: ObjectFile, folders: Folders) -> Path:
     Raises CompileError if there is none. file: the source that includes from the folder, for the message.
     """
     tried = list(dict.fromkeys(Path(folder) / name for folder in (*folders.source, *folders.search, "")))
-    directory = next((path for path in tried if path.is_dir()), None) if "\0" not in name else None
+    is_valid_path = "\0" not in name
+    directory = next((path for path in tried if path.is_dir()), None) if is_valid_path else None
     if directory is None:
         raise CompileError(
             f"object file '{file.name}': its folder of includes {name!r} was not found", file.location,
@@ -305,9 +308,10 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
     if attribute.data is not None:
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
     # `near`: paths in the folders of the program and its specs; `far`: paths on the search path. An absolute path is
-    # read as it is: it has neither, and is "here".
-    is_absolute = Path(name).is_absolute()
-    near, far = ([] if is_absolute else list(dict.fromkeys(Path(folder) / name for folder in part)) for part in folders)
+    # only read as it is, below.
+    near, far = list[Path](), list[Path]()
+    if not Path(name).is_absolute():
+        near, far = (list(dict.fromkeys(Path(folder) / name for folder in part)) for part in folders)
     file = _only_file(name, near, far, op)
     if file is not None:
         return file

@@ -191,8 +191,10 @@ def _scalar(bits: _Bits, operand: _Operand) -> int:
         return value
     if encoding == _CHARACTER:
         return ord(_CHAR6[bits.fixed(6)])
-    if encoding in (_FIXED, _VBR) and value <= _MAX_WIDTH_BITS:
-        return 0 if value == 0 else bits.fixed(value) if encoding == _FIXED else bits.vbr(value)
+    if encoding in (_FIXED, _VBR) and value <= _MAX_WIDTH_BITS:  # `value` is the width in bits
+        if value == 0:
+            return 0
+        return bits.fixed(value) if encoding == _FIXED else bits.vbr(value)
     raise BitcodeError("an operand of an unknown kind")
 
 

@@ -60,17 +60,17 @@ def opened(text: str, machine: MachineDescription) -> AbstractContextManager[Llv
         CompileError: LLVM refuses the text.
         llvm_process.Died: The LLVM process died of the text. Methods of the module may raise it, too.
     """
-    m = machine
-    spec = LlvmMachine(
-        arch=m.arch,
-        cpu=m.cpu,
-        triple=m.triple,
-        llvm_features=m.llvm_features,
-        has=m.has,
-        tune=m.tune,
-        vector_width=m.vector_width,
+    # The machine as plain values, which can be sent to the LLVM process.
+    llvm_machine = LlvmMachine(
+        arch=machine.arch,
+        cpu=machine.cpu,
+        triple=machine.triple,
+        llvm_features=machine.llvm_features,
+        has=machine.has,
+        tune=machine.tune,
+        vector_width=machine.vector_width,
     )
-    return llvm_process.opened(LlvmModule, text, spec)
+    return llvm_process.opened(LlvmModule, text, llvm_machine)
 
 
 def version() -> int:

@@ -193,7 +193,7 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
     def extended(self, width: int, is_signed: bool) -> Word:
-        """Extend the word to another width, with its sign or with zeros."""
+        """Extend the word to a larger width, with copies of its sign bit (`is_signed`) or with zeros."""
         if width == self.width:
             return self
         kind = arith.ExtSIOp if is_signed else arith.ExtUIOp

@@ -131,5 +131,6 @@ def _inverse(base: N, power: N) -> N:
     if isinstance(power, Number):
         return 1.0 / power
     assert isinstance(base, Word)
-    is_one_or_minus_one = (base + 1).below(3) & base.differs(0)  # `below` compares unsigned numbers
+    # base + 1 is 0, 1 or 2 for a base of -1, 0 or 1, and larger for others: `below` compares unsigned numbers.
+    is_one_or_minus_one = (base + 1).below(3) & base.differs(0)
     return choose(is_one_or_minus_one, power, otherwise=0)

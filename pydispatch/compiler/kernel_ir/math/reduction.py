@@ -27,10 +27,10 @@ MOST_SELECTED_WORDS = 16
 code indexes. The array is in the memory of each invocation, but a select operation takes time for each word."""
 
 
-def _words(at: Word, width: int) -> list[Word]:
-    """Return the words `at` to `at` + 3 of the binary digits of 2/pi, each of `width` bits.
+def _words(first: Word, width: int) -> list[Word]:
+    """Return the words `first` to `first` + 3 of the binary digits of 2/pi, each of `width` bits.
 
-    Word 0 is the 0 before the binary point, word 1 has the first bits after it. The index `at` is computed when the
+    Word 0 is the 0 before the binary point, word 1 has the first bits after it. The index `first` is computed when the
     kernel runs; it is at most 16 for 64 bits, and 4 for 32 bits.
     """
     # f64: the words 0 to 20, all digits of `TWO_OVER_PI`. f32: the words 0 to 7, and one more for the shift by 1 below.
@@ -40,13 +40,13 @@ def _words(at: Word, width: int) -> list[Word]:
     if count > MOST_SELECTED_WORDS:  # read them from an array
         signed = [value - (value >> 63 << 64) for value in values]  # as attributes have integers
         type_ = IntegerType(64)
-        return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
-    words = [at.new(value) for value in values]
-    # Shift the list of words by `at`, one bit of `at` after the other: with bit 1 set, words[0] becomes words[1] and so
-    # on. `remaining` words may still be needed after a shift. `at` is 4 at most. With bit 4, no other bit is set: the
-    # words 4 to 7 that it selects need no shift by 2.
+        return [Word(first.body, (first + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
+    words = [first.new(value) for value in values]
+    # Shift the list of words by `first`, one bit of it after the other: with bit 1 set, words[0] becomes words[1] and
+    # so on. `remaining` words may still be needed after a shift. `first` is 4 at most. With bit 4, no other bit is set:
+    # the words 4 to 7 that it selects need no shift by 2.
     for bit, remaining in ((1, 8), (2, 4), (4, 4)):
-        has_bit = (at & bit).differs(0)
+        has_bit = (first & bit).differs(0)
         words[:remaining] = [choose(has_bit, words[index + bit], words[index]) for index in range(remaining)]
     return words[:4]
 
@@ -96,9 +96,11 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
         carry: Word | None = None
         for index, digit in enumerate(digits[: len(digits) - shift], shift):
             total = digit * part
-            for more in (carry, limbs[index] if shift else None):
-                total = total if more is None else total + more
-            limbs[index : index + 1] = [total & mask]
+            if carry is not None:
+                total = total + carry
+            if shift:  # the second round adds to the product of the first one
+                total = total + limbs[index]
+            limbs[index : index + 1] = [total & mask]  # appended in the first round, replaced in the second
             carry = total >> half
     return limbs[5] << half | limbs[4], limbs[3] << half | limbs[2]
 
@@ -109,10 +111,9 @@ def _fraction(high: Word, low: Word) -> Pair:
     The two words are unsigned; the binary point is before the highest bit of `high`.
     """
     half = high.width // 2
-    parts = [
-        (word >> half if index % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (index + 1))
-        for index, word in enumerate((high, high, low, low))
-    ]
+    mask = (1 << half) - 1
+    half_words = (high >> half, high & mask, low >> half, low & mask)
+    parts = [word.to_float() * 2.0 ** (-half * (index + 1)) for index, word in enumerate(half_words)]
     first, second = fast_sum(parts[0], parts[1])
     third, fourth = fast_sum(parts[2], parts[3])
     middle, middle_low = two_sum(second, third)

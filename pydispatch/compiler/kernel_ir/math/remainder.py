@@ -29,7 +29,7 @@ def remainder(x: Number, y: Number) -> Number:
     divisor = choose(divisor.equals(0), 1, divisor)  # nothing divides by 0: y = 0 gives NaN below
 
     def step(rest: Word, digits_left: Word) -> tuple[Word, Word]:
-        """Return (rest, digits left) after as many more binary digits of the quotient as fit into a word.
+        """Return (rest, digits left) after a step of the long division by `divisor`, of up to `room` binary digits.
 
         `rest` is the remainder so far, `digits_left` the number of digits of the quotient that are not yet computed.
         """
@@ -58,7 +58,10 @@ def remainder(x: Number, y: Number) -> Number:
 
 
 def _digits_and_exponent(value: Number) -> tuple[Word, Word]:
-    """Return the digits of a float's magnitude as an integer, and its exponent: 1 for subnormal numbers, too."""
+    """Return (digits, e) of a float whose magnitude is digits * 2^(e - bias - fraction), both integers.
+
+    e is the exponent field, but 1 instead of 0 for subnormal numbers, whose digits lack the leading 1.
+    """
     fraction = format_of(value).fraction
     bits = value.magnitude().bits()
     exponent, digits = bits >> fraction, bits & (1 << fraction) - 1

@@ -69,9 +69,10 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
 
 
 def _first_operation(op: Operation) -> Operation:
-    """Return the first operation in the body of `op` or, if that has a body itself, in its body; `op` if it has none.
+    """Return the first operation in the innermost body at the beginning of `op`; `op` itself if it has no body.
 
-    Its source location says in notes where the body of a nest of loops begins.
+    In a nest of loops, each of which begins with the next one, it is the first operation of the innermost loop. Its
+    source location says in notes where the body of the nest begins.
     """
     return next((_first_operation(first) for r in op.regions for b in r.blocks if (first := b.first_op)), op)
 
@@ -100,7 +101,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
             return
 
         def body(inner: Build, counter: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-            """Emit the loops inside this one."""
+            """Emit the loops over the axes after `axis`, whose counter is `counter`; no values are carried."""
             nest(inner, axis + 1, {**copies, loop.body.block.args[axis]: counter})
             return ()
 
@@ -176,7 +177,8 @@ def _streamed_strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: C
     high = constant_or_value(loop.upperBound[-1])
 
     def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit the strip that begins at iteration `first`."""
+        """Emit the strip of `loop` that begins at iteration `first`; the loop over strips carries no values."""
+        # The last strip may have fewer lanes unless the number of iterations, `high`, is a multiple of the width.
         is_whole = isinstance(high, int) and high % lanes.width == 0
         width = lanes.width if is_whole else inner.least(lanes.width, inner.minus(high, first))
         Strip(lanes, first, dict(copies), width).emit_block(inner, loop.body.block, stores=())
