@@ -79,8 +79,10 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
     # Any of them: all must have the same packed form. With equal offsets, `unsigned_b` can differ between levels only
     # if all values of B are 0 to 127: such bytes widen to the same integers with and without sign.
     arithmetic = arithmetics[0]
-    packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}  # None: a level has no such kernel
-    if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:  # 1: no groups
+    if arithmetic is None or arithmetic.group == 1:  # no such kernel, or one without groups
+        return None
+    packed_form = arithmetic.compute, arithmetic.group, arithmetic.b_offset
+    if any(a is None or (a.compute, a.group, a.b_offset) != packed_form for a in arithmetics):
         return None
     reads_one_input = set(contraction.b.inputs) == {contraction.b.main_input}  # no tensor of scales or zero points
     has_batch = bool(set(contraction.outer) & contraction.b.dims)  # several matrices, which groups do not pack
@@ -213,15 +215,15 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
         grouped: The factor and its contraction.
         packed: Tensor of the packed elements, of type `grouped.packed_type`.
     """
-    c, arithmetic = grouped.contraction, grouped.arithmetic
-    old, operand_index = c.op, grouped.factor.main_input
+    contraction, arithmetic = grouped.contraction, grouped.arithmetic
+    old, operand_index = contraction.op, grouped.factor.main_input
     new = old.clone()
     new.operands[operand_index] = packed
     set_location(new, old)
     block = new.regions[0].block
     # The factor in the clone: old and new body define the same values in the same order.
-    old_values, new_values = _values_defined_in(c.generic.block), _values_defined_in(block)
-    factor = dict(zip(old_values, new_values, strict=True))[c.b.value]
+    old_values, new_values = _values_defined_in(contraction.generic.block), _values_defined_in(block)
+    factor = dict(zip(old_values, new_values, strict=True))[contraction.b.value]
     # Widen the packed element, and use the result instead of the factor.
     element = block.insert_arg(arithmetic.compute, operand_index)
     ops = _widened(element, factor.type, arithmetic)

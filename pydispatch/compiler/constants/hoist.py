@@ -91,8 +91,9 @@ def _is_small(known: KnownConstants, value: OpResult) -> bool:
         return False
     source_sizes = [prod(shape_of(op.results[0])) for op in known.sources[value.op]]
     count = prod(shape_of(value))
-    fits = max([count, *source_sizes]) <= FOLDED_ELEMENTS
-    return fits and (cost >= Cost.DIVISION or count <= max(SMALL_CONSTANT, sum(source_sizes)))
+    is_small = max([count, *source_sizes]) <= FOLDED_ELEMENTS
+    is_expensive = cost >= Cost.DIVISION  # per element: divisions, and functions such as exp
+    return is_small and (is_expensive or count <= max(SMALL_CONSTANT, sum(source_sizes)))
 
 
 def _replace_by_constant(value: OpResult, constant: Operation) -> None:
@@ -161,23 +162,25 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
     source_bytes = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
-    if LEAST_BYTES <= size <= min(PADDED * source_bytes, TABLE_BYTES):
-        return True
-    return LEAST_BYTES <= size <= source_bytes or source_bytes >= max(LEAST_BYTES, REDUCED * size)
+    is_padded = LEAST_BYTES <= size <= min(PADDED * source_bytes, TABLE_BYTES)
+    is_no_larger = LEAST_BYTES <= size <= source_bytes
+    is_reduction = source_bytes >= max(LEAST_BYTES, REDUCED * size)
+    return is_padded or is_no_larger or is_reduction
 
 
 def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
     """Partition values so that those computed by common operations are in one group. No value is a view or a fill."""
     group_of: dict[Operation, list[OpResult]] = {}
-    members: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
+    ops_of_group: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
     for value in values:
         # Views and fills are no reason to join groups: several functions may repeat them at no cost.
         ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
         group = [value]
-        for other in _distinct(group_of[op] for op in ops if op in group_of):
-            group[:0] = other  # before `value`, which comes later in `values`
-            ops += members.pop(id(other))
-        members[id(group)] = ops
+        # Join the earlier groups that an operation of the value's chain is in. Their values precede `value`.
+        for earlier_group in _distinct(group_of[op] for op in ops if op in group_of):
+            group[:0] = earlier_group
+            ops += ops_of_group.pop(id(earlier_group))
+        ops_of_group[id(group)] = ops
         group_of.update(dict.fromkeys(ops, group))
     return _distinct(group_of.values())
 

@@ -127,8 +127,10 @@ def _layout_if_invariant(contraction: Contraction, body: Sequence[Block], levels
     """
     matrix, m = contraction.tensor_of(contraction.b), contraction.m
     block = matrix.owner if isinstance(matrix.owner, Block) else matrix.owner.parent
-    rows = None if m is None else contraction.generic.extents[m]
-    if block in body or is_constant(matrix) or rows is None or not MIN_ROWS <= rows <= MOST_ROWS:
+    if block in body or is_constant(matrix):
+        return None
+    rows = None if m is None else contraction.generic.extents[m]  # of the product; None if there is no static number
+    if rows is None or not MIN_ROWS <= rows <= MOST_ROWS:
         return None
     layout = plain_layout(contraction, levels)
     return layout if layout is not None and bytes_of(matrix) <= MOST_BYTES else None

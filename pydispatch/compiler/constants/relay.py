@@ -50,13 +50,16 @@ def source_of_transposition(op: Operation) -> OpResult | None:
         return None
     generic = structured(op)
     swap = AffineMap(2, 0, (AffineExpr.dimension(1), AffineExpr.dimension(0)))
-    if len(generic.inputs) != 1 or generic.maps != (swap, AffineMap.identity(2)) or len(list(generic.block.ops)) != 1:
+    swaps_dims = generic.maps == (swap, AffineMap.identity(2))
+    computes_nothing = len(list(generic.block.ops)) == 1  # the yield alone
+    if len(generic.inputs) != 1 or not swaps_dims or not computes_nothing:
         return None
+    (matrix,) = generic.inputs
     terminator = generic.block.last_op
     assert terminator is not None
     yields_input = terminator.operands[0] is generic.block.args[0]
-    is_transposed = shape_of(op.results[0]) == shape_of(generic.inputs[0])[::-1]
-    return generic.inputs[0] if yields_input and is_transposed and isinstance(generic.inputs[0], OpResult) else None
+    is_transposed = shape_of(op.results[0]) == shape_of(matrix)[::-1]
+    return matrix if yields_input and is_transposed and isinstance(matrix, OpResult) else None
 
 
 class _Code:
@@ -177,19 +180,20 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
         The operations, producers first. The result of the last one holds the panels, with the type `result`.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
-    # The number of panels is the size divided by the width, rounded up, as a value of type index.
-    size = rounded_up = code.dims[axis]
-    if (matrix.rows, matrix.columns)[axis] % width:  # rounding and padding are emitted only where they are needed
-        rounded_up = code.put(arith.AddiOp(size, code.number(width - 1)))
-    panels = code.put(arith.DivUIOp(rounded_up, code.number(width)))
-    if rounded_up is not size:
+    # The number of panels, a value of type index: ceil(size / width) = (size + width - 1) / width.
+    needs_padding = (matrix.rows, matrix.columns)[axis] % width != 0
+    dividend = code.dims[axis]
+    if needs_padding:
+        dividend = code.put(arith.AddiOp(dividend, code.number(width - 1)))
+    panels = code.put(arith.DivUIOp(dividend, code.number(width)))
+    if needs_padding:
         code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
     # Copy the matrix into the panels: for axis 1, element [p, k, c] is that of row k and column p * width + c. Then
     # return to static sizes.
     sizes = [panels, code.dims[1 - axis]]
     code.copy(sizes=sizes, static_shape=[-1, -1, width], reads=layout.unpacked_map(2).results)
-    flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
-    ops = code.finish_as(flat)
-    if flat != result:
+    panels_type = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
+    ops = code.finish_as(panels_type)
+    if panels_type != result:
         ops.append(tensors.TensorReshapeOp(operands=[ops[-1].results[0], [], []], result_types=[result]))
     return ops

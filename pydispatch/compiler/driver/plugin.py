@@ -69,9 +69,11 @@ def _c_text(text: str) -> str:
 
     Quotes, backslashes, bytes outside of printable ASCII and "?", which could begin a trigraph, are octal escapes.
     """
-    return (
-        '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
-    )
+    literal = ""
+    for byte in text.encode():
+        is_plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
+        literal += chr(byte) if is_plain else f"\\{byte:03o}"
+    return f'"{literal}"'
 
 
 def build_standalone(
@@ -158,7 +160,9 @@ def _build_one(
     toolchain = find()
 
     def compile_one(source: Path | bytes) -> bytes:
-        """Compile a file of C, or C source as bytes, to an object, with the options of the plugin."""
+        """Compile a file of C, or C source as bytes, to an object for `arch`, with the options `cpu`, `features`,
+        `include_dirs`, `defines` and `opt` of the plugin.
+        """
         return toolchain.compile_c(
             source, arch=arch, cpu=cpu, features=features, include_dirs=include_dirs, defines=defines, opt=opt
         )

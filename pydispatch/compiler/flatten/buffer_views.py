@@ -24,8 +24,9 @@ IMPORT, EXPORT, ALIAS = "hal.tensor.import", "hal.tensor.export", "hal.tensor.al
 
 
 def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
-    """Convert host functions in place. Raise CompileError for a buffer view of unknown tensor type, and for writes to
-    the caller's memory.
+    """Convert host functions over buffer views to functions over tensors, in place.
+
+    Raise CompileError for a buffer view of unknown tensor type, and for writes to the caller's memory.
     """
     converted: set[str] = set()
     for name in functions:
@@ -76,7 +77,11 @@ def _return_tensors(function: Operation) -> None:
     for block in blocks:
         last = block.last_op
         if last is not None and last.name in RETURNS:
-            last.operands = [value if (v := _exported(value)) is None else v for value in last.operands]
+            exported = [_exported(value) for value in last.operands]  # None for values that are no exported tensors
+            last.operands = [
+                value if tensor_value is None else tensor_value
+                for value, tensor_value in zip(last.operands, exported, strict=True)
+            ]
             outputs = [v.type for v in last.operands]
     function.properties["function_type"] = FunctionType.from_lists([a.type for a in blocks[0].args], outputs)
     for op in list(function.regions[0].walk(reverse=True)):

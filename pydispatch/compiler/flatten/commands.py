@@ -30,8 +30,10 @@ def convert_calls_to_commands(functions: Mapping[str, Operation]) -> None:
         for op in list(walk(function)):
             if isinstance(op, CallOp):
                 _declare(op, functions)
-            elif op.name in CALLS and callee_name(op) in functions and not functions[callee_name(op)].regions[0].blocks:
-                _to_command(op, functions[callee_name(op)])
+            elif op.name in CALLS:
+                callee = functions.get(callee_name(op))
+                if callee is not None and not callee.regions[0].blocks:  # a declaration
+                    _to_command(op, callee)
 
 
 def _declare(call: CallOp, functions: Mapping[str, Operation]) -> None:
@@ -64,15 +66,16 @@ def _check_signature(call: Operation, declaration: Operation) -> None:
     declared = declaration.properties["function_type"]
     assert isinstance(declared, FunctionType)
     arguments = call.arguments if isinstance(call, CallOp) else call.operands
-    actual = [v.type for v in arguments], [r.type for r in call.results]
-    wanted = list(declared.inputs.data), list(declared.outputs.data)
-    for what, here, there in zip(("arguments", "results"), actual, wanted, strict=True):
-        if here != there:
+    call_types = [v.type for v in arguments], [r.type for r in call.results]
+    declared_types = list(declared.inputs.data), list(declared.outputs.data)
+    for kind, of_call, of_declaration in zip(("arguments", "results"), call_types, declared_types, strict=True):
+        if of_call != of_declaration:
             raise CompileError(
-                f"the {what} of this call are ({', '.join(map(str, here))}), those of '@{callee_name(call)}' "
-                f"({', '.join(map(str, there))})", location_of(call),
+                f"the {kind} of this call are ({', '.join(map(str, of_call))}), those of '@{callee_name(call)}' "
+                f"({', '.join(map(str, of_declaration))})", location_of(call),
             )  # fmt: skip
-    if _ties(call, len(wanted[1])) != _ties(declaration, len(wanted[1])):
+    result_count = len(declared.outputs.data)
+    if _ties(call, result_count) != _ties(declaration, result_count):
         raise CompileError(
             f"results of '@{callee_name(call)}' are tied to operands in its declaration or in this call alone",
             location_of(call), "write both: flow.func private @f(%x: T) -> %x and flow.call @f(%a) : (T) -> %a",

@@ -59,9 +59,10 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
 
 def _hide_async_variant(name: str, function: Operation, functions: Mapping[str, Operation]) -> None:
     """Make `@main$async` private, and so not exported, if `@main` calls it: both are variants of one function."""
-    plain = functions.get(name.removesuffix(ASYNC))
-    calls = [op for op in (() if plain is None else walk(plain)) if op.name in CALLS]
-    if name.endswith(ASYNC) and any(callee_name(op) == name for op in calls):
+    caller = functions.get(name.removesuffix(ASYNC))  # the variant without fences
+    if not name.endswith(ASYNC) or caller is None:
+        return
+    if any(op.name in CALLS and callee_name(op) == name for op in walk(caller)):
         function.properties["sym_visibility"] = StringAttr("private")
 
 
@@ -105,9 +106,10 @@ def _drop_fence_arguments(function: Operation) -> None:
     if isinstance(attributes, ArrayAttr) and attributes.data:
         function.properties["arg_attrs"] = ArrayAttr([attributes.data[n] for n in kept])
     block = function.regions[0].blocks.first
-    for argument in reversed(() if block is None else block.args):
+    if block is None:  # a declaration
+        return
+    for argument in reversed(block.args):
         if _is_fence(argument):
-            assert block is not None
             block.erase_arg(argument)
 
 
@@ -124,7 +126,9 @@ def _retie(op: Operation, kept: Sequence[int]) -> None:
 
 def _check_unused(value: SSAValue) -> None:
     """Raise CompileError if a value is a fence that still has a use."""
-    for use in value.uses if _is_fence(value) else ():
+    if not _is_fence(value):
+        return
+    for use in value.uses:
         raise CompileError(
             f"'{use.operation.name}' is not supported on fences", location_of(use.operation),
             "fences are waited for by hal.tensor.import, signaled by hal.tensor.barrier and hal.fence.signal, and "

@@ -143,7 +143,8 @@ def constant_bits(attribute: Attribute, op: Operation) -> int:
         value = attribute.value.data
         bits = width_or_format(attribute.type, op)
         value &= (1 << bits) - 1
-        return value - (1 << bits) if value >> (bits - 1) and bits > 1 else value
+        has_sign_bit = value >> (bits - 1) == 1
+        return value - (1 << bits) if has_sign_bit and bits > 1 else value
     if isinstance(attribute, FloatAttr):
         if attribute.type.bitwidth <= 8:  # instructions have no such format, but fills store the bits
             return int.from_bytes(bytes(cast(Any, attribute.type).pack([attribute.value.data])), "little")

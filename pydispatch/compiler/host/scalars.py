@@ -63,9 +63,9 @@ class ScalarLowering:
         Operations of several instructions have a method of their own in ROWS. Others become one instruction on the type
         of their result. Raises CompileError for types that host code does not compute with.
         """
-        row = ROWS.get(op.name)  # emits the operation, and records its results
-        if row is not None:
-            row(self, op, registers)
+        lower_with_method = ROWS.get(op.name)
+        if lower_with_method is not None:
+            lower_with_method(self, op, registers)
             return True
         if op.name not in BINARY and op.name not in UNARY and op.name not in MATH:
             return False
@@ -137,12 +137,12 @@ class ScalarLowering:
         Registers have 64 bits, and integers are sign-extended in them: each of these operations extends from the
         narrower of its two widths, with zeros if it is unsigned.
         """
-        source, target = width_or_format(op.operands[0].type, op), width_or_format(op.results[0].type, op)
-        unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
-        opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
+        source_bits, result_bits = width_or_format(op.operands[0].type, op), width_or_format(op.results[0].type, op)
+        extends_with_zeros = op.name in ("arith.extui", "arith.index_castui") and source_bits < result_bits
+        opcode = Opcode.ZEXT if extends_with_zeros else Opcode.SEXT
         register = registers[op.operands[0]]
-        narrow = min(source, target)
-        registers[op.results[0]] = register if narrow == 64 else self.function.unary(opcode, register, narrow)
+        bits = min(source_bits, result_bits)
+        registers[op.results[0]] = register if bits == 64 else self.function.unary(opcode, register, bits)
 
     def convert(self, op: Operation, registers: Registers) -> None:
         """Lower a conversion between floats and integers, or between float types."""
@@ -272,14 +272,16 @@ class ScalarLowering:
             product = function.binary(Opcode.MUL, result, factor, bits)
             result = function.emit(Opcode.SELECT, is_bit_set, product, result)
             factor = function.binary(Opcode.MUL, factor, factor, bits)
-        # The quotient 1 / base^n for negative exponents.
+        # The quotient 1 / base^n for negative exponents: base 1 → 1, base -1 → -1 for odd n, else 1; other bases → 0.
         minus_one = function.constant(-1)
         is_odd = function.binary(Opcode.AND, exponent, one, bits)
-        inverse = function.emit(Opcode.SELECT, function.compare(Opcode.CMP, EQ, base, one, bits), one, zero)
-        sign = function.emit(Opcode.SELECT, is_odd, minus_one, one)
-        inverse = function.emit(Opcode.SELECT, function.compare(Opcode.CMP, EQ, base, minus_one, bits), sign, inverse)
-        negative = function.compare(Opcode.CMP, SLT, exponent, zero, bits)
-        registers[op.results[0]] = function.emit(Opcode.SELECT, negative, inverse, result)
+        is_one = function.compare(Opcode.CMP, EQ, base, one, bits)
+        quotient = function.emit(Opcode.SELECT, is_one, one, zero)
+        of_minus_one = function.emit(Opcode.SELECT, is_odd, minus_one, one)
+        is_minus_one = function.compare(Opcode.CMP, EQ, base, minus_one, bits)
+        quotient = function.emit(Opcode.SELECT, is_minus_one, of_minus_one, quotient)
+        is_negative = function.compare(Opcode.CMP, SLT, exponent, zero, bits)
+        registers[op.results[0]] = function.emit(Opcode.SELECT, is_negative, quotient, result)
 
     def power_of_float(self, op: Operation, registers: Registers) -> None:
         """Lower math.fpowi: compute the power in f64, with the exponent as a float, and convert it to the type."""
@@ -315,7 +317,8 @@ class ScalarLowering:
         Their registers are the same.
         """
         types = [v.type for v in (*op.operands, *op.results)]
-        if len(types) != 2 or not all(isinstance(t, IntegerType) and t.width == types[0].width for t in types):
+        are_same_width = all(isinstance(t, IntegerType) and t.width == types[0].width for t in types)
+        if len(types) != 2 or not are_same_width:
             raise CompileError(
                 f"'{op.name}' of {', '.join(map(str, types[: len(op.operands)]))} is not supported in host code",
                 location_of(op), "it changes the sign of an integer, ui32 to i32, or the type of a tensor",

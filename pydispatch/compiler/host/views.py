@@ -97,15 +97,15 @@ def expand(straight: Straight, op: Operation) -> None:
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
     # The sizes of the result: constants, or the operands for dynamic sizes.
-    sizes = iter(op.operands[1:])
-    static = [int(n) for n in cast(Any, op.properties["static_output_shape"]).get_values()]
+    dynamic_sizes = iter(op.operands[1:])
+    attribute_sizes = [int(n) for n in cast(Any, op.properties["static_output_shape"]).get_values()]
     dims: list[int] = []
-    for size, declared in zip(static, result.get_shape(), strict=True):
-        if size == DYNAMIC_INDEX:
-            dims.append(straight.registers[next(sizes)])
+    for attribute_size, type_size in zip(attribute_sizes, result.get_shape(), strict=True):
+        if attribute_size == DYNAMIC_INDEX:
+            dims.append(straight.registers[next(dynamic_sizes)])
         else:
             # The result type and the attribute may both state a size: then they are equal.
-            dims.append(straight.function.constant(size if declared < 0 else declared))
+            dims.append(straight.function.constant(attribute_size if type_size < 0 else type_size))
     # Each axis of the operand is split into a group of dimensions.
     for axis, group in enumerate(reassociation(op)):
         product = straight.function.multiply(dims[n] for n in group)
@@ -169,7 +169,7 @@ class _ContiguousSlice:
     Args:
         straight: The function that receives the code.
         op: The operation that states the slice.
-        whole: The tensor that the slice is a part of.
+        tensor: The tensor that the slice is a part of.
         walked: Number of outer axes, of static size, that are walked index by index: the slice has a run for each of
             their indices. 0 for one run.
 
@@ -179,7 +179,7 @@ class _ContiguousSlice:
         length: Register of the number of bytes of a run.
     """
 
-    def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
+    def __init__(self, straight: Straight, op: Operation, tensor: HostTensor, walked: int = 0) -> None:
         """Emit the bounds checks of the slice, the byte offset of its first run and the length of a run.
 
         A run is a range of contiguous bytes. The slice has one for each index of its first `walked` axes, and is a
@@ -191,7 +191,7 @@ class _ContiguousSlice:
         Args:
             straight: The function that receives the code.
             op: The operation that states the slice.
-            whole: The tensor that the slice is a part of.
+            tensor: The tensor that the slice is a part of.
             walked: Number of outer axes, of static size, that are walked index by index.
         """
         self.straight, self.op = straight, op
@@ -202,26 +202,26 @@ class _ContiguousSlice:
             for row in slice_of(op).components
         )
         self.sizes = sizes
-        known = [function.constant_value(size) for size in sizes]
-        self._require_contiguous(offsets, strides, known, whole, walked)
+        static_sizes = [function.constant_value(size) for size in sizes]
+        self._require_contiguous(offsets, strides, static_sizes, tensor, walked)
         # In row-major order, an index of an axis is as many elements away from the next one as the inner axes have.
         first_element = function.constant(0)
         for axis, offset in enumerate(offsets):
-            first_element = straight.add(first_element, function.multiply([offset, *whole.dims[axis + 1 :]]))
-        self.offset = self._bytes(first_element, element_bits(whole.dtype))
-        if whole.is_part:  # the tensor itself begins at an offset in its storage
-            self.offset = straight.add(whole.offset, self.offset)
-        self.length = straight.bytes_of(sizes[walked:], whole.dtype)
-        self._whole = whole
+            first_element = straight.add(first_element, function.multiply([offset, *tensor.dims[axis + 1 :]]))
+        self.offset = self._bytes(first_element, element_bits(tensor.dtype))
+        if tensor.is_part:  # the tensor itself begins at an offset in its storage
+            self.offset = straight.add(tensor.offset, self.offset)
+        self.length = straight.bytes_of(sizes[walked:], tensor.dtype)
+        self._tensor = tensor
         # The caller walks only axes of static size (`walked_axes`).
-        self._walked_sizes = [cast(int, count) for count in known[:walked]]
+        self._walked_sizes = [cast(int, count) for count in static_sizes[:walked]]
 
     def _require_contiguous(
         self,
         offsets: Sequence[int],
         strides: Sequence[int],
-        known: Sequence[int | None],
-        whole: HostTensor,
+        static_sizes: Sequence[int | None],
+        tensor: HostTensor,
         walked: int,
     ) -> None:
         """Emit the bounds checks, and checks of axes that the slice must cover. Raises CompileError if a static size
@@ -232,23 +232,25 @@ class _ContiguousSlice:
 
         Args:
             offsets, strides: Registers of the offset and stride of each axis.
-            known: Static size of each axis of the slice; None for a dynamic one.
-            whole: The tensor that the slice is a part of.
+            static_sizes: Static size of each axis of the slice; None for a dynamic one.
+            tensor: The tensor that the slice is a part of.
             walked: Number of outer axes that are walked index by index.
         """
         function, sizes = self.straight.function, self.sizes
         # The outer `walked` axes are walked index by index: the slice has a contiguous run for each of their indices.
         # A run may begin and end anywhere in its outermost axis of a size other than 1, the partial axis, and must
         # cover the inner ones. A dynamic size counts as other than 1. If all sizes are 1, no axis must be covered.
-        partial_axis = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
+        partial_axis = next(
+            (axis for axis, size in enumerate(static_sizes) if axis >= walked and size != 1), len(sizes) - 1
+        )
         for axis in range(len(sizes)):
             # The stride of an axis with one index has no effect.
-            if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
+            if function.constant_value(strides[axis]) != 1 and static_sizes[axis] != 1:
                 raise self._not_contiguous(f"the stride of axis {axis} is not 1")
-            self._require_in_bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
+            self._require_in_bounds(axis, offsets[axis], sizes[axis], tensor.dims[axis])
             # One register for both sizes shows that they are equal.
-            if axis > partial_axis and sizes[axis] != whole.dims[axis]:
-                self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
+            if axis > partial_axis and sizes[axis] != tensor.dims[axis]:
+                self._require_whole_axis(axis, sizes[axis], tensor.dims[axis])
 
     def offsets(self) -> Iterator[int]:
         """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements.
@@ -256,13 +258,13 @@ class _ContiguousSlice:
         There is a run for each index of the outer axes that `_walked_sizes` has the sizes of; offsets are from the
         beginning of the storage.
         """
-        function, whole = self.straight.function, self._whole
+        function, tensor = self.straight.function, self._tensor
         for indices in itertools.product(*map(range, self._walked_sizes)):
             distance = function.constant(0)  # from the first run, in elements
             for axis, index in enumerate(indices):
-                axis_distance = function.multiply([function.constant(index), *whole.dims[axis + 1 :]])
+                axis_distance = function.multiply([function.constant(index), *tensor.dims[axis + 1 :]])
                 distance = self.straight.add(distance, axis_distance)
-            yield self.straight.add(self.offset, self._bytes(distance, element_bits(whole.dtype)))
+            yield self.straight.add(self.offset, self._bytes(distance, element_bits(tensor.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
         """Return the register of the number of bytes that some elements take.
@@ -292,26 +294,26 @@ class _ContiguousSlice:
         return CompileError(f"'{self.op.name}' in host code does not cover one run of memory: {why}",
                             location_of(self.op), "such a slice belongs into a dispatch")  # fmt: skip
 
-    def _require_whole_axis(self, axis: int, size: int, whole: int) -> None:
+    def _require_whole_axis(self, axis: int, size: int, axis_size: int) -> None:
         """Require that a slice covers a whole axis: CompileError for static sizes, else a check at run time.
 
-        size, whole: two different registers with the sizes. If both are constants, these differ, too.
+        size, axis_size: two different registers with the sizes. If both are constants, these differ, too.
         """
         function = self.straight.function
-        known, known_whole = function.constant_value(size), function.constant_value(whole)
-        if known is not None and known_whole is not None:
-            raise self._not_contiguous(f"it takes {known} of {known_whole} elements of axis {axis}")
-        self.straight.require_equal(size, whole, f"the size of axis {axis} of '{self.op.name}'", self.op)
+        known, known_axis_size = function.constant_value(size), function.constant_value(axis_size)
+        if known is not None and known_axis_size is not None:
+            raise self._not_contiguous(f"it takes {known} of {known_axis_size} elements of axis {axis}")
+        self.straight.require_equal(size, axis_size, f"the size of axis {axis} of '{self.op.name}'", self.op)
 
-    def _require_in_bounds(self, axis: int, offset: int, size: int, whole: int) -> None:
-        """Require 0 <= offset, 0 <= size and offset + size <= whole. Raise CompileError if known values violate that,
-        and emit checks at run time for others.
+    def _require_in_bounds(self, axis: int, offset: int, size: int, axis_size: int) -> None:
+        """Require 0 <= offset, 0 <= size and offset + size <= axis_size. Raise CompileError if known values violate
+        that, and emit checks at run time for others.
 
-        offset, size, whole: registers with the start and the number of elements of the slice, and the size of the axis.
+        offset, size, axis_size: registers with the start and size of the slice, and with the size of the axis.
         """
         function = self.straight.function
-        start, count, extent = (function.constant_value(register) for register in (offset, size, whole))
-        if start == 0 and size == whole:  # the whole axis, by the same register
+        start, count, extent = (function.constant_value(register) for register in (offset, size, axis_size))
+        if start == 0 and size == axis_size:  # the whole axis, by the same register
             return
         if start is not None and count is not None and extent is not None:  # all are known while compiling
             if not 0 <= start <= extent or not 0 <= count <= extent - start:
@@ -322,9 +324,9 @@ class _ContiguousSlice:
             return
         what = f"'{self.op.name}', axis {axis}{where(self.op)}"
         # Comparisons are unsigned: negative numbers, which are large unsigned ones, are refused, too.
-        fits = function.compare(Opcode.CMP, ULE, offset, whole)
+        fits = function.compare(Opcode.CMP, ULE, offset, axis_size)
         function.check(fits, f"{what}: the offset lies outside")
-        available = whole if start == 0 else function.binary(Opcode.SUB, whole, offset)
+        available = axis_size if start == 0 else function.binary(Opcode.SUB, axis_size, offset)
         function.check(function.compare(Opcode.CMP, ULE, size, available), f"{what}: the slice ends outside")
 
 
@@ -359,15 +361,14 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
     """
     kept: list[bool] = []
     shape = list(type.get_shape())
-    to_drop = len(sizes) - len(shape)
-    # From left to right, drop each axis of size 1 that the next axis of the result does not match.
+    # From left to right, drop axes of size 1, but keep one if the next axis of the result has the size 1, too. At most
+    # as many axes are dropped as the slice has more than the result.
     for size in sizes:
-        known = straight.function.constant_value(size)
-        position = sum(kept)  # of the next axis of the result
-        matches = position < len(shape) and (shape[position] == known or (shape[position] < 0 and known != 1))
-        is_dropped = to_drop > 0 and known == 1 and not matches
-        to_drop -= is_dropped
-        kept.append(not is_dropped)
+        next_axis = sum(kept)  # of the result
+        next_has_size_1 = next_axis < len(shape) and shape[next_axis] == 1
+        has_size_1 = straight.function.constant_value(size) == 1
+        can_drop = kept.count(False) < len(sizes) - len(shape)
+        kept.append(not (can_drop and has_size_1 and not next_has_size_1))
     # Axes remain to be dropped where a dynamic size stands for a static 1 of the result: of the sizes (1, n) with the
     # result shape (1), the loop above keeps both. Drop axes of size 1 from the right; the choice does not matter, since
     # the elements are the same.
@@ -391,8 +392,8 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     emitted, too.
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
-    whole = straight.tensors[value]
-    target = straight.in_place(value, other_reads_memory=source.storage is whole.storage)
+    destination = straight.tensors[value]
+    target = straight.in_place(value, other_reads_memory=source.storage is destination.storage)
     run = _ContiguousSlice(straight, op, target, walked=walked_axes(op) or 0)
     offsets = list(run.offsets())  # one for each index of the walked axes
     total = straight.function.multiply([run.length, straight.function.constant(len(offsets))])

@@ -43,9 +43,13 @@ class TensorOp:
         return ()
 
     def size_operands(self, op: Any) -> Sequence[SSAValue]:
-        """Return the operands that decide how large a result is."""
-        dynamic_axes = ((r, axis) for r in op.results for axis, n in enumerate(shape_of(r)) if n < 0)
-        return [v for result, axis in dynamic_axes for v in values_in(self.size(op, result, axis)) if v in op.operands]
+        """Return the operands of type index that decide how large a result is."""
+        operands: list[SSAValue] = []
+        for result in op.results:
+            for axis, size in enumerate(shape_of(result)):
+                if size < 0:  # dynamic
+                    operands += [v for v in values_in(self.size(op, result, axis)) if v in op.operands]
+        return operands
 
     def requirements(self, op: Any) -> Iterable[Requirement]:
         """Return what dynamic sizes must satisfy for `element` to stay in bounds."""

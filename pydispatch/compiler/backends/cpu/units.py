@@ -256,8 +256,10 @@ class UnitContext:
         """
 
         def dump(suffix: str, content: bytes | str) -> object:
-            """Write an intermediate text, and return its path; return None if texts are not requested."""
-            return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
+            """Write an intermediate text of `unit`, and return its path; return None if texts are not requested."""
+            if self.dump is None:
+                return None
+            return self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
         shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]  # (suffix, content) of the files to dump
         if unit.notes:
@@ -271,11 +273,11 @@ class UnitContext:
                     # The sums of register blocks are in registers from the start. Promotion of memory to registers and
                     # loop strength reduction would take long and find nothing.
                     module.optimize(self._effort(unit), promote_memory=not unit.loops.register_blocks)
-                without = _passes_to_leave_out(unit.loops)  # passes of code generation, such as "lsr"
+                left_out = _passes_to_leave_out(unit.loops)  # passes of code generation, such as "lsr"
                 with self.clock("codegen"):
-                    code = module.object(without)
+                    code = module.object(left_out)
                 if self.dump:
-                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(without))]
+                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(left_out))]
         except llvm_process.Died as died:
             raise died.error_for(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
         except CompileError as error:

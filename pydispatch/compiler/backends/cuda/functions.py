@@ -220,15 +220,14 @@ def _with_one_thread_if_serial(export: Export, module: ModuleOp, inputs: Inputs)
     buffers: C that was written for a CPU, where one call computes a whole workgroup. Return other exports unchanged.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    own = functions.get(export.name)
+    kernel = functions.get(export.name)
     # pyd.invocations is the number of invocations of a workgroup, which lowering has chosen.
-    if any(export.workgroup_size) or own is None or "pyd.invocations" in own.attributes:
+    if any(export.workgroup_size) or kernel is None or "pyd.invocations" in kernel.attributes:
         return export
     reached = [functions[name] for name in reachable(functions, export.name) if name in functions]
     serial = [f for f in reached if is_declaration(f) and bare_symbol(f) in inputs.serial]
-    if any(isinstance(type_, MemRefType) for f in serial for type_ in f.function_type.inputs.data):
-        return replace(export, workgroup_size=(1, 1, 1))
-    return export
+    takes_buffers = any(isinstance(type_, MemRefType) for f in serial for type_ in f.function_type.inputs.data)
+    return replace(export, workgroup_size=(1, 1, 1)) if takes_buffers else export
 
 
 def _library(data: bytes, file: ObjectFile) -> PtxLibrary:
@@ -285,7 +284,8 @@ def prototype(symbol: str, function: FuncOp) -> str:
             continue
         rank = len(type_.get_shape())
         parameters += [f"{element}* a{index}", f"{element}* a{index}_aligned", f"size_t a{index}_offset"]
-        parameters += [f"size_t a{index}_{what}{i}" for what in ("size", "stride") for i in range(rank)]
+        parameters += [f"size_t a{index}_size{i}" for i in range(rank)]
+        parameters += [f"size_t a{index}_stride{i}" for i in range(rank)]
     outputs = function.function_type.outputs.data
     result = _cuda(outputs[0]) if outputs else "void"
     return f'extern "C" __device__ {result} {symbol}({", ".join(parameters)})'

@@ -112,7 +112,7 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
     """Open the objects of a variant, and return the modules that contain kernels.
 
     Functions of other objects that a module calls are linked into it. Objects without kernels only provide functions.
-    Raises CompileError as open_object does.
+    Raises CompileError for an object that cannot be read or linked, or that has neither kernels nor functions.
     """
     opened = [open_object(with_kind(file), arch) for file in files]
     libraries = [_library(module) for module in opened]
@@ -133,8 +133,12 @@ def with_kind(file: ObjectFile) -> ObjectFile:
     """
     if file.name != UNNAMED:
         return file
-    data = file.data
-    suffix = CUBIN if cubin.is_cubin(data) else ".bc" if is_bitcode(data) else PTX if is_ptx(data) else ".cu"
+    if cubin.is_cubin(file.data):
+        suffix = CUBIN
+    elif is_bitcode(file.data):
+        suffix = ".bc"
+    else:
+        suffix = PTX if is_ptx(file.data) else ".cu"
     return replace(file, name=f"inline{suffix}")
 
 
@@ -200,14 +204,17 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")
-    # For each kernel: name, location, bytes of its parameters, required and maximum block size, the parsed function.
     kernels = tuple(
         CudaKernel(
-            entry.name, f"{name}:{entry.line}", tuple(interface.parameter_sizes(entry)),
-            _threads(entry, "reqntid"), _threads(entry, "maxntid"), entry,
+            name=entry.name,
+            where=f"{name}:{entry.line}",
+            parameters=tuple(interface.parameter_sizes(entry)),
+            required=_threads(entry, "reqntid"),
+            maximum=_threads(entry, "maxntid"),
+            ptx=entry,
         )
         for entry in ptx.entries
-    )  # fmt: skip
+    )
     return CudaModule(
         data=data,
         kind="ptx",

@@ -49,6 +49,7 @@ class Generic(TensorOp):
         in bounds.
         """
         generic = structured(op)
+        # The size of each loop: that of the first operand dimension that the loop indexes; None if it indexes none.
         loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in generic.loop_dims]
         for operand_index, (value, map_) in enumerate(zip(generic.operands, generic.maps, strict=True)):
             if not shape_of(value) or not generic.block.args[operand_index].uses:
@@ -68,11 +69,13 @@ class Generic(TensorOp):
         """Return whether an element depends on the elements of the operands at the same indices only, without
         reductions or reads elsewhere."""
         generic = structured(op)
-        return (
-            set(generic.iterators) == {"parallel"}
-            and all(is_identity(m) for m in generic.output_maps)
-            and all(not m.results or is_identity(m) for m in generic.maps)  # no results: a scalar
-            and not any(inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in walk(op))
+        is_parallel = set(generic.iterators) == {"parallel"}
+        writes_same_indices = all(is_identity(m) for m in generic.output_maps)
+        if not is_parallel or not writes_same_indices:
+            return False
+        reads_same_indices = all(not m.results or is_identity(m) for m in generic.maps)  # no results: a scalar
+        return reads_same_indices and not any(
+            inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in walk(op)
         )
 
     def repeats_cheaply(self, op: Any) -> bool:
@@ -87,7 +90,8 @@ class Generic(TensorOp):
             if not argument.uses.get_length():
                 continue  # only its shape counts
             has_all_loops = len(dims_in(map_)) == map_.num_dims  # an element for each element of the result
-            if has_all_loops or any(not isinstance(e, AffineDimExpr) for e in map_.results):
+            has_computed_index = any(not isinstance(e, AffineDimExpr) for e in map_.results)  # such as d0 + d1
+            if has_all_loops or has_computed_index:
                 return False
         calls_functions = any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
         return not calls_functions and len(list(body.ops)) <= MAX_REPEATED_OPERATIONS

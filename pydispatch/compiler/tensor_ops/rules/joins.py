@@ -34,7 +34,7 @@ class Pad(TensorOp):
         source_indices = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
 
         def padding(builder: Builder) -> SSAValue:
-            """Compute the padding value at these indices."""
+            """Emit the region of the pad, which computes the padding value at `indices`, and return the value."""
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
             # The region reads its indices as block arguments, not by linalg.index: `point`, which has the results of
@@ -72,8 +72,11 @@ class Concat(TensorOp):
         axis = int(op.dim.value.data)
 
         def from_operand(builder: Builder, operand_index: int, start: Index) -> SSAValue:
-            """Emit the choice between operand `operand_index`, whose first element along the axis is at `start` of the
-            result, and the operands after it; return the element."""
+            """Return the result's element at `indices`, which is in operand `operand_index` or in a later one.
+
+            Emit a comparison of the index along `axis` with the end of the operand, and both choices. start: the
+            position in the result of the operand's first element along the axis.
+            """
             operand = op.operands[operand_index]
             operand_indices = list(indices)
             operand_indices[axis] = builder.minus(indices[axis], start)
@@ -81,9 +84,9 @@ class Concat(TensorOp):
                 return elements.at(builder, operand, operand_indices)
             # `entry` builds code at the start of the function, where sizes are computed.
             end = elements.entry.plus(start, elements.dims(operand)[axis])
-            is_here = builder.less(indices[axis], end)
+            is_in_operand = builder.less(indices[axis], end)
             return builder.choose(
-                is_here,
+                is_in_operand,
                 lambda inner: elements.at(inner, operand, operand_indices),
                 lambda inner: from_operand(inner, operand_index + 1, end),
             )
@@ -104,7 +107,8 @@ def is_in_source(elements: Elements, build: Builder, op: Any, indices: Sequence[
     inside: SSAValue | bool = True
     for index, before, after, size in zip(indices, low, high, elements.dims(op.source), strict=True):
         source_index = build.minus(index, before)
-        # The index is inside of the result: it passes no end of the source without padding at that end.
+        # The index is in the result. At an end without padding, the result ends where the source ends: the index
+        # needs no comparison.
         if before != 0:
             inside = both(build, inside, not_less(build, source_index, rhs=0))
         if after != 0:

@@ -65,34 +65,19 @@ class InsertSlice(Update):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source if `indices` are inside the slice, else that of the destination.
 
-        A slice with the offset 1, the size 3 and the stride 2 has the indices 1, 3 and 5. Index i is in it if it is
-        1 + n * 2 for an n of 0, 1 or 2, and n is then the index in the source. Computed offsets are clamped, so that
-        the slice is in bounds.
+        Computed offsets are clamped, so that the slice is in bounds.
         """
         inside: SSAValue | bool = True
         indices_in_slice: list[Index] = []  # for each dimension of the destination, also those that the source lacks
         _, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
         rows = (indices, _starts(elements, build, op, op.dest), sizes, strides, elements.dims(result))
-        for index, start, size, stride, whole in zip(*rows, strict=True):
-            # `whole` is the size of the destination. A slice that covers the axis has all of its indices.
-            covers_axis = start == 0 and stride == 1 and (size is whole or size == whole)
-            if covers_axis:
+        for index, start, size, stride, axis_size in zip(*rows, strict=True):
+            covers_axis = start == 0 and stride == 1 and (size is axis_size or size == axis_size)
+            if covers_axis:  # the slice has all indices of the axis
                 indices_in_slice.append(index)
                 continue
-            # The slice has this index if it is start + n * stride for an n with 0 <= n < size.
-            source_index = build.minus(index, start)
-            if stride == 1:
-                inside = both(build, inside, not_less(build, source_index, rhs=0))
-            else:
-                # Only n = |distance| / |stride| can satisfy this, also for a stride below 0. With the stride 0, all
-                # elements have the index `start`, and the first one is taken: their order is undefined.
-                distance = build.most(source_index, build.minus(start, index))
-                step = max(abs(stride), 1) if isinstance(stride, int) else build.most(stride, build.minus(0, stride))
-                source_index = build.quotient(distance, step)
-                reached = build.plus(start, build.times(source_index, stride))
-                inside = both(build, inside, equal(build, reached, index))
-            inside = both(build, inside, build.less(source_index, size))
-            indices_in_slice.append(source_index)
+            index_in_slice, inside = _index_in_slice(build, index, start, size, stride, condition=inside)
+            indices_in_slice.append(index_in_slice)
         dims_of_source = _dims_of_slice(op, tensor_type(op.source))
         return build.choose(
             inside,
@@ -127,10 +112,12 @@ class Insert(Update):
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the scalar at its `position`, and the element of the destination at all other indices."""
-        here: SSAValue | bool = True
-        for index, position in zip(indices, self.position(elements, build, op, ()), strict=True):
-            here = both(build, here, equal(build, index, position))
-        return build.choose(here, lambda b: elements.scalar(op.scalar), lambda b: elements.at(b, op.dest, indices))
+        is_at_position: SSAValue | bool = True
+        for index, coordinate in zip(indices, self.position(elements, build, op, ()), strict=True):
+            is_at_position = both(build, is_at_position, equal(build, index, coordinate))
+        return build.choose(
+            is_at_position, lambda b: elements.scalar(op.scalar), lambda b: elements.at(b, op.dest, indices)
+        )
 
     def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
         """Return [], the sizes of a scalar: one element is written."""
@@ -146,26 +133,66 @@ class Insert(Update):
         return [build.clamp(elements.index(i), n) for i, n in zip(op.indices, elements.dims(op.dest), strict=True)]
 
 
-def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
-    """Yield, for each axis, the requirement that the slice `op` is inside of the tensor `whole`.
+def _index_in_slice(
+    build: Builder, index: Index, start: Index, size: Index, stride: Index, condition: SSAValue | bool
+) -> tuple[Index, SSAValue | bool]:
+    """Emit the index n of an element in a slice along one axis, from its index in the sliced tensor.
+
+    The tensor's index is in the slice if it is start + n * stride for an n with 0 <= n < size. A slice with the start
+    1, the size 3 and the stride 2 has the indices 1, 3 and 5.
+
+    Args:
+        build: Builder of the code.
+        index: Index in the tensor.
+        start: Index in the tensor of the slice's first element.
+        size: Number of elements of the slice.
+        stride: Distance between them in the tensor.
+        condition: Whether the indices along earlier axes are in the slice.
+
+    Returns:
+        The index n, and the condition that the indices along this axis and the earlier ones are in the slice.
+    """
+    index_in_slice = build.minus(index, start)
+    if stride == 1:
+        condition = both(build, condition, not_less(build, index_in_slice, rhs=0))
+    else:
+        # Only n = |distance| / |stride| is possible, also for a stride below 0. With the stride 0, all elements of the
+        # slice have the index `start`, and the first one is taken: their order is undefined.
+        distance = build.most(index_in_slice, build.minus(start, index))
+        step = max(abs(stride), 1) if isinstance(stride, int) else build.most(stride, build.minus(0, stride))
+        index_in_slice = build.quotient(distance, step)
+        index_of_element = build.plus(start, build.times(index_in_slice, stride))
+        condition = both(build, condition, equal(build, index_of_element, index))
+    return index_in_slice, both(build, condition, build.less(index_in_slice, size))
+
+
+def _slice_fits(op: Any, tensor: SSAValue) -> Iterator[Requirement]:
+    """Yield, for each axis, the requirement that the slice `op` is inside of `tensor`.
 
     It has the elements offset, offset + stride, ..., offset + (size - 1) * stride of the axis.
     """
-    part = slice_of(op)
-    for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
-        known = _known(stride)
-        step = stride if known is None else known
+    slice_ = slice_of(op)
+    for axis, (offset, size, stride) in enumerate(zip(slice_.offsets, slice_.sizes, slice_.strides, strict=True)):
+        known_stride = _known(stride)
         # `_known(offset)` is None for a computed offset, which kernels clamp. Computed sizes and strides have no such
         # remedy: they are terms, which the host checks.
-        yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, axis_size=size_of(whole, axis))
+        yield SliceFits(
+            axis=axis,
+            offset=_known(offset),
+            size=_term(size),
+            stride=stride if known_stride is None else known_stride,
+            axis_size=size_of(tensor, axis),
+        )
 
 
 def _has_sizes(op: Any, part: SSAValue) -> Iterator[Requirement]:
     """Yield the requirement, for each axis of `part`, the extracted or inserted tensor, that the slice has its size."""
     sizes = slice_of(op).sizes
+    # `kept_dims`: the dimension of the slice for each axis of `part`, which may lack dimensions of size 1.
     for axis, dim in enumerate(kept_dims(op, shape_of(part)) or ()):
         # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
-        yield Equal(size_of(part, axis), _term(sizes[dim]), f"axis {axis}: the slice has {{}}")
+        message = f"axis {axis}: the slice has {{}}"
+        yield Equal(expected=size_of(part, axis), actual=_term(sizes[dim]), message=message)
 
 
 def _known(n: int | SSAValue) -> int | None:
@@ -178,21 +205,22 @@ def _term(n: int | SSAValue) -> Term:
     return n if isinstance(n, int) else term_of(n)
 
 
-def _dims_of_slice(op: Any, part: TensorType[Attribute]) -> list[int]:
-    """Return, for each dimension of a slice's type, the dimension of the whole tensor that it is a part of.
+def _dims_of_slice(op: Any, slice_type: TensorType[Attribute]) -> list[int]:
+    """Return, for each dimension of a slice's type, the dimension of the sliced tensor that it is a part of.
 
     The type may lack dimensions in which the slice has size 1. Raise CompileError if it does not fit the slice's sizes.
     """
-    kept = kept_dims(op, [-1 if n < 0 else n for n in part.get_shape()])
+    kept = kept_dims(op, [-1 if n < 0 else n for n in slice_type.get_shape()])
     if kept is None:
-        raise unsupported(op, f"its sizes do not give {part}")
+        raise unsupported(op, f"its sizes do not give {slice_type}")
     return kept
 
 
 def in_slice(
-    elements: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
-) -> list[Index]:
-    """Return the indices in the whole tensor of the element at `indices` of a slice.
+    elements: Elements, build: Builder, op: Any, tensor: SSAValue, slice_type: TensorType[Attribute],
+    indices: Sequence[Index],
+) -> list[Index]:  # fmt: skip
+    """Return the indices in a tensor of the element at `indices` of a slice of it: start + index * stride.
 
     A computed offset is clamped, so that the slice is in bounds.
 
@@ -200,24 +228,25 @@ def in_slice(
         elements: Access to offsets, sizes and strides.
         build: Builder of the code.
         op: The operation that names the slice, such as a `tensor.extract_slice`.
-        whole: The tensor that is sliced.
-        part: Type of the slice. It may lack dimensions of size 1.
-        indices: Indices of the element in the slice, one for each dimension of `part`.
+        tensor: The tensor that is sliced.
+        slice_type: Type of the slice. It may lack dimensions of size 1.
+        indices: Indices of the element in the slice, one for each dimension of `slice_type`.
     """
     strides = elements.indices(slice_of(op).strides)
-    where: list[Index] = [0] * len(strides)  # index 0 in the dimensions of size 1 that `part` lacks
-    for dimension, index in zip(_dims_of_slice(op, part), indices, strict=True):
-        where[dimension] = index
-    rows = (_starts(elements, build, op, whole), where, strides)
+    indices_in_slice: list[Index] = [0] * len(strides)  # 0 in the dimensions of size 1 that `slice_type` lacks
+    for dimension, index in zip(_dims_of_slice(op, slice_type), indices, strict=True):
+        indices_in_slice[dimension] = index
+    rows = (_starts(elements, build, op, tensor), indices_in_slice, strides)
     return [build.plus(start, build.times(index, stride)) for start, index, stride in zip(*rows, strict=True)]
 
 
-def _starts(elements: Elements, build: Builder, op: Any, whole: SSAValue) -> list[Index]:
-    """Return the index of the first element of a slice of `whole` along each dimension: its offset, which is clamped if
-    it is computed, so that the slice is in bounds."""
+def _starts(elements: Elements, build: Builder, op: Any, tensor: SSAValue) -> list[Index]:
+    """Return the index of the first element of a slice of `tensor` along each dimension: its offset. A computed offset
+    is clamped, so that the slice is in bounds.
+    """
     offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
     starts: list[Index] = []
-    for offset, size, stride, n in zip(offsets, sizes, strides, elements.dims(whole), strict=True):
+    for offset, size, stride, axis_size in zip(offsets, sizes, strides, elements.dims(tensor), strict=True):
         start = offset
         if isinstance(offset, SSAValue):
             entry = elements.entry  # emits at the entry of the kernel: these values are equal for all elements
@@ -226,8 +255,8 @@ def _starts(elements: Elements, build: Builder, op: Any, whole: SSAValue) -> lis
             may_run_backwards = not (isinstance(stride, int) and stride >= 0)  # then `reach` may be negative
             if may_run_backwards:
                 low, reach = entry.most(entry.minus(0, reach), 0), entry.most(reach, 0)
-            # Clamp the offset to [low, n - 1 - reach].
-            start = build.most(build.least(offset, build.minus(n, entry.plus(reach, 1))), low)
+            # Clamp the offset to [low, axis_size - 1 - reach].
+            start = build.most(build.least(offset, build.minus(axis_size, entry.plus(reach, 1))), low)
         starts.append(start)
     return starts
 
