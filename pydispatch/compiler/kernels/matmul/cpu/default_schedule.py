@@ -158,15 +158,15 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     vectorizes_k = problem.vectorizes_k(pack_b)  # vectors hold adjacent steps of K instead of adjacent columns
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
-    # B is computed in the dispatch, and one block of rows uses each element.
+    # For a B that is computed in the dispatch, and used by a single block of rows: chunks that stay in the L1 cache.
     if pack_b and (vectorizes_k or uses_b_once(problem, tiles)):
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
-    # A row-major B that is read in place is narrower than a block: reads must not go beyond its rows.
+    # For a row-major B in place that is narrower than a block: a block of all columns, for no reads beyond its rows.
     is_row_major_in_place = not pack_b and not vectorizes_k and not problem.panel_width
     if is_row_major_in_place and n is not None and n < tiles.nr:
         return choose_tiles(level, replace(plain_request, pads_columns=False))
-    # Columns of a packed B fill at most half of a vector: a shorter vector takes fewer cycles. Its number of columns is
-    # the next power of two, such as 4 for n = 3, and at least that of the shortest vector.
+    # For a packed B whose columns fill at most half of a vector: a shorter vector, which takes fewer cycles. Its number
+    # of columns is the next power of two, such as 4 for n = 3, and at least that of the shortest vector.
     has_half_vectors = n is not None and 0 < 2 * n * size <= level.vector
     if pack_b and problem.group == 1 and n is not None and has_half_vectors:
         next_power_of_two = 1 << (n - 1).bit_length()

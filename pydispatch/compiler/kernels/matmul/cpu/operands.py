@@ -165,7 +165,7 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         # Rows at such a distance would share few sets of the cache: a cache line pads them.
         if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
             stride += CACHE_LINE_BYTES * 8 // bits
-    size = stride  # after the outermost coordinate
+    size = stride  # of the whole copy, in elements
     buffer = frame.elements.fresh(plan.compute, max(1, size) + OVERREAD_ELEMENTS)
     return OperandView(factor, buffer, tuple(strides))
 
@@ -200,6 +200,7 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         strides[position] = stride
         stride *= extents[position]
     strides[column] = 1
-    panel_size, panels = stride, schedule.nt // schedule.nr if has_panels else 1
+    panel_size = stride  # in elements
+    panels = schedule.nt // schedule.nr if has_panels else 1
     buffer = frame.elements.fresh(plan.compute, max(1, panel_size * panels))
     return OperandView(factor, buffer, tuple(strides), panel_stride=panel_size if has_panels else None)

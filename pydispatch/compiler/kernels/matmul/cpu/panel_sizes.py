@@ -143,10 +143,10 @@ def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> fl
 def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_digits: int) -> BlockSizes:
     """Return the block sizes for weights that are unpacked in vector registers, or to bytes in memory.
 
-    They are unpacked in registers, again for each register block of rows, with one exception: if the rows are rounded
-    to single bytes and fill several register blocks, they are unpacked to bytes in memory, once. Sums of single bytes
-    need so few registers that LLVM would keep the unpacked weights, which register blocks share, on the stack. In
-    memory of our own, which is aligned, 64x4096x4096 takes 0.83 of the time (AMD EPYC Zen 5).
+    Weights are unpacked in registers, again for each register block of rows, with one exception: if the rows are
+    rounded to single bytes and fill several register blocks, weights are unpacked to bytes in memory, once. Sums of
+    single bytes need so few registers that LLVM would keep the unpacked weights, which register blocks share, on the
+    stack. In a buffer, which is aligned, 64x4096x4096 takes 0.83 of the time (AMD EPYC Zen 5).
 
     All of K is one chunk: rows of A are copied once, in all their blocks.
 
@@ -278,6 +278,7 @@ def _blocks(match: BlockQuantized, most_steps: int) -> int:
     lengths = [n * match.steps_per_block for n in divisors]  # possible numbers of steps of a chunk, ascending
     longest = max((steps for steps in lengths if steps <= most_steps), default=0)
     least_steps = max(longest, MIN_PACKED_STEPS)
+    # If even all steps are fewer, the chunk has all blocks.
     return next((n for n, steps in zip(divisors, lengths, strict=True) if steps >= least_steps), match.blocks)
 
 

@@ -79,12 +79,12 @@ class PanelWorkgroup(ABC):
 
         `panels` is the first panel and the exclusive end. All panels use the same memory for their sums.
         """
-        self._convert_rows(build, 0)
+        self._convert_rows(build, first_block=0)
 
         def emit_panel(inner: Builder, panel: Index, first_total: Index) -> None:
             """Emit the sums and results of a panel; `first_total` is the index of its first sum in the totals."""
             self._clear(inner, first_total)
-            self._multiply(inner, panel, 0, first_total)
+            self._multiply(inner, panel, first_block=0, first_total=first_total)
             self._finish(inner, panel, first_total)
 
         self._for_each_panel(build, panels, emit_panel)
@@ -129,19 +129,19 @@ class PanelWorkgroup(ABC):
         columns of its panels, in memory. `body` emits the code for a panel. Its arguments are a builder, the panel, and
         the index of the panel's first sum in the totals.
         """
-        first, end = panels
+        first_panel, end = panels
 
         def iteration(inner: Builder, panel: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the `body` of the enclosing loop for one panel, counted from the first panel of all workgroups."""
+            """Emit `body` for one panel of the workgroup, from `first_panel` on; no values are carried."""
             # If K is one chunk, all panels use the same memory for their totals; else each has its own, in order.
-            buffer_of_panel = 0 if self._has_one_chunk else inner.minus(panel, first)
+            buffer_of_panel = 0 if self._has_one_chunk else inner.minus(panel, first_panel)
             totals_of_panel = self.sizes.padded_rows * self.match.width
             first_total = inner.times(buffer_of_panel, totals_of_panel)
             # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.
             body(inner.without_load_motion(), panel, first_total)
             return []
 
-        build.loop(first, end, carried=[], body=iteration, index_below=self.match.panels)
+        build.loop(first_panel, end, carried=[], body=iteration, index_below=self.match.panels)
 
     def _clear(self, build: Builder, first_total: Index) -> None:
         """Emit the stores of 0 to the sums of a panel, whose first one is at `first_total` in the totals."""

@@ -201,7 +201,7 @@ def plan_of(
         IllegalSchedule: The contraction cannot have the schedule.
     """
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
-    # For a single row count, M is static.
+    # A plan for a single row count has a static M.
     if row_range is not None and row_range.least == row_range.most:
         sizes = tuple(row_range.least if d == contraction.m else s for d, s in enumerate(sizes))
     access = operand_access(contraction, level, sizes, row_range)
@@ -262,7 +262,7 @@ def _reductions(
     """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]
-    # A workgroup with a batch of tiles has tiles for which the packed columns of B, with all steps of K, fit the cache.
+    # Tiles of a batch were chosen so that packed columns of B, with all reductions and steps of K, fit into the cache.
     is_batched = schedule.batch > 1
     if is_batched or not (schedule.pack_a or schedule.pack_b):
         return tuple(inner), tuple(outer)

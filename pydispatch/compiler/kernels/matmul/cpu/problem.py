@@ -170,8 +170,8 @@ The maximum is twice as large if the third-level cache delivers evicted rows in 
 that of packing (Zen 5): 42x784x1024 0.84, 32x768x3072 0.82, 56x784x1024 1.03, 32x2048x2048 1.1, 32x4096x4096 1.5."""
 
 FEW_USES_CYCLES = 4
-"""Maximum number of cycles that the uses of an element of A in a tile take, for few uses. Packing A is then slower than
-reading it in place, even from the second-level cache.
+"""Number of cycles up to which the uses of an element of A in a tile count as few. Packing A is then slower than reads
+in place, even from the second-level cache.
 
 Times in us with A packed / in place (Intel Xeon with 2 MiB of L2): 128x3072x768 in tiles of 130x64 7,600 / 5,800;
 1024x3072x768 in tiles of 208x128 53,300 / 42,900; 1024 cubed in tiles of 208x256 21,100 / 20,800."""
@@ -225,7 +225,8 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
     reads B, or is at least `PREFETCHING_BANDWIDTH`.
     """
     bandwidth = level.model.bandwidth  # bytes per cycle, beyond the second-level cache
-    is_bound_by_memory = row_bytes > bandwidth * level.cycles(mr, row_bytes)
+    delivered_bytes = bandwidth * level.cycles(mr, row_bytes)  # while a block multiplies a row
+    is_bound_by_memory = row_bytes > delivered_bytes
     has_good_prefetchers = bandwidth >= PREFETCHING_BANDWIDTH
     return PREFETCH_BYTES if is_bound_by_memory and not has_good_prefetchers else 0
 

@@ -257,8 +257,8 @@ class _Tile:
         column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
         for value in column_vectors:
             start = nest.block_start(build, region, contraction.n, j, self.plan.schedule.nr)
-            first_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)
-            self._cache_columns(build, region, value, first_block)
+            any_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)  # all have its columns
+            self._cache_columns(build, region, value, any_block)
 
         def emit_block(inner: Builder, i: Index) -> None:
             """Emit the steps of the block in row `i` of column `j` of blocks of the tile `region`.
@@ -270,7 +270,7 @@ class _Tile:
             self._block(pinned, blocks.steps, region, block, factor_sums)
 
         emit_loop(build, rows, step=1, body=emit_block)
-        for value in column_vectors:
+        for value in column_vectors:  # the buffer has no elements of other columns
             self.frame.elements.forget(value)
 
     def _cache_columns(self, build: Builder, region: Region, value: SSAValue, block: Block) -> None:

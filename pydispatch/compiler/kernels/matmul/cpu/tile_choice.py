@@ -217,8 +217,8 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
         level: Vector registers, caches and instructions of the CPU.
         vectors: Vectors of a row of the block.
         m: Rows of the product; None if dynamic.
-        minimizes_passes: Whether the lowest blocks are best of which there are as few as possible, because each block
-            of rows reads B from beyond the cache.
+        minimizes_passes: Whether to minimize the number of blocks, and then their height, because each block of rows
+            reads B from beyond the cache.
     """
     additional_rows = 2 if vectors == 1 else 0  # a block of one vector leaves registers free
     most_rows = min(level.block_rows + additional_rows, level.accumulators // vectors)

@@ -84,12 +84,17 @@ class UnpackedProducts(PanelWorkgroup):
             Their weights are first unpacked into `_b`, one block of K after the other.
             """
             pinned = inner.without_load_motion()  # the weights in `_b` are overwritten for the next columns
-            emit_loop(pinned, sizes.blocks, 1, lambda b, block: self._unpack(b, panel, first_block, block, column))
+            emit_loop(
+                pinned,
+                sizes.blocks,
+                step=1,
+                body=lambda b, block: self._unpack(b, panel, first_block, block, column),
+            )
             emit_loop(
                 pinned,
                 sizes.padded_rows,
-                sizes.row_block,
-                lambda b, row: self._multiply_block(b, first_total, row, column),
+                step=sizes.row_block,
+                body=lambda b, row: self._multiply_block(b, first_total, row, column),
             )
 
         emit_loop(build, self.match.width, sizes.columns, multiply_columns)
