@@ -96,10 +96,14 @@ def _emit(variant: Variant, dump: Dump | None) -> Binary:
     """
     backend = backend_named(variant.target.backend)
     assert backend is not None
-    prefix = f"{variant.executable}_{variant.name}"  # of the names of dumped files; backends name only suffixes
-    return backend.compile_variant(
-        variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
-    )
+    if dump is None:
+        return backend.compile_variant(variant, None)
+
+    def dump_with_prefix(suffix: str, content: Any) -> Any:
+        """Dump an intermediate of `variant`: backends name only the suffixes of files."""
+        return dump(f"{variant.executable}_{variant.name}.{suffix.lstrip('.')}", content)
+
+    return backend.compile_variant(variant, dump_with_prefix)
 
 
 def _pack(variant: Variant, binary: Binary, contracts: ContractIndices) -> PackedVariant:

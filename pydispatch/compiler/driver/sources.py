@@ -44,6 +44,7 @@ def load_source(source: Any, what: str = "source", options: ReadOptions | None =
     options = options or ReadOptions()
     if isinstance(source, Mapping):
         return _load_several(source, what, options)
+    # MLIR text and modules have no frontend: options `inputs` and `constants`, which are for models, are refused.
     if isinstance(source, ModuleOp):
         _check_inputs(None, options)
         return source.clone(), []
@@ -130,7 +131,8 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     # Mixable: can lower single operations. Other frontends read whole modules only, and report operations of other
     # dialects as errors.
     mixable = [frontend for frontend in readers if isinstance(frontend, DialectFrontend)]
-    if not mixable or (len(mixable) == len(readers) == 1 and _reads_whole(mixable[0], used)):
+    is_of_one_dialect_frontend = len(mixable) == len(readers) == 1 and _reads_whole(mixable[0], used)
+    if not mixable or is_of_one_dialect_frontend:
         return readers[0].read(module, options)
     from pydispatch.frontends.mixed import lower_mixed
 

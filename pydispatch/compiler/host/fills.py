@@ -39,17 +39,18 @@ def constant(straight: Straight, op: Operation) -> None:
     dtype = dtype_of(result.type.element_type, location_of(op))
     # The result may be a tensor<?xf32>; then the type of the value has the sizes.
     value_type = getattr(value, "type", None)
-    static = value_type if isinstance(value_type, TensorType) else result.type
-    shape = static.get_shape()
+    static_type = value_type if isinstance(value_type, TensorType) else result.type
+    shape = static_type.get_shape()
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)
     word = splat_word(value, dtype)  # the bits of its element; None if it is no splat
     if word is not None and buffer_bytes(count, dtype) >= FILL_FROM_BYTES:
         tensor = straight.new_tensor(dims, dtype)
         # Elements of 2 or 4 bits are filled by bytes: `splat_word` returns a byte of several copies of the element.
-        straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
+        pattern_bytes = max(1, element_bits(dtype) // 8)
+        straight.commands.fill(tensor, straight.function.constant(word), pattern_bytes)
     else:
-        index = straight.constants.index_of(value, static, op)
+        index = straight.constants.index_of(value, static_type, op)
         tensor = HostTensor(Storage(BufferKind.CONSTANT, index=index), dims, dtype)
     straight.put(result, tensor)
 
@@ -69,7 +70,7 @@ def splat(straight: Straight, op: Operation) -> None:
         register = _repeated_in_byte(straight, register, bits)
     elif result.type.element_type == IntegerType(1):  # a register may have it sign-extended; in memory, true is 1
         register = straight.function.unary(Opcode.ZEXT, register, width=1)
-    straight.commands.fill(tensor, register, max(1, bits // 8))
+    straight.commands.fill(tensor, register, pattern_bytes=max(1, bits // 8))
     straight.put(result, tensor)
 
 

@@ -206,7 +206,9 @@ def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> 
             "leave one of them out; objects for several architectures are listed under a target each",
         )
     kernels = [(i, kernel) for i, module in enumerate(modules) for kernel in module.kernels]
-    if len(kernels) == len(variant.exports) == 1 and variant.module is None and export.parameters is not None:
+    is_hand_written = variant.module is None
+    is_only_kernel = len(kernels) == len(variant.exports) == 1
+    if is_hand_written and is_only_kernel and export.parameters is not None:
         return kernels[0]
     have = [f"'{kernel.name}' ({kernel.where})" for module in modules for kernel in module.kernels]
     mangled = next((k.name for module in modules for k in module.kernels if _is_mangled(k.name, export.name)), None)
@@ -269,8 +271,9 @@ def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | Non
     if kernel.ptx is not None:
         return interface.block_problem(kernel.ptx, block, shared)
     # A cubin: only the block sizes that its attributes state are known, not its static workgroup memory.
-    limits = interface.MAX_BLOCK
-    if any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True)) or prod(block) > interface.MAX_THREADS:
+    limits = interface.MAX_BLOCK  # along x, y and z
+    is_within_limits = all(0 < n <= limit for n, limit in zip(block, limits, strict=True))
+    if not is_within_limits or prod(block) > interface.MAX_THREADS:
         most = f"{interface.MAX_THREADS}, {_format_block(limits)}"
         return f"its block of {_format_block(block)} is {prod(block)} threads, CUDA has up to {most}"
     if kernel.required is not None and block != kernel.required:
@@ -327,11 +330,11 @@ def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
     """
     if any(module.kind == "cubin" for module in modules):  # its variables are looked up when it is loaded
         return list(variant.constants)
+    all_variables = [v for module in modules if module.ptx is not None for v in module.ptx.variables]
     for key in variant.constants:
-        variables = [v for module in modules if module.ptx is not None for v in module.ptx.variables if v.name == key]
-        variables = [v for v in variables if v.space in ("const", "global")]
-        names = [v.name for module in modules if module.ptx is not None for v in module.ptx.variables]
+        variables = [v for v in all_variables if v.name == key and v.space in ("const", "global")]
         if not variables:
+            names = [v.name for v in all_variables]
             raise CompileError(
                 f"executable constant '{key}' is no variable of the objects of executable '@{variant.executable}'",
                 variant.location,

@@ -104,7 +104,8 @@ def serial_functions(data: bytes) -> frozenset[str]:
     # Add the functions that call one that reads thread ids, until none is new.
     while callers := {name for name, names in called.items() if names & reads_ids} - reads_ids:
         reads_ids |= callers
-    return frozenset(visible & texts.keys() - reads_ids)
+    visible_definitions = visible & texts.keys()
+    return frozenset(visible_definitions - reads_ids)
 
 
 def _in_context(work: Callable[[Any, Any], T]) -> T:

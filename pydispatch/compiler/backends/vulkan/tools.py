@@ -84,6 +84,6 @@ def _with_includes(data: bytes) -> bytes:
     if re.search(rb"^[ \t]*#[ \t]*include\b", data, re.MULTILINE) is None or INCLUDES in data:
         return data
     version = re.search(rb"^[ \t]*#[ \t]*version\b[^\n]*\n", data, re.MULTILINE)
-    at = version.end() if version is not None else 0  # #version must be the first directive
-    line = data.count(b"\n", 0, at) + 1
-    return data[:at] + b"#extension %s : enable\n#line %d\n" % (INCLUDES, line) + data[at:]
+    begin = version.end() if version is not None else 0  # #version must be the first directive
+    line = data.count(b"\n", 0, begin) + 1  # of the user's text after the two inserted lines
+    return data[:begin] + b"#extension %s : enable\n#line %d\n" % (INCLUDES, line) + data[begin:]

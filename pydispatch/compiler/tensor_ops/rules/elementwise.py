@@ -33,19 +33,21 @@ class Elementwise(TensorOp):
         values = [v for v in (*op.results, *op.operands) if len(shape_of(v)) == rank]
         return [[Dim(v, axis) for v in values] for axis in range(rank)]
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit the element from those of the operands at the same indices; one of rank 0 is used for all indices.
 
         The elements of all results are emitted together. Those of the other results are cached for their readers.
         """
-        operands = [
-            e.at(build, v, indices if shape_of(v) else []) if isinstance(v.type, TensorType) else e.scalar(v)
-            for v in op.operands
-        ]
-        elements = scalarized(e, build, op, operands)
-        for other, element in zip(op.results, elements, strict=True):
-            e.define(build, other, indices, element)
-        return elements[result.index]
+        operands: list[SSAValue] = []
+        for value in op.operands:
+            if isinstance(value.type, TensorType):
+                operands.append(elements.at(build, value, indices if shape_of(value) else []))
+            else:
+                operands.append(elements.scalar(value))
+        computed = scalarized(elements, build, op, operands)  # an element of each result
+        for other, element in zip(op.results, computed, strict=True):
+            elements.define(build, other, indices, element)
+        return computed[result.index]
 
     def is_pointwise(self, op: Any) -> bool:
         """Return whether the operation has no region, which could read elements at other indices."""
