@@ -75,7 +75,7 @@ def interface_of(function: Operation) -> FunctionEntry:
     for value, attributes in zip(arguments, argument_attributes, strict=True):
         names.record_stated(value, _shape(function, value.type, attributes))
     inputs = [
-        ValueEntry(name, *names.type_and_shape(value.type, value, None))
+        ValueEntry(name, *names.type_and_shape(value.type, value, stated=None))
         for name, value in zip(argument_names(function), arguments, strict=True)
     ]
     # Sizes of results follow those of arguments, whose names they use. `returned_values` are None if the function has
@@ -112,7 +112,7 @@ class _SizeNames:
         self._size_names: dict[Term, str] = {}  # size → its name, or its expression
         self._taken = set(argument_names(function))  # names in use: expressions have those of arguments, too
         self._count = 0  # of the names d0, d1, ...
-        self._sizes: Sizes | None = None
+        self._sizes: Sizes | None = None  # analysis of equal sizes, made when it is first needed
 
     def record_stated(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
         """Record the names that the program states for the sizes of an argument.
@@ -144,8 +144,8 @@ class _SizeNames:
         Raises:
             CompileError: Callers cannot pass a value of this type.
         """
-        shape = getattr(type, "get_shape", None)
-        if shape is None:
+        get_shape = getattr(type, "get_shape", None)
+        if get_shape is None:  # a scalar
             return spelled(type), None
         if not isinstance(type, TensorType):
             raise CompileError(
@@ -155,9 +155,11 @@ class _SizeNames:
                 "make the function private, or pass tensors and numbers",
             )
         element = spelled(cast(Any, type).element_type)
-        sizes: Sequence[int] = shape()
-        if stated is not None or all(size >= 0 for size in sizes):
-            return element, list(sizes if stated is None else stated)
+        if stated is not None:
+            return element, list(stated)
+        sizes: Sequence[int] = get_shape()  # -1 for a dynamic size
+        if all(size >= 0 for size in sizes):
+            return element, list(sizes)
         if value is None:
             return element, [size if size >= 0 else self._fresh() for size in sizes]
         # The term of a size is the same for all sizes that are known to be equal, and has one name. A name that the

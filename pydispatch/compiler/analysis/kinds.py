@@ -185,7 +185,8 @@ def is_scalar_code(op: Operation) -> bool:
     It is pure arithmetic on scalars, or reads an element of a tensor at constant indices that are in bounds. Constants
     do not count, because a dispatch never takes them as arguments.
     """
-    if len(op.results) != 1 or isinstance(op.results[0].type, TensorType) or op.name == "arith.constant":
+    computes_scalar = len(op.results) == 1 and not isinstance(op.results[0].type, TensorType)
+    if not computes_scalar or op.name == "arith.constant":
         return False
     if op.name == "tensor.extract":
         indices = [constant_index(v) for v in op.operands[1:]]
@@ -205,8 +206,10 @@ def is_duplicable(op: Operation) -> bool:
     """Return whether the operation is copied into every group that reads it: a view, or an inexpensive operation that
     makes a large tensor of a small one.
     """
-    rule = rule_of(op)
-    return rule is not None and (rule.is_view(op) or (not rule.runs_on_host(op) and rule.repeats_cheaply(op)))
+    rule = rule_of(op)  # how the operation computes tensors; None for an operation without tensors
+    if rule is None:
+        return False
+    return rule.is_view(op) or (not rule.runs_on_host(op) and rule.repeats_cheaply(op))
 
 
 def needs_dispatch(op: Operation) -> bool:

@@ -33,26 +33,28 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
         walked: Number of outermost dimensions that a caller loops over: the result is then whether the slice covers one
             run for each index of these dimensions. It is False for packed elements.
     """
-    whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
-    part = slice_of(op)
-    assert isinstance(whole.type, TensorType)
-    if any(_known_or_term(s) != 1 for s in part.strides):
+    whole_tensor = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
+    covered = slice_of(op)
+    assert isinstance(whole_tensor.type, TensorType)
+    if any(_known_or_term(s) != 1 for s in covered.strides):
         return False
     # From the innermost dimension outwards.
     has_partial_dim = False  # whether a dimension further in is not covered from end to end
-    for axis in reversed(range(len(part.sizes))):
+    for axis in reversed(range(len(covered.sizes))):
         if axis < walked:
             break
-        if has_partial_dim and _known_or_term(part.sizes[axis]) != 1:
+        if has_partial_dim and _known_or_term(covered.sizes[axis]) != 1:
             return False
-        if not _covers(whole, axis, part.offsets, part.sizes):
+        if not _covers(whole_tensor, axis, covered.offsets, covered.sizes):
             has_partial_dim = True
-    bits = bit_width(whole.type.element_type)
-    per_byte = 8 // bits if bits in (2, 4) else 1  # an i1 has a byte of its own
+    bits = bit_width(whole_tensor.type.element_type)
+    elements_per_byte = 8 // bits if bits in (2, 4) else 1  # an i1 has a byte of its own
+    if elements_per_byte == 1:
+        return True
     if walked:  # where each run of packed elements begins is not examined: they are refused
-        return per_byte == 1
+        return False
     # Without a partly covered dimension, the slice is the whole tensor, which begins and ends with a byte.
-    return per_byte == 1 or not has_partial_dim or _in_bytes(op, whole.type, per_byte)
+    return not has_partial_dim or _in_bytes(op, whole_tensor.type, elements_per_byte)
 
 
 def walked_axes(op: Operation) -> int | None:

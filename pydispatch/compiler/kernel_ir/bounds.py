@@ -49,9 +49,12 @@ def is_plain(op: Operation) -> bool:
 
     It may if it is a load, a store, a branch, a terminator without a reduction, or pure.
     """
-    if isinstance(op, memref.LoadOp | memref.StoreOp | scf.IfOp | scf.YieldOp | scf.ReduceOp):
-        return isinstance(op, scf.IfOp) or not op.regions
-    return not op.regions and (info_of(op).is_pure or op.name == _WORKGROUP_ID)
+    if isinstance(op, scf.IfOp):  # the operations in its regions are examined on their own
+        return True
+    if op.regions:  # such as a loop, or an `scf.reduce` that combines values
+        return False
+    is_access_or_terminator = isinstance(op, memref.LoadOp | memref.StoreOp | scf.YieldOp | scf.ReduceOp)
+    return is_access_or_terminator or info_of(op).is_pure or op.name == _WORKGROUP_ID
 
 
 def hoist_invariants(entry: Entry, loop: scf.ParallelOp) -> None:

@@ -67,7 +67,9 @@ def separate_edge_vectors(function: FuncOp) -> None:
     entry = Entry(function)
     for loop in [op for op in walk(function) if isinstance(op, scf.ParallelOp)]:
         has_branches = any(isinstance(op, scf.IfOp) for op in loop.body.block.ops)
-        if not has_branches or not _has_many_vectors(loop) or not all(map(is_plain, walk(loop.body.block))):
+        if not has_branches or not _has_many_vectors(loop):
+            continue
+        if not all(map(is_plain, walk(loop.body.block))):
             continue
         hoist_invariants(entry, loop)  # `bounds_of` requires starts and limits that are defined before the loop
         bounds = list(bounds_of(entry, loop))
@@ -85,10 +87,12 @@ def _has_many_vectors(loop: scf.ParallelOp) -> bool:
         tuple(map(constant_or_value, axis)) for axis in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)
     ]
     *outer_axes, (low, high, step) = axes
-    if loop.initVals or WHOLE_VECTORS in loop.attributes or any(axis != (0, 1, 1) for axis in outer_axes):
+    has_outer_loops = any(axis != (0, 1, 1) for axis in outer_axes)
+    if has_outer_loops or loop.initVals or WHOLE_VECTORS in loop.attributes:
         return False
+    counts_from_0_by_1 = low == 0 and step == 1
     most = _maximum(high)
-    return low == 0 and step == 1 and most is not None and most >= FEWEST_INVOCATIONS
+    return counts_from_0_by_1 and most is not None and most >= FEWEST_INVOCATIONS
 
 
 def _maximum(high: Index) -> int | None:

@@ -101,8 +101,9 @@ def _depends_on_a_cast(values: list[SSAValue]) -> bool:
     while values:
         value = values.pop()
         op = value.owner
-        is_computed_index = isinstance(op, Operation) and isinstance(value.type, IndexType)
-        if value in seen or not is_computed_index or _is_clamped(op):
+        if not isinstance(op, Operation) or not isinstance(value.type, IndexType):  # an argument, or no index
+            continue
+        if value in seen or _is_clamped(op):
             continue
         if op.name == SIGNED_CAST:
             return True

@@ -99,7 +99,8 @@ def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
     """
     # A loop over an index by 1 that carries one value, and has enough iterations for a vector.
     block = loop.body.block
-    if len(loop.results) != 1 or not counts_indices(loop) or constant_or_value(loop.step) != 1 or _is_short(loop):
+    counts_by_1 = counts_indices(loop) and constant_or_value(loop.step) == 1
+    if not counts_by_1 or len(loop.results) != 1 or _is_short(loop):
         return None
     # The combination: the operation that computes the next running value from the running value and an element.
     running, *operations, terminator = block.args[1], *block.ops
@@ -160,17 +161,19 @@ def _parts_around(combination: Operation, operations: Sequence[Operation], resul
     inputs, outputs, loaded, dependent = list[Operation](), list[Operation](), set[SSAValue](), {result}
     for op in operations:
         is_store, is_load = isinstance(op, memref.StoreOp), isinstance(op, memref.LoadOp)
-        if op.regions or not (is_store or is_load or info_of(op).is_pure):
+        has_other_effects = not (is_store or is_load or info_of(op).is_pure)
+        if op.regions or has_other_effects:
             return None
         is_output = is_store or not dependent.isdisjoint(op.operands)
-        if is_output and (is_load or not loaded.isdisjoint(op.operands)):  # the value would be loaded after stores
+        needs_load = is_load or not loaded.isdisjoint(op.operands)
+        if is_output and needs_load:  # the value would be loaded after stores
             return None
         if is_output:
             outputs.append(op)
             dependent.update(op.results)
         elif op is not combination:
             inputs.append(op)
-            if is_load or not loaded.isdisjoint(op.operands):
+            if needs_load:
                 loaded.update(op.results)
     addresses = [op for op in inputs if loaded.isdisjoint(op.results)]
     return _Parts(inputs, addresses, outputs, dependent)

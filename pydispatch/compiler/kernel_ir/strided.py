@@ -194,10 +194,9 @@ class _Interchange:
         # The gcd divides the invocations into equal loops; it is below LANES if they are no multiple of LANES.
         self.marked = max(LANES, gcd(invocations, LANES * most_vectors)) if is_short else LANES
         self.lanes = self.marked if is_short else invocations
-        # All loops must be whole vectors, and the condition of the last step must become a mask.
-        self.is_masked = (
-            has_masks and self.lanes == self.marked and invocations % LANES == 0 and _is_plain(strided.loop.body.block)
-        )
+        are_whole_vectors = self.lanes == self.marked and invocations % LANES == 0
+        # The condition of the last step must become a mask, which it does around a plain body.
+        self.is_masked = has_masks and are_whole_vectors and _is_plain(strided.loop.body.block)
         allocated = allocated_on_stack if self.is_masked else _allocated
         self.memories = [allocated(build, op.type, invocations) for op in strided.loop.results]
 

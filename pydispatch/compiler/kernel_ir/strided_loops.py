@@ -73,7 +73,8 @@ def find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> S
                 return None
             return StridedLoop(op, start, own, shared)
         is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
-        if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
+        may_be_repeated = info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"
+        if op.regions or not may_be_repeated:
             return None
         if varying.isdisjoint(op.operands):
             shared.append(op)
@@ -95,12 +96,16 @@ def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
     The allocation may only be loaded from, and stored to outside of these loops. The memories with the carried values
     of strided loops that were interchanged before are such allocations.
     """
-    strided = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
-    return isinstance(memory.owner, memref.AllocOp | memref.AllocaOp) and all(
-        isinstance(use.operation, memref.LoadOp)
-        or (isinstance(use.operation, memref.StoreOp) and not any(op.is_ancestor(use.operation) for op in strided))
-        for use in memory.uses
-    )
+    if not isinstance(memory.owner, memref.AllocOp | memref.AllocaOp):
+        return False
+    sequential_loops = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
+    for use in memory.uses:
+        user = use.operation
+        is_in_loop = any(op.is_ancestor(user) for op in sequential_loops)
+        is_store_outside = isinstance(user, memref.StoreOp) and not is_in_loop
+        if not isinstance(user, memref.LoadOp) and not is_store_outside:
+            return False
+    return True
 
 
 def _uniform_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:

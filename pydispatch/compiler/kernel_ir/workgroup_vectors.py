@@ -107,9 +107,11 @@ def _array_of(allocation: memref.AllocOp) -> WorkgroupArray | None:
     type_ = cast("MemRefType[Attribute]", allocation.memref.type)
     shape, element = type_.get_shape(), type_.element_type
     is_word = isinstance(element, IntegerType | AnyFloat) and bit_width(element) == _WORD_BITS
-    if not is_workgroup(type_) or not is_word or not isinstance(type_.layout, NoneAttr):
+    is_row_major = isinstance(type_.layout, NoneAttr)  # the default layout
+    if not is_workgroup(type_) or not is_word or not is_row_major:
         return None
-    if not type_.has_static_shape() or not shape or shape[-1] % LANES != 0 or 0 in shape:
+    has_elements = type_.has_static_shape() and len(shape) > 0 and 0 not in shape
+    if not has_elements or shape[-1] % LANES != 0:
         return None
     return WorkgroupArray(allocation, tuple(shape), element)
 
@@ -131,11 +133,14 @@ def _phase_of(loop: Operation) -> Phase | None:
     if not isinstance(loop, scf.ParallelOp) or loop.initVals or len(loop.body.block.args) != 1:
         return None
     low, high, step = (constant_or_value(side[0]) for side in (loop.lowerBound, loop.upperBound, loop.step))
+    # The maximum number of invocations: the upper bound, or the constant of a minimum with another value.
     most = high
     if not isinstance(high, int) and isinstance(high.owner, arith.MinSIOp):
         most = next((value for value in map(constant_or_value, high.owner.operands) if isinstance(value, int)), high)
-    is_plain_loop = low == 0 and step == 1 and WHOLE_VECTORS not in loop.attributes
-    if not is_plain_loop or not isinstance(most, int) or most < LANES or most % LANES != 0:
+    if not isinstance(most, int) or most < LANES or most % LANES != 0:
+        return None
+    counts_from_0_by_1 = low == 0 and step == 1
+    if not counts_from_0_by_1 or WHOLE_VECTORS in loop.attributes:  # with the mark, it becomes vectors without a loop
         return None
     return Phase(loop, most) if all(map(is_plain, walk(loop.body.block))) else None
 

@@ -201,7 +201,7 @@ def machine_of(target: Target) -> Machine:
 
 
 def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
-    """Return the machines without generic ones next to others of their architecture.
+    """Return the machines except generic ones of an architecture for which there are other machines, too.
 
     A generic machine requires no features besides those of its whole architecture. All variants share the graph and the
     layout of constants, which are chosen for the returned machines. Generic code is only for machines that no other

@@ -221,18 +221,21 @@ def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool
         return False
     architectures = None if backend is None else backend.architectures
     entries_of_architectures = () if architectures is None else architectures.entries
-    have = target.configuration.data
+    entries = target.configuration.data
     for name, value in key.configuration.data.items():
         if name in entries_of_architectures:  # left to the caller
             continue
-        if name in have:
-            if have[name] != value:
+        if name in entries:
+            if entries[name] != value:
                 return False
         # The target lacks the entry. Without a CPU it is generic, and without features it has none beyond its CPU's. An
         # entry such as data_layout follows from the format. Any other entry asks for something that the target lacks.
         elif name == "cpu":
             if value != StringAttr("generic"):
                 return False
-        elif name not in _DESCRIPTIVE_ENTRIES and not (name == "cpu_features" and value == StringAttr("")):
+        elif name == "cpu_features":
+            if value != StringAttr(""):
+                return False
+        elif name not in _DESCRIPTIVE_ENTRIES:
             return False
     return True

@@ -209,9 +209,12 @@ def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, fil
             f"{name} asks for an executable stack",
             'do not take the address of nested functions; in assembly add: .section .note.GNU-stack,"",@progbits',
         )
-    if flags & reader.SHF_WRITE and flags & reader.SHF_EXEC:
+    is_writable = bool(flags & reader.SHF_WRITE)
+    if is_writable and flags & reader.SHF_EXEC:
         raise _error(file, f"{name} has code in the writable section {title}", "put it into .text")
-    if flags & reader.SHF_WRITE and flags & reader.SHF_ALLOC and size and not title.startswith(_RELRO):
+    has_loaded_data = bool(flags & reader.SHF_ALLOC) and size > 0
+    is_relro = title.startswith(_RELRO)
+    if is_writable and has_loaded_data and not is_relro:
         raise _error(
             file,
             f"{name} has {size} bytes of writable data in section {title}{_variables(elf, index)}",
@@ -222,7 +225,10 @@ def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, fil
 def _variables(elf: ElfFile, section: int) -> str:
     """Return the names of the variables in the section with the index `section`, as text for a message; "" for none."""
     names = [s.name for s in elf.symbols() if s.section == section and s.kind == reader.STT_OBJECT]
-    return f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
+    if not names:
+        return ""
+    end = ", ..." if len(names) > 4 else ""
+    return f" ({', '.join(names[:4])}{end})"
 
 
 def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:

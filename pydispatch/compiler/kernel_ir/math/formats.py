@@ -277,8 +277,8 @@ def scaled(x: Number, k: Word) -> Number:
     2^(k/2) and x * 2^(k/2) must be normal numbers: then the first of the two products is exact, and only the second is
     rounded.
     """
-    first = k.shifted_signed(1)  # half of k
-    return x * power2(first) * power2(k - first)
+    half = k.shifted_signed(1)
+    return x * power2(half) * power2(k - half)
 
 
 def rounded(x: Number) -> tuple[Number, Word]:

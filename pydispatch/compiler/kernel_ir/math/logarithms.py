@@ -102,6 +102,7 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
     """
     k, f, half, tail = parts
     factor_head, factor_tail = factor
+    # k * log_of_2 is k_log + k_log_tail; for base 2 it is k, without a tail.
     k_log, k_log_tail = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
     if half is None:  # f32 computes in single numbers: smallest terms first, by multiply-adds
         low = tail * factor_head if k_log_tail is None else tail.fma(factor_head, k_log_tail)

@@ -93,9 +93,11 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
     """
     if 1 in (exponent.width, base.width):
         raise CompileError("powers of i1 have no meaning", note="extend the operands first")
-    if known is not None and abs(known) <= MAX_CHAIN and (known >= 0 or isinstance(base, Number)):
-        power_ = _chain(base, abs(known))
-        return power_ if known >= 0 else _inverse(base, power_)
+    if known is not None and abs(known) <= MAX_CHAIN:
+        if known >= 0:
+            return _chain(base, known)
+        if isinstance(base, Number):
+            return _inverse(base, _chain(base, -known))
     # A loop over the bits of |exponent|: the square is multiplied into the power where a bit is set.
     negative = exponent < 0
     magnitude = choose(negative, 0 - exponent, exponent)

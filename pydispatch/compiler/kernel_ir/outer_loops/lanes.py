@@ -115,16 +115,17 @@ class Lanes:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
         elif loop.initVals or low != 0 or step != 1:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
-        # `_covers` walks the body, fills `varying` and the other attributes, and records refusals itself. Without
-        # sequential loops, LLVM vectorizes the loop in most cases.
-        elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
-            lanes._refuse(loop, "there is no loop in it")
-        elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
-            # Sequential loops that carry no values and only write memory take wider strips: each step then writes
-            # several successive cache lines, which prefetchers follow.
-            width = min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
-            if lanes._has_stack_for(width):
-                lanes.is_streamed, lanes.width = True, width
+        # `_covers` walks the body, fills `varying` and the other attributes, and records refusals itself.
+        elif lanes._covers(block):
+            if not lanes.ops_with_lane_loops:  # LLVM vectorizes a loop without sequential loops in most cases
+                if not lanes._pays_without_loops(block):
+                    lanes._refuse(loop, "there is no loop in it")
+            elif lanes._only_streams():
+                # Sequential loops that carry no values take wider strips: each step then writes several successive
+                # cache lines, which prefetchers follow.
+                width = min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
+                if lanes._has_stack_for(width):
+                    lanes.is_streamed, lanes.width = True, width
         if not lanes._has_stack_for(lanes.width):
             lanes._refuse(loop, "there are too many variables for the stack")
         return lanes
@@ -189,8 +190,9 @@ class Lanes:
         are more than `MOST_UNROLLED`, if the loop carries values, or if its bounds or the number of lanes are unknown.
         """
         upper, step = constant_or_value(op.ub), constant_or_value(op.step)
-        is_known = isinstance(upper, int) and isinstance(step, int)
-        if op.lb is not self.lane or not is_known or op.results or not self._iterations:
+        is_known = isinstance(upper, int) and isinstance(step, int) and self._iterations != 0
+        begins_at_lane = op.lb is self.lane
+        if not begins_at_lane or not is_known or op.results:
             return None
         counters = list(range(0, upper, step))  # type: ignore[arg-type]
         return counters if len(counters) <= MOST_UNROLLED else None

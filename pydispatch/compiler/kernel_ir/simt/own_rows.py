@@ -117,7 +117,8 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     # Operand 0 of a store is the value: a row that is stored itself may be accessed elsewhere.
     is_access = isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and position == 1)
     all_invocations_execute_it = op.parent_op() is loop  # not in a branch or loop inside
-    if not isinstance(loop, scf.ParallelOp) or not (is_access or (is_reader and all_invocations_execute_it)):
+    is_accepted = is_access or (is_reader and all_invocations_execute_it)
+    if not isinstance(loop, scf.ParallelOp) or not is_accepted:
         return False
     if loop.results and not can_distribute(loop):
         return False  # a reduction that every invocation runs completely

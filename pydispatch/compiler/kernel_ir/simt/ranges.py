@@ -210,9 +210,10 @@ def _rounds(
     start: Index = 0  # the first iteration after the main loop
     per_step = unroll * invocations  # iterations of all invocations in one step of the main loop
     # The main loop ends at a multiple of `per_step`. A dynamic count is rounded down to one by a mask, which requires a
-    # power of two; unroll factors are powers of two. A constant count below `per_step` would leave the loop empty.
+    # power of two; unroll factors are powers of two.
     is_power_of_2 = invocations & (invocations - 1) == 0
-    if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_step):
+    would_be_empty = type(total) is int and total < per_step
+    if unroll > 1 and is_power_of_2 and not would_be_empty:
         if type(total) is int:
             start = total // per_step * per_step
         else:  # -per_step is the mask of the multiples of `per_step`
