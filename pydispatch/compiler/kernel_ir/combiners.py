@@ -43,8 +43,8 @@ def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SS
     op: an operation that `combiners` has returned. `left` replaces the first argument of its block, `right` the second.
     """
     assert op.parent is not None
-    first = op.parent.args[0]
-    operands = [left if operand is first else right for operand in op.operands]
+    first_argument = op.parent.args[0]
+    operands = [left if operand is first_argument else right for operand in op.operands]
     new = create(type(op), op.location, operands, (left.type,), dict(op.properties))
     new.attributes.update(op.attributes)
     build.insert(new)

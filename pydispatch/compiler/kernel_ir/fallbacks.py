@@ -71,18 +71,19 @@ def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
     Raises:
         CompileError: The function has a body, or the fallback has none, has another type, or calls the function.
     """
-    name, own = symbol(declaration, FALLBACK), declaration.sym_name.data
-    fallback = functions.get(name)
+    name, fallback_name = declaration.sym_name.data, symbol(declaration, FALLBACK)
+    fallback = functions.get(fallback_name)
     problem = None
     if not is_declaration(declaration):
-        problem = f"'@{own}' has a body and needs no fallback"
+        problem = f"'@{name}' has a body and needs no fallback"
     elif fallback is None or is_declaration(fallback):
-        bodies = ", ".join(f"@{n}" for n, f in functions.items() if not is_declaration(f))
-        problem = f"the fallback '@{name}' of '@{own}' is no function with a body; there are: {bodies or 'none'}"
+        bodies = ", ".join(f"@{n}" for n, f in functions.items() if not is_declaration(f)) or "none"
+        problem = f"the fallback '@{fallback_name}' of '@{name}' is no function with a body; there are: {bodies}"
     elif fallback.function_type != declaration.function_type:
-        problem = f"the fallback '@{name}' is {fallback.function_type}, '@{own}' is {declaration.function_type}"
-    elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in walk(fallback)):
-        problem = f"the fallback '@{name}' calls '@{own}', which it stands in for"
+        types = fallback.function_type, declaration.function_type
+        problem = f"the fallback '@{fallback_name}' is {types[0]}, '@{name}' is {types[1]}"
+    elif any(op_name(op) in CALLS and symbol(op, "callee") == name for op in walk(fallback)):
+        problem = f"the fallback '@{fallback_name}' calls '@{name}', which it stands in for"
     if problem is not None:
         raise CompileError(problem, location_of(declaration))
     assert fallback is not None

@@ -133,8 +133,8 @@ class ObjectFile:
     @property
     def include_path(self) -> list[Path]:
         """The include search path: the folder of the file if it is on disk, then `include_dirs`."""
-        own = Path(self.name).parent
-        return [*([own] if own.is_dir() else []), *self.include_dirs]
+        folder = Path(self.name).parent
+        return [*([folder] if folder.is_dir() else []), *self.include_dirs]
 
     @property
     def suffix(self) -> str:

@@ -277,10 +277,10 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
     # The level with the most features of those that the machine supports, and the features that the runtime can detect
     # and the level lacks.
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
-    own = (enabled & _DETECTED_X86) - LEVELS[level]
-    # Of unknown names, LLVM assumes the timings of old CPUs.
-    tune = name if name in _X86 else _nearest_cpu(level, own) or name
-    return level, own, tune
+    beyond_level = (enabled & _DETECTED_X86) - LEVELS[level]
+    # For a name that LLVM does not know, it assumes the timings of an old CPU.
+    tune = name if name in _X86 else _nearest_cpu(level, beyond_level) or name
+    return level, beyond_level, tune
 
 
 def _nearest_cpu(level: str, beyond_level: frozenset[str]) -> str:

@@ -28,9 +28,9 @@ def llvm_features(arch: str) -> frozenset[str]:
 
     If LLVM lists none, the tables are the only source.
     """
-    done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
-    listed = done.stderr.partition("Available features")[2]
-    return frozenset(_LINE.findall(listed)) | named_features(arch)
+    process = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
+    feature_list = process.stderr.partition("Available features")[2]
+    return frozenset(_LINE.findall(feature_list)) | named_features(arch)
 
 
 def check_features(arch: str, stated: Iterable[str]) -> None:

@@ -85,8 +85,8 @@ def select_targets(
         CompileError: A target or CPU name is not known, or a named CPU has an architecture that is not compiled for.
     """
     # The targets, without CPUs from the caller.
-    own = module.attributes.get("hal.device.targets")
-    stated = [] if own is None else executable_targets(own)
+    device_targets = module.attributes.get("hal.device.targets")
+    stated = [] if device_targets is None else executable_targets(device_targets)
     if targets is not None:
         chosen = [target for name in targets for target in _named(name, stated)]
     else:

@@ -103,10 +103,10 @@ def _cores(index: Path) -> int:
 def _count_listed(text: str) -> int:
     """Return how many numbers a list of ranges has: 5 for "0-3,8"; 0 for malformed text."""
     try:
-        ends = [[int(end) for end in part.split("-")] for part in text.split(",") if part]
+        ranges = [[int(end) for end in range_.split("-")] for range_ in text.split(",") if range_]
     except ValueError:
         return 0
-    return sum(last[-1] - last[0] + 1 for last in ends)
+    return sum(ends[-1] - ends[0] + 1 for ends in ranges)  # one end for a single number
 
 
 def _text(path: Path) -> str:

@@ -182,26 +182,30 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
     for function in module.body.block.ops:
         if not isinstance(function, func.FuncOp):
             continue
-        own = layouts.get(function.sym_name.data)
-        constants = own.constants if own else max((e.layout.constants for e in exports), default=0)
-        bindings = len(own.bindings) if own else max((len(e.layout.bindings) for e in exports), default=0)
-        where = f"the layout of '@{function.sym_name.data}'" if own else "the layouts of the exports"
+        layout = layouts.get(function.sym_name.data)
+        if layout is not None:
+            constants, bindings = layout.constants, len(layout.bindings)
+            where = f"the layout of '@{function.sym_name.data}'"
+        else:
+            constants = max((e.layout.constants for e in exports), default=0)
+            bindings = max((len(e.layout.bindings) for e in exports), default=0)
+            where = "the layouts of the exports"
         for op in walk(function):
             if isinstance(op, hal.InterfaceConstantLoadOp):
                 type = op.result.type
                 # An index is one word in hand-written kernels and two in generated ones. Counting one is enough, since
                 # the layout of a generated kernel is computed along with its loads.
                 words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
-                required, count, what = op.ordinal.value.data + words, constants, "constant"
+                required, count, noun = op.ordinal.value.data + words, constants, "constant"
             elif isinstance(op, hal.InterfaceBindingSubspanOp):
-                required, count, what = op.binding.value.data + 1, bindings, "binding"
+                required, count, noun = op.binding.value.data + 1, bindings, "binding"
             else:
                 continue
             if required > count:
                 raise CompileError(
-                    f"{what} {required - 1} is read, but {where} has {count}",
+                    f"{noun} {required - 1} is read, but {where} has {count}",
                     location_of(op),
-                    f"raise `{what}s` of the layout, or number from 0",
+                    f"raise `{noun}s` of the layout, or number from 0",
                 )
 
 

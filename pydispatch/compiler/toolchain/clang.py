@@ -117,10 +117,10 @@ def _run_clang(
         for folder in clang.isystem:
             argv += ["-isystem", folder.replace("{arch}", _HEADERS_OF.get(arch, arch))]
         argv += ["-c", "-MD", "-MF", str(deps), "-MT", "out", "-o", str(output), "-x", language, name]
-        done = subprocess.run(argv, input=text, capture_output=True, check=False)
-        if done.returncode != 0:
-            shown = "<stdin>" if name == "-" else name
-            raise ToolchainError(f"compiling {shown} for {arch} failed", argv, done.stderr.decode(errors="replace"))
+        process = subprocess.run(argv, input=text, capture_output=True, check=False)
+        if process.returncode != 0:
+            source = "<stdin>" if name == "-" else name
+            raise ToolchainError(f"compiling {source} for {arch} failed", argv, process.stderr.decode(errors="replace"))
         return output.read_bytes(), _dependencies(deps, name, clang)
 
 
@@ -178,7 +178,7 @@ def _read(path: Path) -> bytes:
         raise ToolchainError(f"C source: {error}") from None
 
 
-def require(value: str, allowed: Sequence[str], what: str) -> None:
-    """Raise ValueError unless the value of an option is allowed. what: name of the option in the message."""
+def require(value: str, allowed: Sequence[str], option: str) -> None:
+    """Raise ValueError unless the value of an option is allowed. option: its name, for the message."""
     if value not in allowed:
-        raise ValueError(f"{what} {value!r}: expected one of {', '.join(allowed)}")
+        raise ValueError(f"{option} {value!r}: expected one of {', '.join(allowed)}")

@@ -88,7 +88,10 @@ def link_with_lld(
         names: dict[str, str] = {}  # path in the scratch folder → label of the object
 
         def written(kind: str, files: Sequence[Labelled]) -> list[str]:
-            """Write objects into the scratch folder, and return their paths."""
+            """Write objects into the folder `scratch`, record their labels in `names`, and return their paths.
+
+            kind: beginning of their file names.
+            """
             paths = [Path(scratch, f"{kind}{index}.o") for index in range(len(files))]
             for path, (label, data) in zip(paths, files, strict=True):
                 path.write_bytes(data)
@@ -97,8 +100,8 @@ def link_with_lld(
 
         # A version script makes the exports visible and all other symbols local: { global: query; local: *; };
         output, script = Path(scratch, "out.so"), Path(scratch, "exports.ver")
-        shown = "".join(f"    {name};\n" for name in exports)
-        script.write_text(f"{{\n  global:\n{shown}  local: *;\n}};\n" if exports else "{ local: *; };\n")
+        export_lines = "".join(f"    {name};\n" for name in exports)
+        script.write_text(f"{{\n  global:\n{export_lines}  local: *;\n}};\n" if exports else "{ local: *; };\n")
         argv = [*lld.argv, "-m", _EMULATION[arch], *_LD_FLAGS, "-z", f"max-page-size={MACHINES[arch].page}"]
         argv += ["--version-script", str(script)]
         # --undefined links the object that defines an export even if that object is lazy.
@@ -107,9 +110,9 @@ def link_with_lld(
         argv += ["-o", str(output), *inputs, "--start-lib", *written("lazy", lazy), "--end-lib"]
         # lld writes this text into .comment instead of its version, so that the bytes do not depend on it.
         environment = {**os.environ, "LLD_VERSION": "pydispatch"}
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
-        if done.returncode != 0:
-            raise _link_error(argv, done.stderr.decode(errors="replace"), names)
+        process = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
+        if process.returncode != 0:
+            raise _link_error(argv, process.stderr.decode(errors="replace"), names)
         return output.read_bytes()
 
 

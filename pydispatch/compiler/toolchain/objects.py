@@ -418,12 +418,12 @@ def _parse_error(data: bytes) -> str:
     key = cache.digest("bitcode", _PARSE_BITCODE, llvm_process.version(), data)
     if cache.load(key) is not None:
         return ""
-    done = subprocess.run([sys.executable, "-c", _PARSE_BITCODE], input=data, capture_output=True, check=False)
-    if done.returncode == 0:
+    process = subprocess.run([sys.executable, "-c", _PARSE_BITCODE], input=data, capture_output=True, check=False)
+    if process.returncode == 0:
         cache.store(key, b"ok")
         return ""
-    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else f"LLVM ended with code {done.returncode}"
+    lines = [line for line in process.stderr.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"LLVM ended with code {process.returncode}"
 
 
 def _error(file: ObjectFile | None, message: str, note: str) -> CompileError:

@@ -121,8 +121,10 @@ def _cast_to_result_type(build: Build, op: Operation, view: Strided) -> list[SSA
     stated = replace(
         view,
         offset=view.offset if offset is None else offset,
-        sizes=tuple(have if size is None else size for have, size in zip(view.sizes, sizes, strict=True)),
-        strides=tuple(have if stride is None else stride for have, stride in zip(view.strides, strides, strict=True)),
+        sizes=tuple(computed if size is None else size for computed, size in zip(view.sizes, sizes, strict=True)),
+        strides=tuple(
+            computed if stride is None else stride for computed, stride in zip(view.strides, strides, strict=True)
+        ),
     )
     return [_cast(build, stated, type_)]
 
@@ -198,9 +200,10 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
     return kept
 
 
-def _fits(have: Index, wanted: int | None) -> bool:
-    """Return whether a size or stride may be equal to `wanted`, which a type states; None: it states nothing."""
-    return wanted is None or not isinstance(have, int) or have == wanted
+def _fits(computed: Index, stated: int | None) -> bool:
+    """Return whether a computed size or stride may be that of a type; a stated None, or a value, may be any number."""
+    is_unknown = stated is None or not isinstance(computed, int)
+    return is_unknown or computed == stated
 
 
 def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:

@@ -152,15 +152,15 @@ def log1p(x: Number) -> Number:
     bits = (1.0 + x).bits()
     k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # 1 + f from near sqrt(1/2) on
     far = k > format.log1p_far  # there, log(1 + x) rounds to log(x)
-    # 2^-k; where it is not used, a power that is a normal number in any case.
-    back = power2(choose(far, -format.log1p_far, 0 - k))
-    scaled, one = x * back, back - 1.0  # `one` is 2^-k - 1
-    near = scaled + one  # f, where 1 + x is not large
+    # 2^-k; for a large x, where it is not used, a power that is a normal number.
+    power = power2(choose(far, -format.log1p_far, 0 - k))
+    scaled, power_less_1 = x * power, power - 1.0
+    near = scaled + power_less_1  # f, where 1 + x is not large
     mantissa = (bits - exponent_bits).as_float()  # 1 + f for large x
     parts = _parts_of(k.to_float(), choose(far, mantissa - 1.0, near))
     # f64: the rounding error of `near`, as `two_sum` computes it. 1 / (1 + f) is the derivative of log(1 + f).
     if format.computes_in_pairs:
-        error = (scaled - (near - one)) + (one - (near - (near - one)))
+        error = (scaled - (near - power_less_1)) + (power_less_1 - (near - (near - power_less_1)))
         parts = parts._replace(tail=parts.tail + choose(far, 0.0, error / (1.0 + parts.f)))
     return choose(x.equals(0.0), x, _special(x, _sum(parts), pole=-1.0))
 

@@ -176,11 +176,11 @@ def rounded_to_odd(x: Number) -> Number:
     rounding then cannot take the number for a tie.
     """
     nearest = x.converted(Float32Type())
-    back, bits = nearest.converted(x.value.type), nearest.bits()
+    nearest_as_f64, bits = nearest.converted(x.value.type), nearest.bits()
     # If the nearest f32 is inexact, finite and even, take the one on the other side of the f64.
-    is_inexact, is_finite = back.differs(x), (bits & _MAGNITUDE).below(_INFINITY)
+    is_inexact, is_finite = nearest_as_f64.differs(x), (bits & _MAGNITUDE).below(_INFINITY)
     adjust = is_inexact & is_finite & (bits & 1).equals(0)
-    step = choose(x.magnitude() > back.magnitude(), bits.new(1), otherwise=-1)
+    step = choose(x.magnitude() > nearest_as_f64.magnitude(), bits.new(1), otherwise=-1)
     return choose(adjust, bits + step, bits).as_float()
 
 

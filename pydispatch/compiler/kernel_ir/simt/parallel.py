@@ -34,8 +34,8 @@ def bounds_of(op: Operation) -> list[Range]:
     if isinstance(op, scf.ParallelOp):
         lower, upper, step, _ = segments(op, 4)
         return [
-            (constant_or_value(low), constant_or_value(high), constant_or_value(by))
-            for low, high, by in zip(lower, upper, step, strict=True)
+            (constant_or_value(low), constant_or_value(high), constant_or_value(distance))
+            for low, high, distance in zip(lower, upper, step, strict=True)
         ]
     loop = cast(ForallOp, op)
     if loop.outputs:
@@ -48,8 +48,8 @@ def bounds_of(op: Operation) -> list[Range]:
         """Return a bound as an int if it is known while compiling."""
         return bound if isinstance(bound, int) else constant_or_value(bound)
 
-    sides = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
-    return list(zip(*sides, strict=True))
+    lowers, uppers, steps = ([as_index(bound) for bound in loop.bounds(name)] for name in ("lower", "upper", "step"))
+    return list(zip(lowers, uppers, steps, strict=True))
 
 
 def parallel(workgroup: Workgroup, op: Operation) -> None:

@@ -32,9 +32,9 @@ def use_shuffles(function: FuncOp, ops: Ops) -> bool:
     entry = Entry(function)
     for op in exchanges:
         build = Build.before(entry, op)
-        row, own = op.operands[:2]  # the row of values, and the number of this invocation in it
+        row, position = op.operands[:2]  # the row of values, and the number of this invocation, its position in the row
         assert isinstance(row.type, MemRefType)
-        value = build.make(memref.LoadOp, (row, own), row.type.element_type)
+        value = build.make(memref.LoadOp, (row, position), row.type.element_type)
         replace(op, [_exchanged(build, op, value)])
     return bool(exchanges)
 
