@@ -231,7 +231,7 @@ class BlockProducts(PanelWorkgroup):
         width = self.sizes.columns
         products_of_row = max(1, self.sizes.byte_digits)  # one for each digit; 0 digits stand for f32
         are_weights_unpacked = self.sizes.unpacks and self.match.bits == 4  # from 4 bits to bytes, in memory
-        group_steps = WORD_BYTES if are_weights_unpacked else WORD_BYTES * 8 // self.match.bits
+        group_steps = WORD_BYTES if are_weights_unpacked else WORD_BYTES * 8 // self.match.bits  # steps in 32 bits
         a = self._view_rows(build, position, height, group_steps)
         if are_weights_unpacked:
             b = self._view_unpacked_weights(build, position.column)

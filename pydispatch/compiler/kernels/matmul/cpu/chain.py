@@ -254,12 +254,12 @@ class _ChainEmitter:
         The other columns, which a mask hides, then have the weight 0.
         """
 
-        def add_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        def check_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             """Return whether row `i` and all rows before it have a score above `floor`; `carried` has it before `i`."""
             return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i, floor)))]
 
         true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
-        (are_above,) = build.loop(0, self.rows.span.extent, [true], add_row, index_below=self.rows.tiles.rows)
+        (are_above,) = build.loop(0, self.rows.span.extent, [true], check_row, index_below=self.rows.tiles.rows)
         return are_above
 
     def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:

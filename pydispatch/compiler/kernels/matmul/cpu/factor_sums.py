@@ -58,9 +58,9 @@ class FactorSums:
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
         """Allocate the sums that the offsets of `Arithmetic` need, emit code that sets them to zero, and return them.
 
-        An offset is a constant that packing subtracts from elements, so that they fit bytes. To correct products for an
-        offset of A takes the sum of each column of B, and for an offset of B the sum of each row of A. `add` computes
-        them as products: a row of ones times B, and A times LANES equal columns of ones.
+        An offset is a constant that packing subtracts from elements, so that they fit bytes. An offset of A is corrected
+        by sums of the columns of B, and an offset of B by sums of the rows of A. `add` computes these as products: a
+        row of ones times B, and A times LANES equal columns of ones.
         """
         plan = products.nest.plan
         arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
@@ -87,9 +87,9 @@ class FactorSums:
 
         `region` is the tile, with the range of K that is packed.
         """
-        if self.columns_of_b is not None:
+        if self.columns_of_b is not None:  # needed for an offset of A
             self._add_columns_of_b(build, region, self.columns_of_b)
-        if self.rows_of_a is not None:
+        if self.rows_of_a is not None:  # needed for an offset of B
             self._add_rows_of_a(build, region, self.rows_of_a)
 
     def _add_columns_of_b(self, build: Builder, region: Region, sums: _Sums) -> None:

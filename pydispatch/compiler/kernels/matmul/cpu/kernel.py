@@ -61,7 +61,7 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     """
     schedule = stated_schedule(source)  # None if the function states none
     match = contraction_in(source)
-    # 1. Block-quantized weights. There is no such kernel for a dynamic number of rows: kernel 3 follows then.
+    # 1. Block-quantized weights. There is no such kernel for a dynamic number of rows: kernel 3 computes them then.
     quantized = block_quantized_of(match.contraction) if match is not None and schedule is None else None
     if match is not None and quantized is not None:
         quantized_kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
@@ -75,8 +75,10 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
         return _lower_in_blocks(source, backend, level_of(machine), match, schedule)
     if schedule is not None:  # a function with sliding windows, or without a contraction
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")
+    if window_kernel is not None:
+        return window_kernel
     # 4. A chain, which has two contractions.
-    return window_kernel or lower_chain(source, backend, machine)
+    return lower_chain(source, backend, machine)
 
 
 def _lower_in_blocks(

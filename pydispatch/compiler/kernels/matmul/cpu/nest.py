@@ -259,7 +259,7 @@ class Nest:
         return Block(row_index=row_index, column_index=column_index, row=row, column=column, is_tail=is_tail)
 
     def block_start(self, build: Builder, region: Region, dim: int | None, index: Index, block: int) -> Index:
-        """Return the first row or column of a register block, counted from the tile's.
+        """Return the first row or column of a register block, counted from the first row or column of the tile.
 
         Args:
             build: Emits the arithmetic of dynamic bounds.

@@ -231,11 +231,13 @@ def _operand_a(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -
         )
         return replace(operand, element_bytes=element_bytes)
     needs_no_conversion = arithmetic.reads_in_place(contraction.acc)
+    is_unconverted_argument = needs_no_conversion and is_argument_element(
+        contraction.a, contraction, arithmetic.compute
+    )
     return operand_of(
         contraction.a,
         contraction,
-        is_readable_in_place=needs_no_conversion
-        and is_argument_element(contraction.a, contraction, arithmetic.compute),
+        is_readable_in_place=is_unconverted_argument,
         rows=contraction.m,
         bytes_in_memory=bits_of(arithmetic.sum_type) // 8,
     )
