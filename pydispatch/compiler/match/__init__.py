@@ -108,7 +108,7 @@ class Rewrites:
         sentences = [self.report.explain(pattern) for pattern in unmatched]  # one for each pattern, in the same order
         if sentences and self.require_match:
             hint = "see what comes near with: pydispatch match"
-            if len(sentences) > 1:
+            if len(sentences) > 1:  # the others by their names, at most three
                 hint = f"{len(sentences) - 1} more did not: {', '.join(unmatched[1:4])}"
             note = f"every pattern is required to match; {hint}"
             raise CompileError(sentences[0], self._near_location(), note)

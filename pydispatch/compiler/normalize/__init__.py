@@ -50,10 +50,10 @@ def _check_tables() -> None:
     Only tables that do not state their dialects are checked here. The others are imported and checked when the first
     operation of one of their dialects is replaced.
     """
-    for part in extensions.parts("conversions"):
-        if not part.dialects:
-            table: dict[str, Row] = part.load()  # name of an operation → rule that replaces it
-            for name in table:
+    for table in extensions.parts("conversions"):
+        if not table.dialects:
+            rows: dict[str, Row] = table.load()  # name of an operation → rule that replaces it
+            for name in rows:
                 _rows_of(_dialect(name))  # called because it raises the errors
 
 

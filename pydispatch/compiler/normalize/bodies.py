@@ -167,7 +167,10 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
     """
     body = BodyBuilder(types)
     image, _, acc = body.block.args
-    combiner = "add" if function == "sum" else f"{function}_unsigned" if unsigned else function
+    if function == "sum":
+        combiner = "add"
+    else:
+        combiner = f"{function}_unsigned" if unsigned else function
     return body.finish(body.binary(combiner, acc, body.cast(image, acc.type, unsigned)))
 
 

@@ -176,8 +176,8 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     Args:
         op: The pack.
         build: Builder.
-        outer: For each of the first dimensions of the result, the dimension of the source whose tiles, or elements if
-            it is not tiled, it counts. So outer.index(d) is the dimension of the result for dimension d of the source.
+        outer: Permutation of the dimensions of the source. Dimension i of the result counts the tiles of dimension
+            outer[i] of the source, or its elements if it is not tiled. outer.index(d) is the i for dimension d.
         tiles: Size of a tile by dimension of the source, in the order of the result's last dimensions.
     """
     # Sizes of the source, its last indices, and sizes of tiles, computed before the generic.

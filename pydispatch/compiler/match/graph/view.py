@@ -196,17 +196,17 @@ def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     scratch_view = GraphView()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
-        moved = _translated(scratch_view.node(value), scratch_view, value_of_argument, op, translations={})
-        if not isinstance(moved, Node):  # the result is an operand itself
+        node = _translated(scratch_view.node(value), scratch_view, value_of_argument, op, translations={})
+        if not isinstance(node, Node):  # the result is an operand itself
             return None
         # A splat whose scalar is an operand of `op`, as in a `linalg.fill` of a constant. In the scratch function the
         # scalar is an argument. In the program it may be a constant: then the splat is a constant, too.
-        if moved.label == "splat" and view.node(moved.children[0]).is_constant:
-            _become_constant(moved, scalar=view.node(moved.children[0]))
-        moved.value, moved.type = result, result.type
+        if node.label == "splat" and view.node(node.children[0]).is_constant:
+            _become_constant(node, scalar=view.node(node.children[0]))
+        node.value, node.type = result, result.type
         # Outputs of which the computation reads no element: their initial contents are overwritten.
-        moved.overwritten = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]
-        nodes.append(moved)
+        node.overwritten = [o for o in getattr(op, "outputs", ()) if not _reads(node, o)]
+        nodes.append(node)
     return nodes
 
 

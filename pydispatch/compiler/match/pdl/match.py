@@ -88,6 +88,7 @@ class PdlSearch:
         if self._is_alike(wanted, op, where):
             operands = list(op.operands)
             orders = [operands]
+            # Equal operands have no second order.
             if len(operands) == 2 and info_of(op).commutative and source_of(operands[0]) is not source_of(operands[1]):
                 orders.append(operands[::-1])
             # Both orders start from the same bindings and the same number of matched operations.

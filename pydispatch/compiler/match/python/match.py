@@ -257,11 +257,12 @@ class MatchInfo:
         self.inputs: dict[str, SSAValue | None] = dict(zip(names, match.inputs, strict=True))
         self.outputs = list(match.outputs)
         self.sizes: dict[str, int | Dynamic] = {}
-        for (_, type), value in zip(compiled.pattern.inputs, match.inputs, strict=False):  # none for a matcher function
+        # The pattern of a matcher function states no inputs, and so names no sizes.
+        for (_, type), value in zip(compiled.pattern.inputs, match.inputs, strict=False):
             if value is None or not isinstance(value.type, TensorType):
                 continue
             for axis, size in enumerate(type.shape or ()):
-                # Of several inputs with a size of this name, one may have it statically.
+                # If several inputs have a size of this name, a static one is preferred.
                 if isinstance(size, str) and not isinstance(self.sizes.get(size), int):
                     self.sizes[size] = _size(size, value, axis)
 

@@ -208,7 +208,7 @@ def _result_type(value: SSAValue, match: Match) -> TensorType:
         # The loop that runs along this axis, as an expression of the map. An input's axis with the same one has the
         # same size.
         loop = structure.maps[len(structure.inputs) + index].results[axis]
-        for operand, map in zip(structure.inputs, structure.maps, strict=False):
+        for operand, map in zip(structure.inputs, structure.maps, strict=False):  # maps of outputs follow
             if loop in map.results and operand in match.inputs:
                 input_index = match.inputs.index(operand)
                 shape[axis] = f"in{input_index}_size{map.results.index(loop)}"

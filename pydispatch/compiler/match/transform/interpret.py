@@ -73,7 +73,7 @@ class Interpreter:
         entry = next((self.top_level[e] for e in ENTRIES if isinstance(self.top_level.get(e), NamedSequenceOp)), None)
         if entry is None:
             names = [f"@{n}" for n, op in self.top_level.items() if isinstance(op, NamedSequenceOp)]
-            raise CompileError(
+            raise CompileError(  # the name may be empty, which leaves two spaces
                 f"the spec {self.name} has no transform.named_sequence @__transform_main".replace("  ", " "),
                 location_of(self.spec), f"sequences: {', '.join(names) or 'none'}",
             )  # fmt: skip

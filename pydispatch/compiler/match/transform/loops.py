@@ -294,7 +294,7 @@ def _parent(interpreter: Interpreter, op: Any, env: Env) -> None:
         ancestors = [a for a in _ancestors(target) if _is_as_stated(a, names, is_isolated)]
         if len(ancestors) < count:
             reject(f"{target.name} has no such operation around it", target)
-        parents[ancestors[count - 1] if count > 0 else target] = None
+        parents[ancestors[count - 1] if count > 0 else target] = None  # ancestor 0 is the operation itself
     env[op.results[0]] = list(parents)
 
 
