@@ -32,7 +32,7 @@ from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import is_identity, is_projected_permutation
 from pydispatch.ir.core.walk import walk
-from pydispatch.ir.structured import GENERIC, as_structured, structured
+from pydispatch.ir.structured import GENERIC, Structured, as_structured, structured
 
 DISPATCH_OPS = ("flow.dispatch.region", "flow.dispatch.workgroups")
 """Operations of dispatches that the program itself forms."""
@@ -124,19 +124,22 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     # The image has a sliding index, such as row + height; the operands of a 1x1 convolution have none.
     if not generic.has_reduction_loops or not result_index or len(image_maps) != 1:
         return
-    reduced_dims = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.reduced_loops]
-    wanted_order = [*reduced_dims, *(r.position for r in result_index if isinstance(r, AffineDimExpr))]
+    reduced_loops = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.reduced_loops]
+    loop_order = [*reduced_loops, *(r.position for r in result_index if isinstance(r, AffineDimExpr))]
     maps = list(generic.maps)
-    for index, (value, map_) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
-        if map_ in image_maps or not known.is_known(value) or not is_projected_permutation(map_):
+    for index, value in enumerate(generic.inputs):
+        map_ = generic.maps[index]
+        is_filter = map_ not in image_maps and known.is_known(value) and is_projected_permutation(map_)
+        if not is_filter:
             continue
-        dims = [cast(AffineDimExpr, r).position for r in map_.results]
-        if not set(dims) <= set(wanted_order):
+        loops = [cast(AffineDimExpr, r).position for r in map_.results]  # the loop that indexes each axis
+        if not set(loops) <= set(loop_order):
             continue
-        order = sorted(range(len(dims)), key=lambda a: wanted_order.index(dims[a]))  # old axis of each new one
+        # Axis n of the new filter is axis `order[n]` of the old one.
+        order = sorted(range(len(loops)), key=lambda axis: loop_order.index(loops[axis]))
         if order != sorted(order):
-            inverse = [order.index(a) for a in range(len(order))]  # transposed() takes the new axis of each old one
-            op.operands[index] = transposed(value, inverse, op)
+            new_axes = [order.index(axis) for axis in range(len(order))]  # the new axis of each old one
+            op.operands[index] = transposed(value, new_axes, op)
             maps[index] = _reordered(map_, order)
     op.properties["indexing_maps"] = affine_maps(maps)
 
@@ -150,13 +153,12 @@ def _read_transposed_copies(function: Operation) -> None:
         %y = elementwise operation on %x at (d0, d3, d1, d2)   # becomes: on %copy at (d0, d1, d2, d3)
     """
     copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
+    copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
     for copy in copies:
-        source, order = copy.inputs[0], copy.maps[0].inverse_permutation()  # None: the source's map is no permutation
-        is_transposition = order is not None and not is_identity(copy.maps[0])
-        if order is None or not is_transposition or not is_identity(copy.maps[1]):  # loops in the order of the copy
+        axes = _source_axes(copy)
+        if axes is None or axes == sorted(axes):  # no transposition
             continue
-        axes = [cast(AffineDimExpr, r).position for r in order.results]  # for each axis of the copy, the source's
-        for use in list(source.uses):
+        for use in list(copy.inputs[0].uses):
             reader, index = use.operation, use.index
             if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:
                 continue
@@ -164,13 +166,24 @@ def _read_transposed_copies(function: Operation) -> None:
             is_elementwise_input = generic.is_parallel and index < len(generic.inputs)
             if not is_elementwise_input or reader.is_before_in_block(copy.op):
                 continue
-            in_order = _reordered(generic.maps[index], axes)  # the index of the copy that selects the same element
-            if is_identity(in_order):
+            map_of_copy = _reordered(generic.maps[index], axes)  # the index of the copy that selects the same element
+            if is_identity(map_of_copy):
                 reader.operands[index] = copy.op.results[0]
                 reader.attributes[KEPT_ORDER] = UnitAttr()  # otherwise read_through_copies() would undo this
-                reader.properties["indexing_maps"] = affine_maps(
-                    [*generic.maps[:index], in_order, *generic.maps[index + 1 :]]
-                )
+                maps = [*generic.maps[:index], map_of_copy, *generic.maps[index + 1 :]]
+                reader.properties["indexing_maps"] = affine_maps(maps)
+
+
+def _source_axes(copy: Structured) -> list[int] | None:
+    """Return, for each axis of a transposed copy, the axis of the tensor that it copies.
+
+    Return None unless the loops of the copy are its own axes, and each indexes one axis of the tensor.
+    """
+    source_map, copy_map = copy.maps
+    inverse = source_map.inverse_permutation()  # None if the map is no permutation
+    if inverse is None or not is_identity(copy_map):
+        return None
+    return [cast(AffineDimExpr, r).position for r in inverse.results]
 
 
 def _rewrite_channels_last(windows: WindowReduction) -> None:

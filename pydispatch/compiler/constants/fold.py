@@ -141,24 +141,32 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
         raise Unknown
     if not generic.is_parallel or not all(is_permutation(m) for m in generic.output_maps):
         raise Unknown
-    points: dict[SSAValue, Array] = dict(known)  # scalar → its values in all iterations
+    values: dict[SSAValue, Array] = dict(known)  # scalar of the body → its values in all iterations
     for argument, operand, map_ in zip(generic.block.args, generic.operands, generic.maps, strict=True):
-        # Arguments for the initial values of results usually have no uses.
-        points[argument] = _over_loops(known[operand], map_, len(extents)) if argument.uses.get_length() else None
-    *body, last = generic.block.ops
+        if argument.uses.get_length():  # arguments for the initial values of results usually have no uses
+            values[argument] = _over_loops(known[operand], map_, len(extents))
+    *body, terminator = generic.block.ops
     for op in body:
         if op.name == "linalg.index":
-            dim = cast(Any, op.properties["dim"]).value.data
-            # The loop's index varies along the dimension of that loop alone: 0 1 2 of shape [1, 3] for d1 of 2x3 loops.
-            row = np.arange(extents[dim], dtype=np.int64)
-            points[op.results[0]] = row.reshape([-1 if d == dim else 1 for d in range(len(extents))])
+            values[op.results[0]] = _loop_indices(extents, loop=cast(Any, op.properties["dim"]).value.data)
+        elif op.name == "arith.constant":
+            values[op.results[0]] = _constant_array(op)
         else:
-            points[op.results[0]] = _constant_array(op) if op.name == "arith.constant" else _scalar(op, points)
+            values[op.results[0]] = _scalar(op, values)
     results = []
-    for value, map_ in zip(last.operands, generic.output_maps, strict=True):
+    for value, map_ in zip(terminator.operands, generic.output_maps, strict=True):
         order = [cast(AffineDimExpr, r).position for r in map_.results]  # for each axis of the result, its loop
-        results.append(np.transpose(np.broadcast_to(points[value], extents), order))
+        results.append(np.transpose(np.broadcast_to(values[value], extents), order))
     return results
+
+
+def _loop_indices(extents: Sequence[int], loop: int) -> Array:
+    """Return the index of a loop in all iterations of nested loops, as an array of size 1 along all other loops.
+
+    For loop 1 of 2x3 loops, it is [[0, 1, 2]], of shape [1, 3].
+    """
+    indices = np.arange(extents[loop], dtype=np.int64)
+    return indices.reshape([-1 if d == loop else 1 for d in range(len(extents))])
 
 
 def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:

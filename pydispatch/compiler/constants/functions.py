@@ -67,15 +67,20 @@ class DerivedFunctions:
         set_location(function, ops[-1])
         key = structural_key(function)  # ignores names: equal functions have equal keys
         if key not in self._known:
-            suffix = len(self._known)
-            while f"derived_{suffix}" in self._names:
-                suffix += 1
-            name = self._known[key] = f"derived_{suffix}"
-            self._names.add(name)
+            name = self._known[key] = self._new_name()
             self.added[name] = function
             function.properties["sym_name"] = StringAttr(name)
             self.module.body.block.add_op(function)
         return self._known[key]
+
+    def _new_name(self) -> str:
+        """Return a name that no function of the module has, such as "derived_0", and reserve it."""
+        suffix = len(self._known)
+        while f"derived_{suffix}" in self._names:
+            suffix += 1
+        name = f"derived_{suffix}"
+        self._names.add(name)
+        return name
 
 
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:

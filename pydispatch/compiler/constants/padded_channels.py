@@ -77,26 +77,31 @@ def _channel_axes(
     """
     generic = contraction.generic
     image_indices, filter_indices = generic.maps[image.main_input].results, generic.maps[filter_.main_input].results
-    reduced_axes = [
+    # The image: pixels are indexed by sums such as output row + filter row, channels by a reduced loop alone.
+    image_axes = [
         a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
     ]
-    # Pixels are indexed by sums such as output row + filter row; channels by a reduced loop alone.
     has_window = any(not isinstance(r, AffineDimExpr) for r in image_indices)
-    if len(reduced_axes) != 1 or not has_window or not known.is_known(contraction.tensor_of(filter_)):
+    if len(image_axes) != 1 or not has_window or not known.is_known(contraction.tensor_of(filter_)):
         return None
-    channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
-    filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
-    channels, filter_loops = generic.extents[channel], [d for d in filter_.dims if d not in generic.reduced_loops]
-    # A filter is indexed by the channels once, and by a single loop that is not reduced (f above).
-    if len(filter_axes) != 1 or len(filter_loops) != 1 or not channels:  # None: a dynamic number of channels
+    channel_loop = cast(AffineDimExpr, image_indices[image_axes[0]]).position
+    # The filter: it is indexed by the channels once, and by a single loop that is not reduced (f above).
+    filter_axes = [
+        a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel_loop
+    ]
+    filter_loops = [d for d in filter_.dims if d not in generic.reduced_loops]
+    if len(filter_axes) != 1 or len(filter_loops) != 1:
         return None
-    filters = generic.extents[filter_loops[0]]  # output channels
-    if filters is None or filters < FEWEST_FILTERS:
+    # The sizes; None for dynamic ones.
+    channels, filters = generic.extents[channel_loop], generic.extents[filter_loops[0]]
+    if not channels or filters is None or filters < FEWEST_FILTERS:
         return None
-    padded = channels + _missing(channels)
-    if not all(_is_byte(contraction.tensor_of(factor)) for factor in (filter_, image)) or not _is_widened(filter_):
+    are_bytes = all(_is_byte(contraction.tensor_of(factor)) for factor in (filter_, image))
+    if not are_bytes or not _is_widened(filter_):
         return None
-    return (reduced_axes[0], filter_axes[0]) if channels < padded <= MOST_GROWTH * channels else None
+    padded_channels = channels + _missing(channels)
+    pays = channels < padded_channels <= MOST_GROWTH * channels
+    return (image_axes[0], filter_axes[0]) if pays else None
 
 
 def _missing(size: int) -> int:

@@ -207,7 +207,8 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     """
     generic = structured(op)
     reads = [o for o in generic.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
-    if len(op.results) != 1 or not generic.is_parallel or not is_identity(generic.maps[-1]) or not reads:
+    has_one_result = len(op.results) == 1 and is_identity(generic.maps[-1])
+    if not has_one_result or not generic.is_parallel or not reads:
         return None
     # The loops that index the copy become the inner ones, in the order of the source; several reads of one copy usually
     # have the same loops, so that the first one decides.
@@ -268,18 +269,18 @@ def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, ord
     Return None unless the collapse_shape only drops dimensions of size 1. New operations are inserted before
     `insertion_point`.
     """
-    source, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
-    if kept is None or any(n < 0 for n in source):
+    source_shape, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
+    if kept is None or any(n < 0 for n in source_shape):
         return None
     # The dropped dimensions, all of size 1, are moved to the front and collapsed with the first kept one: [[0, 1], [2],
     # [3]] are the groups of source dimensions in the example.
-    units = [a for a in range(len(source)) if a not in kept]
-    inner = in_order(insertion_point, collapse.src, [*units, *(kept[d] for d in order)])
-    count = len(units)
+    dropped = [a for a in range(len(source_shape)) if a not in kept]
+    permuted_source = in_order(insertion_point, collapse.src, [*dropped, *(kept[d] for d in order)])
+    count = len(dropped)
     groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))] if order else []
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
-    new_collapse = tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties)
+    new_collapse = tensor.CollapseShapeOp(operands=[permuted_source], result_types=[type_], properties=properties)
     return insert_before(new_collapse, insertion_point)
 
 
@@ -295,10 +296,8 @@ def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: l
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if any(n < 0 for n in shape):
         return None
-    source_axis: dict[int, int] = {}  # axis of the result -> its axis of the source; without added axes
-    for dim, group in enumerate(expand.reassociation.data):
-        axes = [d.value.data for d in group.data]
-        source_axis[next((a for a in axes if shape[a] != 1), axes[0])] = dim
+    # Axis of the result -> its axis of the source; without added axes.
+    source_axis = {axis: dim for dim, axis in enumerate(_expanded_axes(expand))}
     keeps_sizes = all(shape[a] == source_shape[d] for a, d in source_axis.items())
     if not keeps_sizes or any(n != 1 for a, n in enumerate(shape) if a not in source_axis):
         return None
@@ -336,6 +335,17 @@ def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[in
     The added dimensions, all of size 1, come first. Both permutations have, for each new dimension, the old one. For an
     expansion of 4x6 to 4x1x6 and the order [1, 0], return [1, 2, 0]: the result 1x6x4 is an expansion of 6x4.
     """
-    shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
-    result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # by source axis
-    return [*(a for a in range(len(shape)) if a not in result_axes), *(result_axes[a] for a in order)]
+    result_axes = _expanded_axes(expand)
+    added_axes = [a for a in range(len(shape_of(expand.result))) if a not in result_axes]
+    return [*added_axes, *(result_axes[d] for d in order)]
+
+
+def _expanded_axes(expand: tensor.ExpandShapeOp) -> list[int]:
+    """Return, for each dimension of an expand_shape's source, the axis of the result that takes over its size.
+
+    It is the first axis of the dimension's group whose size is not 1, or the first axis of the group if all are 1. For
+    an expansion of 4x6 to 4x1x6, return [0, 2].
+    """
+    shape = shape_of(expand.result)
+    groups = [[d.value.data for d in group.data] for group in expand.reassociation.data]
+    return [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]

@@ -251,22 +251,23 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if has_sliding_index(m)]
     if len(images) != 1:
         return None
-    exprs = generic.maps[generic.inputs.index(images[0])].results
-    sliding_axes = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
-    kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in result_dims]
-    channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
-    sums_channels = any(isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops for r in exprs)
-    if sums_channels:
+    indices = generic.maps[generic.inputs.index(images[0])].results  # the index of each axis of the image
+    sliding_axes = [a for a, r in enumerate(indices) if not isinstance(r, AffineDimExpr)]
+    kept_axes = [a for a, r in enumerate(indices) if isinstance(r, AffineDimExpr) and r.position in result_dims]
+    channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(indices) - 1]
+    sums_channels = any(isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops for r in indices)
+    if sums_channels or not channel_axes:
         return None
-    if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST_CHANNELS:
+    channel_axis = channel_axes[-1]
+    if shape_of(images[0])[channel_axis] < FEWEST_CHANNELS:
         return None
-    result_channel_dim = result_dims.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
+    result_channel_dim = result_dims.index(cast(AffineDimExpr, indices[channel_axis]).position)
     if result_channel_dim == len(result_dims) - 1:  # the result has its channels last already
         return None
     return WindowReduction(
         op=op,
         image=images[0],
-        image_channel_dim=channel_axes[-1],
+        image_channel_dim=channel_axis,
         result_channel_dim=result_channel_dim,
         pays=False,
     )

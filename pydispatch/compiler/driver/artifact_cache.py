@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydispatch import extensions, files, logs
 from pydispatch.compiler.target.default_cpus import default_cpus
@@ -136,11 +136,12 @@ class _Entry:
             return  # a model: what its frontend uses is not in the key
         # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
+        is_for_cpus = all(map(BACKEND.has_format, formats))
         head: dict[str, int] = {}  # member of the artifact -> index in `blobs` of the elements that it lacks
         # Constants whose elements are literals of the source are cached without them: load() has the source.
         if self.blobs:
             artifact, head = artifact.without_blocks(self.blobs)
-        if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
+        if artifact.warnings or artifact.size > LARGEST or not is_for_cpus:
             return
         if isinstance(self.source, ProgramFile):
             reads.existing.discard(os.fspath(self.source))  # its text is in the key
@@ -168,29 +169,54 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     if not has_cache or extensions.has_installed_parts():
         return None
     with suppress(OSError, ValueError, TypeError):
-        # The name and text of a kernel in Python; for other sources "" and the source: text or the path of a file.
-        name, content = _named_text(source)
-        text: str | None
-        # Text has a line break, a path has none.
-        if isinstance(content, str) and "\n" in content:
-            path, text = None, elide_literals(content)
-            source = source if name else text  # a kernel in Python is compiled from its object, not from its text
-        else:
-            path = os.fsdecode(content)
-            text = read_small_program(path, LARGEST)
-            source = None if text is None else ProgramFile(path, text)
-        if text is not None and len(text) <= LARGEST:
+        program = _program_of(source)
+        if program is not None and len(program.text) <= LARGEST:
             # The key: the text with its long hexadecimal literals (`blobs`), and everything else that decides the
             # artifact: the kind of the source, the options, this machine and the versions of the tools.
+            text = program.text
             blobs = text.blobs if isinstance(text, ElidedText) else {}
-            # `GeneratedText` is located in the Python code that it was generated from; a plain str with the same
-            # characters is located by its own lines.
-            source_type = type(content).__name__
             machine = processor, caches_of_this_machine()
-            stated = source_type, name, path, str(Path.cwd()), stated_options, *machine, *_tools()
+            stated = program.kind, program.name, program.path, str(Path.cwd()), stated_options, *machine, *_tools()
             key = cache.digest(_KEY_VERSION, text.encode(), [*blobs], *blobs.values(), *stated)
-            return _Entry(key, source, tuple(blobs.values()), start)
+            return _Entry(key, program.source, tuple(blobs.values()), start)
     return None
+
+
+class _Program(NamedTuple):
+    """Source of a compilation whose text has been read.
+
+    Attributes:
+        source: The source that is compiled: the text that was read, or a kernel in Python.
+        text: MLIR text; an `ElidedText` has its long hexadecimal literals apart.
+        kind: Name of the type of the argument. The locations in a `GeneratedText` are in the Python code that it was
+            generated from; those in a plain str with the same characters are its own lines.
+        name: Name of a kernel in Python; "" for other sources.
+        path: Path of the file; None for other sources.
+    """
+
+    source: Any
+    text: str
+    kind: str
+    name: str
+    path: str | None
+
+
+def _program_of(source: Any) -> _Program | None:
+    """Read the text of a source: MLIR text, a path, or a kernel in Python.
+
+    Return None for a file that is too large. Raises OSError, ValueError or TypeError for a source that has no text.
+    """
+    name, content = _named_text(source)
+    kind = type(content).__name__
+    is_text = isinstance(content, str) and "\n" in content  # text has a line break, a path has none
+    if is_text:
+        text = elide_literals(content)
+        return _Program(source=source if name else text, text=text, kind=kind, name=name, path=None)
+    path = os.fsdecode(content)
+    file_text = read_small_program(path, LARGEST)
+    if file_text is None:
+        return None
+    return _Program(source=ProgramFile(path, file_text), text=file_text, kind=kind, name=name, path=path)
 
 
 def _named_text(source: Any) -> tuple[str, Any]:

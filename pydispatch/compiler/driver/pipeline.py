@@ -223,8 +223,9 @@ class Pipeline:
         hoist_constants(self.module, functions)
         # derive() forms the dispatches of functions of derived constants, after it has packed constants.
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
-        for function in hosts if self._cpu_levels else ():
-            pack_before_loops(function, self._cpu_levels)
+        if self._cpu_levels:
+            for function in hosts:
+                pack_before_loops(function, self._cpu_levels)
         self.reports = self._formed(hosts)
         if self.chooser is not None:
             self.chooser.configure_dispatches(self)
@@ -244,11 +245,17 @@ class Pipeline:
         legality = Legality(why_apart, space_of, most_tensors=most_tensors, most_operands=most_operands)
         choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
         # patches: chooses the convolutions that become products of image patches (im2col); None for a heuristic.
-        # shares: whether a product by a matrix of `size` bytes is split, so that each worker reads a part of it.
         return form_dispatches(
             self.module, legality, self.options.reassociate, functions, patches=choose_convolutions,
-            shares=lambda size: bool(self._cpu_levels) and all(shares_factor(cpu, size) for cpu in self._cpu_levels),
+            shares=self._shares_matrix,
         )  # fmt: skip
+
+    def _shares_matrix(self, size: int) -> bool:
+        """Return whether a product by a matrix of `size` bytes is split, so that each worker reads a part of it.
+
+        It is if that is faster on all targets, which are CPUs.
+        """
+        return bool(self._cpu_levels) and all(shares_factor(cpu, size) for cpu in self._cpu_levels)
 
     def _rewrite(self, phase: str) -> None:
         """Apply the rewrites of the options, and those of extensions, that belong to a phase."""

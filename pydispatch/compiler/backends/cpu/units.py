@@ -317,10 +317,14 @@ class UnitContext:
                 undefined = module.undefined()
             # Check that every symbol that this unit or an object of the user calls is defined somewhere.
             own, provided = module.defined(), devlib.provided_symbols()
-            variant = unit.variant
-            user = f"executable '{variant.executable}'"
-            missing = undefined - unit.defined_elsewhere
-            objects.check_undefined(missing, user, self.user_objects, provided, variant.location, own)
+            objects.check_undefined(
+                undefined - unit.defined_elsewhere,
+                user=f"executable '{unit.variant.executable}'",
+                checked=self.user_objects,
+                provided=provided,
+                location=unit.variant.location,
+                own=own,
+            )
             objects.check_needs(self.user_objects, own, provided)
             called_by_objects = {symbol for file in self.user_objects for symbol in file.undefined}
             module.internalize(unit.visible_symbols | called_by_objects)
