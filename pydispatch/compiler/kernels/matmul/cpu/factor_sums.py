@@ -58,9 +58,9 @@ class FactorSums:
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
         """Allocate the sums that the offsets of `Arithmetic` need, emit code that sets them to zero, and return them.
 
-        An offset is a constant that packing subtracts from elements, so that they fit bytes. An offset of A is corrected
-        by sums of the columns of B, and an offset of B by sums of the rows of A. `add` computes these as products: a
-        row of ones times B, and A times LANES equal columns of ones.
+        An offset is a constant that packing subtracts from elements, so that they fit bytes. Sums of the columns of B
+        correct products for an offset of A, and sums of the rows of A for an offset of B. `add` computes these sums as
+        products: a row of ones times B, and A times LANES equal columns of ones.
         """
         plan = products.nest.plan
         arithmetic, schedule, contraction = plan.arithmetic, plan.schedule, plan.contraction
