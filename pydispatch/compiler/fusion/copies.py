@@ -192,7 +192,7 @@ def _absorb_scalars(groups: FusionGroups) -> None:
     Otherwise the host would compute them, and wait for the kernel that computes the elements. Scalars that depend on
     no element stay on the host.
     """
-    group_of_scalar = _groups_of_scalars(groups)
+    group_of_scalar = _groups_of_scalars(groups)  # scalar → the only group that uses it
     element_readers: set[Operation] = set()  # scalars that depend on an element, and are moved
     for op in groups.block.ops:
         reads_element = op.name == "tensor.extract"

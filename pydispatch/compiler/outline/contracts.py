@@ -66,9 +66,11 @@ class _Contract:
         self.source, self.kernel = source, kernel
         self.scalars = [a for a in source.body.block.args if not isinstance(a.type, TensorType)]
         self.block = Block(arg_types=[a.type for a in self.scalars])
+        # A value of `source` -> the value of the contract function that equals it.
         self.known: dict[SSAValue, SSAValue] = dict(zip(self.scalars, self.block.args, strict=True))
-        self.words: dict[int, BlockArgument] = {}
-        word_index = 0  # the kernel reads scalars from 32-bit words: for (i64, f32), words 0 and 1, then word 2
+        # The kernel reads scalars from 32-bit words: for (i64, f32), words 0 and 1, then word 2.
+        self.words: dict[int, BlockArgument] = {}  # index of the first word of a scalar -> the scalar
+        word_index = 0
         for scalar, argument in zip(self.scalars, self.block.args, strict=True):
             self.words[word_index] = argument
             word_index += words_of(scalar.type, location_of(source))
@@ -235,9 +237,8 @@ class _Contract:
         A `dynamic_count` of None counts as 1.
         """
         element_bytes = max(1, -(-bits // 8))  # -(-a // b) is a / b, rounded up
-        elements_per_byte = (
-            8 // bits if bits in (2, 4) else 1
-        )  # elements of other widths below 8, such as i1, do not share
+        # Elements of 2 or 4 bits share bytes; those of other widths below 8, such as i1, have a byte each.
+        elements_per_byte = 8 // bits if bits in (2, 4) else 1
         if dynamic_count is None:
             return self._emit_number(-(-static_count // elements_per_byte) * element_bytes)
         byte_count = dynamic_count

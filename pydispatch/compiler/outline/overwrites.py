@@ -19,7 +19,7 @@ from pydispatch.compiler.analysis.destinations import (
 from pydispatch.ir.dialects import iree_codegen
 
 EXECUTED_ONCE = ("affine.if", "scf.execute_region", "scf.if", "scf.index_switch")
-"""Operations that execute a region at most once. Others with regions are loops."""
+"""Operations that execute each of their regions at most once. Others with regions are loops."""
 
 
 class Overwrites:
@@ -289,7 +289,8 @@ def _may_execute_after(user: Operation, op: Operation, value: SSAValue) -> bool:
             return False
         before = before.parent_op()
         # A loop that contains both: the user may execute in the next iteration.
-        if before is not None and before.name not in EXECUTED_ONCE and before.is_ancestor(user):
+        is_loop = before is not None and before.name not in EXECUTED_ONCE
+        if before is not None and is_loop and before.is_ancestor(user):
             return True
     return False
 

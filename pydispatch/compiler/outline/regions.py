@@ -231,12 +231,12 @@ class RegionKernel(OutlinedKernel):
         # The others. All of their bindings are added before any is used, as the last arguments of the kernel: operands
         # that are found later are inserted before them.
         new_results = [i for i, operand in enumerate(tied) if operand < 0]
-        for offset in range(len(new_results)):
-            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + offset)
+        for new_index in range(len(new_results)):
+            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + new_index)
         dims = iter(self.region.result_dims)
         dynamic_sizes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
-        for offset, index in enumerate(new_results):
-            self._emit_result_memref(roots[index], offset, dynamic_sizes[index])
+        for new_index, index in enumerate(new_results):
+            self._emit_result_memref(roots[index], new_index, dynamic_sizes[index])
         return tied
 
     def _is_empty(self, value: SSAValue) -> bool:
@@ -258,18 +258,18 @@ class RegionKernel(OutlinedKernel):
         self.memref_of_result[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
         return operand_index
 
-    def _emit_result_memref(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
+    def _emit_result_memref(self, root: SSAValue, new_index: int, dims: Sequence[SSAValue]) -> None:
         """Emit the memref of a result that overwrites no tensor of the host, and record it in `memref_of_result`.
 
         Args:
             root: The tensor that the result overwrites, an empty one or one that the body creates. Its elements are
                 stored in the memref.
-            offset: Index of the result among those that are new tensors.
+            new_index: Index of the result among those that are new tensors.
             dims: Dynamic sizes of the result, values of the host function.
         """
         assert isinstance(root.type, TensorType)
         sizes = [self.scalar(d) for d in dims]
-        binding = self.kernel.args[len(self.arguments) + offset]
+        binding = self.kernel.args[len(self.arguments) + new_index]
         self.memref_of_result[root] = self.at_head(self.subspan(binding, root.type, sizes))
 
 

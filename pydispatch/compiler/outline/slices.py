@@ -450,9 +450,9 @@ class KernelBody(ABC):
 
 def _used_after(op: Operation, reader: Operation) -> CompileError:
     """Return the error for an operation that reads a tensor which `op`, a microkernel or insertion, has overwritten."""
-    what = "an insertion" if op.name == "tensor.insert_slice" else "a microkernel"
+    article, writer = ("an", "insertion") if op.name == "tensor.insert_slice" else ("a", "microkernel")
     return CompileError(
-        f"a tensor is used after {what} has overwritten it", location_of(reader),
-        f"use the result of the {what.partition(' ')[2]}, or read the tensor before it; a tensor that is overwritten "
+        f"a tensor is used after {article} {writer} has overwritten it", location_of(reader),
+        f"use the result of the {writer}, or read the tensor before it; a tensor that is overwritten "
         "in a loop must be defined in the loop",
     )  # fmt: skip

@@ -88,9 +88,9 @@ class Weights:
         share all terms, or if a place value is not a multiple of the least one.
         """
         elements = (element for term in self.terms for element in elements_in(term))  # tensor elements of the terms
-        blocks = [digit.place_value for element in elements for digit in digits_of(K_LOOP, element.at)]
-        least = min(blocks, default=None)
-        return least if least is not None and all(block % least == 0 for block in blocks) else None
+        place_values = [digit.place_value for element in elements for digit in digits_of(K_LOOP, element.at)]
+        least = min(place_values, default=None)
+        return least if least is not None and all(value % least == 0 for value in place_values) else None
 
     def block_loops(self, block: int, steps: int) -> tuple[int, ...]:
         """Return the sizes of nested loops over the blocks of K, outermost first.
@@ -377,7 +377,8 @@ class _BodyAt:
             coordinate = linear_index(result)
             if coordinate is None or coordinate.constant:  # a position is a sum of digits without a constant
                 return None
-            positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))  # their scaled sum
+            # The sum of stride * index of each loop d of the body. `loops` states this index in loops of the product.
+            positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))
         return generic.inputs[argument.index], tuple(positions)
 
     def _store_in_tensor(self, value: SSAValue) -> SSAValue | None:

@@ -155,7 +155,8 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     # The numbers in a window. Padding with 0.0 becomes padding with the zero point.
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
-    if new_ops is None or not 0 < count * stored.most_distance <= EXACT:  # None: the padding is no stored integer
+    is_exact = 0 < count * stored.most_distance <= EXACT  # 0: windows without elements
+    if new_ops is None or not is_exact:  # None: no stored integer stands for the padding
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))

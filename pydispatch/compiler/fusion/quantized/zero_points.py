@@ -258,7 +258,7 @@ class CorrectionTerms:
         """
         shape, dynamic_sizes = list[int](), list[SSAValue]()
         for loop in loops:
-            axis = [isinstance(r, AffineDimExpr) and r.position == loop for r in factor.index.results].index(True)
+            axis = factor.index.results.index(AffineExpr.dimension(loop))
             shape.append(shape_of(factor.stored)[axis])
             if shape[-1] < 0:
                 index = arith.ConstantOp.from_int_and_width(axis, IndexType())
