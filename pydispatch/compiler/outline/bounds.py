@@ -45,7 +45,7 @@ class Bounds:
 
     # -- arithmetic that folds
 
-    def _put(self, op: Operation) -> Operation:
+    def _emit(self, op: Operation) -> Operation:
         """Insert an operation before the checked one, and return it."""
         assert self.op.parent is not None
         set_location(op, self.op)
@@ -56,7 +56,7 @@ class Bounds:
         """Return a number as a value, for which a constant is emitted if necessary."""
         if isinstance(n, SSAValue):
             return n
-        return self._put(arith.ConstantOp.from_int_and_width(n, IndexType())).results[0]
+        return self._emit(arith.ConstantOp.from_int_and_width(n, IndexType())).results[0]
 
     def _binary(
         self, kind: Callable[[SSAValue, SSAValue], Operation], fold: Callable[[int, int], int], lhs: Number, rhs: Number
@@ -70,7 +70,7 @@ class Bounds:
         """
         if isinstance(lhs, int) and isinstance(rhs, int):
             return fold(lhs, rhs)
-        return self._put(kind(self._value(lhs), self._value(rhs))).results[0]
+        return self._emit(kind(self._value(lhs), self._value(rhs))).results[0]
 
     def _plus(self, lhs: Number, rhs: Number) -> Number:
         """Return the sum of two numbers or values; nothing is emitted where one is 0."""
@@ -92,23 +92,23 @@ class Bounds:
 
     def _compare(self, predicate: str, lhs: Number, rhs: Number) -> SSAValue:
         """Emit the comparison `predicate`, such as "sle", of two numbers, and return its i1."""
-        return self._put(arith.CmpiOp(self._value(lhs), self._value(rhs), predicate)).results[0]
+        return self._emit(arith.CmpiOp(self._value(lhs), self._value(rhs), predicate)).results[0]
 
     def _term(self, term: Term) -> Number:
         """Return a size as a number: the integer if it is known, else a value that the host computes."""
         term = self.sizes.resolve(term)
         return term if isinstance(term, int) else self.sizes.value(term, self.op)
 
-    def _require(self, holds: SSAValue | bool, what: str) -> None:
+    def _require(self, holds: SSAValue | bool, problem: str) -> None:
         """Emit an assertion that `holds` is true. Emit nothing for True; raise CompileError for False.
 
-        what: the message, without the name of the operation.
+        problem: the message, without the name of the operation.
         """
-        message = f"'{self.op.name}', {what}"
+        message = f"'{self.op.name}', {problem}"
         if holds is False:
             raise CompileError(message, location_of(self.op))
         if isinstance(holds, SSAValue):
-            self._put(cf.AssertOp(holds, message))
+            self._emit(cf.AssertOp(holds, message))
 
     # -- requirements
 
@@ -133,7 +133,7 @@ class Bounds:
         if expected == actual:
             return
         if isinstance(expected, int) and isinstance(actual, int):
-            self._require(holds=False, what=equal.message.format(f"{actual} {equal.unit} instead of {expected}"))
+            self._require(holds=False, problem=equal.message.format(f"{actual} {equal.unit} instead of {expected}"))
         else:
             # The message is text of the compiled program: it cannot state sizes that are known at run time only.
             holds = self._compare("eq", self._term(expected), self._term(actual))
@@ -148,7 +148,7 @@ class Bounds:
         start = 0 if offset is None else offset  # kernels clamp a computed offset so that the slice fits
         where = f"axis {slice_.axis}"
         if start < 0:
-            self._require(holds=False, what=f"{where}: the slice begins at {start}")
+            self._require(holds=False, problem=f"{where}: the slice begins at {start}")
         is_whole_axis = start == 0 and stride == 1 and size == axis_size
         if is_whole_axis:
             return
@@ -218,7 +218,7 @@ class Bounds:
         count = self._steps(self._plus(start, 1), size_of_step)
         backwards = self._minimum(count, self._elements_down_from(start, elements_from_start))
         is_forward = self._compare("sge", stride, 0)
-        return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
+        return self._emit(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
     def _elements_down_from(self, start: int, elements_from_start: Number) -> Number:
         """Return the number of elements from `start` down to 0: start + 1, or 0 if `start` is outside.
@@ -269,13 +269,13 @@ class Bounds:
         holds = self._compare("slt", high, self._term(axis_size))
         is_low_inside = isinstance(low, int) and low >= 0
         if not is_low_inside:
-            holds = self._put(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]
+            holds = self._emit(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]
         dynamic_sizes = list(dict.fromkeys(n for n in loop_sizes if n is not None and not isinstance(n, int)))
         if dynamic_sizes:  # a loop has no iterations if the minimum of the sizes is 0
             shortest = self._term(dynamic_sizes[0])
             for n in dynamic_sizes[1:]:
                 shortest = self._minimum(shortest, self._term(n))
-            holds = self._put(arith.OrIOp(holds, self._compare("sle", shortest, 0))).results[0]
+            holds = self._emit(arith.OrIOp(holds, self._compare("sle", shortest, 0))).results[0]
         return holds
 
     def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:

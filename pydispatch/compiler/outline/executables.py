@@ -182,7 +182,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
     shared, by_target = stated_objects(op)
     if by_target is None:
         return shared
-    objects = objects_for(by_target, target) or objects_for(by_target, _generic(target))
+    objects = objects_for(by_target, target) or objects_for(by_target, _without_native_cpu(target))
     objects = list(dict.fromkeys([*objects, *shared]))
     has_kernels = any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)
     if not objects and (calls_static(op) or not has_kernels):
@@ -196,7 +196,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
     return objects
 
 
-def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
+def _without_native_cpu(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
     """Return the target without `cpu = "native"`; other targets unchanged.
 
     Objects that are stated for it have code for any CPU, which the CPU of this machine also runs.

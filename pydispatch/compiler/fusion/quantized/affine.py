@@ -156,6 +156,7 @@ def shifted(value: Real, by: Constant) -> Real:
     if value.rounded and by.size == 1 and float(by.item()).is_integer():
         return replace(value, shift=value.shift + by.item())
     if not value.rounded and (value.is_affine or by.size == 1):
+        # An affine number has infinite bounds only. For any other one, `by` is a single element here.
         low, high = (b if math.isinf(b) else b + by.item() for b in (value.low, value.high))
         return replace(value, offset=value.offset + by, low=low, high=high)
     return shifted(as_single_term(value, by.ndim), by)
