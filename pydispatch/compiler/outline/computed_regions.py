@@ -247,9 +247,7 @@ class _RegionBuilder:
         tied = [-1] * len(op.results)
         if op.tied_operands is not None:
             tied = [int(n) for n in op.tied_operands.get_values()]
-        untied_arguments = iter(
-            list(self.body.args)[len(operands) :]
-        )  # those of the results that are tied to no operand
+        untied_arguments = iter(list(self.body.args)[len(operands) :])  # of the results that are tied to no operand
         dims = iter(op.result_dims)
         for result, tied_operand in zip(op.results, tied, strict=True):
             assert isinstance(result.type, TensorType)

@@ -160,7 +160,7 @@ def _is_unary(op: GenericOp) -> bool:
         return False
     shape = shape_of(op.results[0])
     maps = [attribute.data for attribute in op.indexing_maps.data]
-    return shape_of(op.inputs[0]) == shape and all(_is_identity(m, shape) for m in maps)
+    return shape_of(op.inputs[0]) == shape and all(_is_identity_up_to_units(m, shape) for m in maps)
 
 
 def _can_precede(op: GenericOp, move: Operation) -> bool:
@@ -181,7 +181,7 @@ def _can_precede(op: GenericOp, move: Operation) -> bool:
     return True
 
 
-def _is_identity(index: AffineMap, shape: Sequence[int]) -> bool:
+def _is_identity_up_to_units(index: AffineMap, shape: Sequence[int]) -> bool:
     """Return whether a map is the identity, but for dimensions of size 1, whose index may be the constant 0."""
     if len(index.results) != len(shape):
         return False
@@ -199,8 +199,9 @@ def _is_static(value: SSAValue) -> bool:
 
 
 def _applied(chain: Sequence[GenericOp], value: SSAValue, insertion_point: Operation) -> SSAValue:
-    """Insert copies of a chain of unary elementwise operations before `insertion_point`, the first of which reads
-    `value`, of any static shape. Return the result of the last one.
+    """Insert copies of a chain of unary elementwise operations before `insertion_point`; return the last one's result.
+
+    The first copy reads `value`, whose shape is static. The copies have this shape instead of that of the chain.
     """
     identity = AffineMap.identity(len(shape_of(value)))
     for op in chain:

@@ -225,9 +225,8 @@ class ScalarRecognizer:
             zero = zero_of(op.operands[1])
             if minuend is None or zero is None:
                 return None
-            if (
-                minuend.zero is not None or minuend.scales
-            ):  # only one zero point is supported, subtracted before scaling
+            # A single zero point is supported, which is subtracted before scaling.
+            if minuend.zero is not None or minuend.scales:
                 return None
             return replace(minuend, zero=None if zero.range == (0, 0) else zero)
         if isinstance(op, arith.MulfOp):
