@@ -43,8 +43,8 @@ class Sizes:
 
     def record_equal_sizes(self, op: Operation) -> None:
         """Record which sizes are equal because of an operation, such as the sizes of both operands of an addition."""
-        for row in equal_sizes(op):
-            terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in row}
+        for equal_dims in equal_sizes(op):
+            terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in equal_dims}
             # The representative is a constant if one is known, else the size that is defined first.
             representative = min(terms, key=self._preference, default=None)
             for term in terms:

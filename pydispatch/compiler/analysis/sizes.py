@@ -126,7 +126,7 @@ def _resolved(stated: Stated) -> Term | None:
 def _listed_size(entry: Entry) -> Term | None:
     """Return an element of a tensor of sizes that `tensor.from_elements` builds; None if its value is not known.
 
-    Casts from and to `index` are followed. A value of another type than `index`, which terms have, is only known if it
+    Casts from and to `index` are followed. Terms are of the type `index`: a value of another type is only known if it
     is a constant.
     """
     shape = entry.tensor.owner

@@ -98,7 +98,7 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
         whole: Type of the tensor that is sliced, or inserted into.
         per_byte: Number of elements that a byte holds.
     """
-    part = slice_of(op)
+    covered = slice_of(op)
 
     def known(size: int | SSAValue) -> int:
         """Return a constant size or offset; for a dynamic one 1, since it may be no multiple of `per_byte`."""
@@ -106,14 +106,14 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
         return value if isinstance(value, int) else 1
 
     step = 1  # distance in memory, in elements, of neighbours along the axis, or a factor of it
-    for axis in reversed(range(len(part.offsets))):
-        if known(part.offsets[axis]) * step % per_byte:
+    for axis in reversed(range(len(covered.offsets))):
+        if known(covered.offsets[axis]) * step % per_byte:
             return False
         size = whole.get_shape()[axis]
         step *= max(1, size)  # a dynamic size may be any number: it adds no factor that is sure to divide
     # Bits after the end of a run are only at risk where the run is written.
     is_read_only = op.name == "tensor.extract_slice"
-    return is_read_only or prod(map(known, part.sizes)) % per_byte == 0
+    return is_read_only or prod(map(known, covered.sizes)) % per_byte == 0
 
 
 def _known_or_term(n: int | SSAValue) -> object:

@@ -51,8 +51,10 @@ def _share_and_ends(loop: scf.ForOp) -> tuple[int, SSAValue, SSAValue] | None:
         return None
     for full_end, end in (limit.operands, reversed(limit.operands)):
         share = _constant_difference(full_end, loop.lb)
-        # The number of operations after unrolling; the terminator, the last operation of the body, is not counted.
-        if share is not None and 1 < share * (len(operations) - 1) <= MOST_OPERATIONS:
+        if share is None:
+            continue
+        unrolled_operations = share * (len(operations) - 1)  # without the terminator, the last operation of the body
+        if 1 < unrolled_operations <= MOST_OPERATIONS:
             return share, full_end, end
     return None
 

@@ -194,8 +194,10 @@ def accesses_of(op: Operation) -> Accesses:
             if target not in stored:
                 stored.add(target)
                 accesses.writes |= base_of(target)
-        elif name in TOUCHING or name == UNREGISTERED:  # an unregistered operation: `_own` looks at its real name
-            accesses.add(_own(inner))
+        elif (
+            name in TOUCHING or name == UNREGISTERED
+        ):  # an unregistered operation: `_own_accesses` looks at its real name
+            accesses.add(_own_accesses(inner))
         if inner.regions:
             for region in inner.regions:
                 blocks += region.blocks
@@ -209,7 +211,7 @@ TOUCHING = frozenset(("memref.load", "memref.store", *UPDATES, "memref.copy", *C
 """Operations that may read or write memory."""
 
 
-def _own(op: Operation) -> Accesses:
+def _own_accesses(op: Operation) -> Accesses:
     """Return the accesses of an operation itself, without its regions; `accesses_of` handles loads and stores."""
     name = op_name(op)
     if name in UPDATES:

@@ -224,6 +224,7 @@ def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Li
     predicate = INT_PREDICATES[condition.predicate.value.data]
     if left is None or right is None or predicate not in ("slt", "sle", "sgt", "sge"):
         return None
+    # The comparison is low < high, if `is_strict`, or low <= high: then high - low - 1, or high - low, is >= 0.
     is_less, is_strict = predicate in ("slt", "sle"), predicate in ("slt", "sgt")
     low, high = (left, right) if is_less else (right, left)
     between = build.minus(high.start, low.start)

@@ -35,8 +35,8 @@ def index_width(ops: Ops) -> int:
     Args:
         ops: The operations of the function by name.
     """
-    results = (r.type for same in ops.values() for op in same for r in op.results)
-    if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in results):
+    result_types = (r.type for ops_of_name in ops.values() for op in ops_of_name for r in op.results)
+    if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in result_types):
         return 64
     if any(map(_is_large_constant, ops.get("arith.constant", ()))):
         return 64

@@ -56,8 +56,8 @@ def _indexes_private_array(loop: scf.ForOp) -> bool:
 def _unrolled_operations(op: Operation) -> float:
     """Return how many operations an operation becomes if it and all loops in it are unrolled completely.
 
-    It is infinity if the end or step of a loop is unknown. A loop that begins at a value, such as `for j = i + 1 to 3`,
-    counts as if it began at 0, with the most iterations.
+    It is infinity for an `scf.while`, and if the end or step of a loop is unknown. A loop that begins at a value, such
+    as `for j = i + 1 to 3`, counts as if it began at 0, with the most iterations.
     """
     operations = sum(
         _unrolled_operations(inner) for region in op.regions for block in region.blocks for inner in block.ops

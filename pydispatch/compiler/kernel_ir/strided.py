@@ -80,15 +80,16 @@ def interchange_strided_loops(function: FuncOp, has_masks: bool = False, most_ve
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
     after_vectors = set[scf.ParallelOp]()  # loops whose strided loop was replaced by vectors in all steps
-    # Only loops whose steps are all vectors, the last one under masks, have their carried values on the stack.
-    carried_bytes, allocated_bytes = 0, stack_bytes(function) if has_masks and pending else 0
+    # Bytes of the stack. Only loops whose steps are all vectors, the last one under masks, have carried values there.
+    carried_bytes = 0
+    allocated_bytes = stack_bytes(function) if has_masks and pending else 0
     while pending:
         loop = pending.pop()
         strided = find_strided_loop(loop, read_only)  # the first sequential loop in it, if it is strided
         if strided is not None:
             most_bytes = carried_bytes + strided.carried_bytes
             fits_stack = most_bytes <= min(MOST_CARRIED_BYTES, MOST_OPTIMIZED_BYTES - allocated_bytes)
-            if _interchange(entry, loop, strided, has_masks and fits_stack, most_vectors):
+            if _interchange(entry, loop, strided, has_masks=has_masks and fits_stack, most_vectors=most_vectors):
                 after_vectors.add(loop)
                 carried_bytes = most_bytes
             pending.append(loop)  # the code after the strided loop remains in it, and may have another strided loop
@@ -271,7 +272,10 @@ class _Interchange:
             build.op(memref.StoreOp.get(values.get(initial, initial), memory, [lane]))
 
     def _copy_body(self, first: Index, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-        """Emit the body of the strided loop for element `first` + lane, with carried values in memory."""
+        """Emit the body of the strided loop for element `first` + lane, with carried values in memory.
+
+        `values` maps values of the original loops to those of this invocation; the body's own are added.
+        """
         index, *variables = self.strided.loop.body.block.args
         values[index] = build.value(build.plus(first, lane))
         for variable, memory in zip(variables, self.memories, strict=True):
@@ -321,7 +325,7 @@ class _Interchange:
             inner.insert(op.clone(values))
         body(inner, lane, values)
         inner.op(scf.ReduceOp())
-        emit_lanes(build, lanes, block, self.marked)
+        emit_lanes(build, lanes, block, marked=self.marked)
 
 
 def _is_short(loop: scf.ForOp, invocations: int) -> bool:

@@ -125,9 +125,10 @@ def storage_bits(type_: Attribute) -> int:
     Raises:
         CompileError: Elements of this type cannot be stored.
     """
+    bits = bit_width(type_)
     if memory_width(type_) == 8:
-        return bits if (bits := bit_width(type_)) in (2, 4) else 8
-    return -(-bit_width(type_) // 8) * 8
+        return bits if bits in (2, 4) else 8  # 8 / 2 or 8 / 4 elements share a byte
+    return -(-bits // 8) * 8  # rounded up to bytes
 
 
 def packed(type_: Attribute) -> bool:

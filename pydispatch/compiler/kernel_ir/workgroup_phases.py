@@ -141,7 +141,7 @@ def decide(condition: SSAValue, lane: SSAValue, first: int, truths: set[SSAValue
         return None if None in sides else True
     if not isinstance(op, arith.CmpiOp):
         return None
-    test = _TESTS.get(INT_PREDICATES[op.predicate.value.data])
+    test = _TESTS.get(INT_PREDICATES[op.predicate.value.data])  # the comparison in Python; None for unsigned ones
     left, right = linear_of(op.lhs, lane), linear_of(op.rhs, lane)
     if test is None or left is None or right is None:
         return None

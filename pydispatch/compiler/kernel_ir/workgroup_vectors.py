@@ -246,7 +246,7 @@ class _PhaseEmitter:
         Args:
             build: Receives the loops over lanes.
             truths: Conditions in the loop that hold in all invocations, and are replaced by the constant true.
-            high: The number of invocations, if lanes from it on take no part; None if all take part.
+            high: Number of invocations that take part, if it may be less than the lanes of all vectors; else None.
         """
         truth = build.let(arith.ConstantOp(BoolAttr.from_bool(True))) if truths else None
         for first in self.phase.vectors():
@@ -259,8 +259,7 @@ class _PhaseEmitter:
             build: Inserts before the loop over the vector's lanes.
             first: First invocation.
             truths: Conditions that hold in all lanes -> the constant true.
-            high: The number of invocations, if some lanes may be from it on and do not execute the body; None if all
-                lanes execute it.
+            high: Number of invocations that execute the body, if some lanes of the vector may not; None if all do.
         """
         body = Block(arg_types=[INDEX])
         lane_build = build.inside(body)  # builds the body of the loop over lanes

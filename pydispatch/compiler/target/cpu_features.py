@@ -48,7 +48,10 @@ def check_features(arch: str, stated: Iterable[str]) -> None:
                 note=f"did you mean '+{feature}'?" if feature in named_features(arch) else None,
             )
         # LLVM is asked for all its names only if one is not in our own tables, since that takes a process.
-        if name in named_features(arch) or name in (names := llvm_features(arch)):
+        if name in named_features(arch):
+            continue
+        names = llvm_features(arch)
+        if name in names:
             continue
         note = nearest(name, names, most=3, cutoff=0.5, prefix=sign)
         if not note:

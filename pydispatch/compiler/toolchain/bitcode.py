@@ -54,13 +54,13 @@ class _Bits:
 
         The highest bit of a group is set if another group follows; the other bits are of the number.
         """
-        high = 1 << (width - 1)
+        continues = 1 << (width - 1)  # mask of the highest bit
         value = shift = 0
         while True:
-            part = self.fixed(width)
-            value |= (part & (high - 1)) << shift
+            group = self.fixed(width)
+            value |= (group & (continues - 1)) << shift
             shift += width - 1
-            if not part & high:
+            if not group & continues:
                 return value
             if shift > 64:  # integers of bitcode have at most 64 bits
                 raise BitcodeError("a number in it has no end")
@@ -142,12 +142,15 @@ def _identification(bits: _Bits, width: int) -> str:
 def _abbreviation(bits: _Bits) -> list[_Operand]:
     """Read the definition of an abbreviation, and return the encoding of each operand of its records."""
     operands: list[_Operand] = []
-    for _ in range(bits.vbr(5)):
-        if bits.fixed(1):
+    operand_count = bits.vbr(5)  # in the widths that the format of LLVM's bitstream states, as all numbers below
+    for _ in range(operand_count):
+        is_literal = bits.fixed(1) == 1
+        if is_literal:
             operands.append((_LITERAL, bits.vbr(8)))
         else:
             encoding = bits.fixed(3)
-            operands.append((encoding, bits.vbr(5) if encoding in (_FIXED, _VBR) else 0))
+            width = bits.vbr(5) if encoding in (_FIXED, _VBR) else 0  # the others have none
+            operands.append((encoding, width))
     return operands
 
 

@@ -59,7 +59,8 @@ def _load(key: str, kind: str) -> bytes | None:
             return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    record_accesses([file for file, digest in known.items() if digest is not None])  # files of the program's entry, too
+    # The program that is being compiled depends on these files, too.
+    record_accesses([file for file, digest in known.items() if digest is not None])
     return data
 
 

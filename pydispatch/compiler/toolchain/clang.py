@@ -116,6 +116,7 @@ def _run_clang(
         argv = [*clang.argv, *flags]
         for folder in clang.isystem:
             argv += ["-isystem", folder.replace("{arch}", _HEADERS_OF.get(arch, arch))]
+        # -MD -MF writes the paths of the included files to `deps`, as a make rule for "out".
         argv += ["-c", "-MD", "-MF", str(deps), "-MT", "out", "-o", str(output), "-x", language, name]
         process = subprocess.run(argv, input=text, capture_output=True, check=False)
         if process.returncode != 0:

@@ -126,8 +126,9 @@ def function_attributes(machine: LlvmMachine) -> str:
     attributes = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
     # On most x86 CPUs, gathers and scatters are slower than the loads and stores that they replace.
     tuning = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
-    if features := ",".join([*filter(None, [machine.llvm_features]), *tuning]):
-        attributes.append(f'"target-features"="{features}"')
+    features = [machine.llvm_features, *tuning] if machine.llvm_features else tuning
+    if features:
+        attributes.append(f'"target-features"="{",".join(features)}"')
     if machine.tune:
         attributes.append(f'"tune-cpu"="{machine.tune}"')
     if machine.vector_width:

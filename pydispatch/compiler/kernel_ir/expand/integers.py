@@ -185,7 +185,8 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand an operation of the class `kind`; return None for a constant divisor that needs no guard.
 
-        `is_quotient` is whether it returns the quotient, not the remainder. `is_signed` is whether -1 is a divisor.
+        `is_quotient` is whether it returns the quotient, not the remainder. If the operands are signed (`is_signed`),
+        the divisor -1 is a special case.
         """
         lhs, rhs = operands_of(op)
         divisor = constant_or_value(rhs)  # an int if it is constant, else `rhs`
@@ -219,7 +220,7 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
         """Expand a division that rounds up (`up`) or down. x / 0 is 0. For signed operands (`is_signed`), x / -1 is -x.
 
-        The division of a constant divisor needs no guard.
+        A division by another constant needs no guard.
         """
         lhs, rhs = operands_of(op)
         divisor, at_minus_one = constant_or_value(rhs), partial(builder.negated, lhs)
@@ -241,8 +242,8 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
 def _divide_rounded(builder: _Builder, lhs: SSAValue, divisor: SSAValue, *, up: bool, is_signed: bool) -> SSAValue:
     """Insert lhs / divisor, rounded up or else down, for a divisor that is neither 0 nor, where signed, -1.
 
-    The quotient that rounds toward zero is corrected by 1 if the division is inexact and the exact quotient is on the
-    other side of zero: -7 / 2 is -3 toward zero and -4 rounded down.
+    The quotient that rounds toward zero is corrected by 1 if the division is inexact, and rounding toward zero was
+    rounding in the other direction: -7 / 2 is -3 toward zero, which is up, and -4 rounded down.
     """
     quotient_kind, remainder_kind = (arith.DivSIOp, arith.RemSIOp) if is_signed else (arith.DivUIOp, arith.RemUIOp)
     quotient = builder.unguarded(quotient_kind, lhs, divisor)
@@ -279,10 +280,12 @@ def _shift(kind: type[Operation]) -> Rule:
         width, count = target.width(lhs.type), constant_or_value(rhs)
         if type(count) is int and 0 <= count < width:
             return None
+        is_too_large = type(count) is int  # a constant count below the width has returned above
         most = builder.number(width - 1)  # the largest count that machines define
         if kind is arith.ShRSIOp:
-            return [builder.unguarded(kind, lhs, most if type(count) is int else builder.op(arith.MinUIOp, rhs, most))]
-        if type(count) is int:
+            limited = most if is_too_large else builder.op(arith.MinUIOp, rhs, most)
+            return [builder.unguarded(kind, lhs, limited)]
+        if is_too_large:
             return [builder.number(0)]
         fits = builder.build.compare("ult", rhs, builder.number(width))
         if target.has_word_counts and width > 32:

@@ -77,32 +77,45 @@ def strided(op: Operation, value: SSAValue) -> Strided:
 
 
 def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
-    """Return the results of the `pyd.layout` of a memref: offset, sizes and strides, `count` values.
+    """Return the offset, sizes and strides of a memref, `count` values, as they are known at run time.
 
-    It is inserted directly after the definition of the memref on first use.
+    They are the results of a `pyd.layout`, which is inserted directly after the definition of the memref on first use.
     """
     for use in value.uses:
         if isinstance(use.operation, LayoutOp):
             return use.operation.results
     layout = LayoutOp.create(operands=[value], result_types=[INDEX] * count)
     owner = value.owner
-    block, following = (owner, owner.first_op) if isinstance(owner, Block) else (owner.parent, owner.next_op)
-    assert block is not None and following is not None
+    if isinstance(owner, Block):  # an argument is defined at the beginning of its block
+        block, following = owner, owner.first_op
+    else:
+        assert owner.parent is not None
+        block, following = owner.parent, owner.next_op
+    assert following is not None
     layout.location = owner.location if isinstance(owner, Operation) else following.location
     block.insert_op_before(layout, following)
     return layout.results
 
 
-def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
-    """Insert a memref of this type with the offset, sizes and strides of `shape` over its storage, and return it."""
-    parts = [shape.offset], shape.sizes, shape.strides
-    dynamic = [[part for part in group if not isinstance(part, int)] for group in parts]
-    stated = [[part if isinstance(part, int) else DYNAMIC_INDEX for part in group] for group in parts]
-    names = ("static_offsets", "static_sizes", "static_strides")
-    properties: dict[str, Attribute] = {n: DenseArrayBase.from_list(i64, g) for n, g in zip(names, stated, strict=True)}
-    counts = [1, *(len(group) for group in dynamic)]  # 1: the storage
-    properties["operandSegmentSizes"] = DenseArrayBase.from_list(IntegerType(32), counts)
-    operands = [shape.storage, *(part for group in dynamic for part in group)]
+def _cast(build: Build, layout: Strided, type_: Attribute) -> SSAValue:
+    """Insert a `memref.reinterpret_cast` of a storage to this type and `layout`, and return the memref.
+
+    Offset, sizes and strides are properties, with DYNAMIC_INDEX for each value, which is an operand instead.
+    """
+    operands, properties = [layout.storage], dict[str, Attribute]()
+    operand_counts = [1]  # the storage
+    groups: dict[str, Sequence[Index]] = {
+        "static_offsets": (layout.offset,),
+        "static_sizes": layout.sizes,
+        "static_strides": layout.strides,
+    }
+    for name, numbers in groups.items():
+        static = [number if isinstance(number, int) else DYNAMIC_INDEX for number in numbers]
+        properties[name] = DenseArrayBase.from_list(i64, static)
+        dynamic = [number for number in numbers if not isinstance(number, int)]
+        operands += dynamic
+        operand_counts.append(len(dynamic))
+    properties["operandSegmentSizes"] = DenseArrayBase.from_list(IntegerType(32), operand_counts)
     return build.let(memref.ReinterpretCastOp.create(operands=operands, result_types=[type_], properties=properties))
 
 
@@ -182,12 +195,12 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
     for dimension, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         position = len(kept)  # position in the result of the next dimension that is kept
         fits = position < len(wanted_sizes) and _fits(size, wanted_sizes[position])
-        remaining, wanted = len(sizes) - dimension - 1, len(wanted_sizes) - position
+        remaining, needed = len(sizes) - dimension - 1, len(wanted_sizes) - position
         if not to_drop or size != 1:  # it cannot be dropped
             is_kept = True
         elif not (fits and _fits(stride, wanted_strides[position])):  # it is not the next one of the result
             is_kept = False
-        elif remaining < wanted:  # the result needs every dimension from here on
+        elif remaining < needed:  # the result needs every dimension from here on
             is_kept = True
         else:  # it fits: the result has size 1 there, or a size that its type does not state
             is_kept = wanted_sizes[position] == 1

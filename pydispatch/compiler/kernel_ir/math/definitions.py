@@ -127,7 +127,7 @@ _cache: dict[object, Definition] = {}
 
 
 def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
-    """Return the function that defines an operation for a target without it; it is built once.
+    """Return the function that defines an operation for a target without it, from a cache if it was built before.
 
     Args:
         op: The operation.

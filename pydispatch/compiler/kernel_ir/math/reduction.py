@@ -135,8 +135,8 @@ def large_quadrant(x: Number) -> Quadrant:
     format = format_of(x)
     width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
     bits = x.bits()
-    exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
-    mantissa = bits & (1 << fraction) - 1 | 1 << fraction
+    exponent = (bits >> fraction) & ((1 << (width - 1 - fraction)) - 1)
+    mantissa = (bits & ((1 << fraction) - 1)) | (1 << fraction)  # with the leading 1, which is not stored
     # The fixed-point number (high, low) is |x| times 2/pi modulo 4: two bits before the binary point, the others after.
     # With the exponent below, |x| is 4 * mantissa. The first bit of 2/pi, of weight 1/2, which word 1 begins with, has
     # the weight 2 in 4 * 2/pi, that of the highest bit of (high, low).
@@ -144,8 +144,8 @@ def large_quadrant(x: Number) -> Quadrant:
     high, low = _product(_digits(exponent, exponent_of_word_1), mantissa)
     # The nearest integer n, modulo 4: add 1/2, and take the two bits before the point. The shift by two then leaves the
     # bits after the point. Read as a signed number, they are the difference to n: negative if n was rounded up.
-    n = high + (1 << (width - 3)) >> width - 2
-    high, low = high << 2 | low >> width - 2, low << 2
+    n = (high + (1 << (width - 3))) >> (width - 2)
+    high, low = (high << 2) | (low >> (width - 2)), low << 2
     # |x| * 2/pi below n: negate (high, low) in two's complement, which inverts all bits and adds 1. The 1 is carried
     # into `high` only if `low` is 0.
     is_below_n = high < 0

@@ -192,7 +192,7 @@ were cut, at least 13 remain: more than the digits of f16, so that the cut bits 
 
 
 def integer_to_single(x: Word, is_signed: bool) -> Number:
-    """Return an integer as an f32 such that rounding that to 16 bits or less gives what rounding the integer gives.
+    """Return an integer as an f32. Rounding the f32 to 16 bits or less gives the same as rounding the integer directly.
 
     Large magnitudes lose low bits (`_CUTS`). The last remaining bit is set if the lost bits are not all 0 (rounding to
     odd), so that the second rounding sees that the integer is no tie. For example, the i32 2^24 + 2^16 + 1 is above the

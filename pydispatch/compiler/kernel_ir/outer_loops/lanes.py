@@ -245,7 +245,7 @@ class Lanes:
         blocks = [block for region in op.regions for block in region.blocks]
         if not all(map(self._covers, blocks)):
             return False
-        if self.is_uniform(op):
+        if self.is_uniform(op):  # its results are the same for all lanes
             return True
         self.varying.update(op.results)
         if any(inner in self.ops_with_lane_loops for block in blocks for inner in block.ops):

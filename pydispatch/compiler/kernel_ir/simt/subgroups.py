@@ -43,12 +43,12 @@ def _exchanged(build: Build, op: Operation, value: SSAValue) -> SSAValue:
     """Emit `op` on `value`, the own value of each invocation, by shuffles or a ballot, and return its result."""
     if isinstance(op, SubgroupShuffleOp):
         lane = build.make(arith.IndexCastOp, (op.source,), WORD)  # number of an invocation: its low 5 bits are the lane
-        return shuffle(build, value, INDEX, offset=0, lanes=SUBGROUP_SIZE, lane=lane)
+        return shuffle(build, value, mode=INDEX, offset=0, lanes=SUBGROUP_SIZE, lane=lane)
     if not isinstance(op, SubgroupReduceOp):  # a ballot
         return build.let(BallotOp.create(operands=[value], result_types=[WORD]))
     distance = 1
     while distance < SUBGROUP_SIZE:  # after each step, 2 * distance neighbouring lanes have the same partial result
-        other = shuffle(build, value, XOR, distance, SUBGROUP_SIZE)
+        other = shuffle(build, value, mode=XOR, offset=distance, lanes=SUBGROUP_SIZE)
         value = build.let(COMBINERS[op.combiner.data](value, other))
         distance *= 2
     return value

@@ -325,7 +325,7 @@ class Workgroup:
             rule = rules.get(op.name if op.name != UNREGISTERED else op_name(op))
             if rule is not None:
                 rule(self, op)
-            elif op.regions:
+            elif op.regions:  # the code in them would not be lowered
                 raise unsupported(op)
 
     def shared_storage(self, op: Operation, memref: SSAValue) -> set[Key]:
