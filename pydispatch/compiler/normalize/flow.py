@@ -136,8 +136,8 @@ def _value(build: Build, value: Attribute) -> SSAValue:
 def parameter_global(op: Operation, value: ParameterAttr) -> str:
     """Return the name of the private global that holds a parameter; add the global to the module if there is none.
 
-    A parameter is a tensor that is stored outside of the program, under a scope and a key. New globals are named
-    `__parameter_0`, `__parameter_1` and so on.
+    A parameter is a tensor that is stored outside of the program, under a scope and a key. A new global is named
+    `__parameter_N`, with the first free N from the number of globals on.
 
     op: an operation of the module.
     """

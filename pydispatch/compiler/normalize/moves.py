@@ -214,8 +214,8 @@ def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[i
     Args:
         op: The unpack.
         build: Builder.
-        outer: For each of the first dimensions of the packed tensor, the dimension of the result whose tiles, or
-            elements if it is not tiled, it counts.
+        outer: Permutation of the dimensions of the result. Dimension i of the packed tensor counts the tiles of
+            dimension outer[i] of the result, or its elements if it is not tiled.
         tiles: Size of a tile by dimension of the result, in the order of the packed tensor's last dimensions.
     """
     element = element_type(op.dest.type)

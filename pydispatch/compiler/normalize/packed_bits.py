@@ -80,8 +80,8 @@ def _require_same_bytes(other: TensorType[Any], packed: TensorType[Any], count: 
     element = other.element_type
     if DYNAMIC in other.get_shape() or not isinstance(element, FixedBitwidthType):
         return
-    bits = 8 if element == i1 else element.bitwidth
-    size = -(-prod(other.get_shape()) * bits // 8)
+    bits = 8 if element == i1 else element.bitwidth  # an i1 that is not packed has a byte of its own
+    size = -(-prod(other.get_shape()) * bits // 8)  # rounded up to whole bytes
     if size != count:
         raise VerifyException(f"{other} has {size} bytes, {packed} has {count}")
 

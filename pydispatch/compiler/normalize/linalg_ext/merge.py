@@ -159,7 +159,7 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         start = code.times(pair_index, pair_length)
         middle = code.minimum(code.plus(start, run_length), size)
         end = code.minimum(code.plus(start, pair_length), size)
-        return _taken(code, lambda column: read(code, row, column), before, (left, middle), (right, end))
+        return _merge_step(code, lambda column: read(code, row, column), before, (left, middle), (right, end))
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
     halved = [
@@ -175,7 +175,7 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
     return [new_size, *halved]
 
 
-def _taken(
+def _merge_step(
     code: LoopBody, read: Callable[[SSAValue], list[SSAValue]], before: Before, left_run: tuple[SSAValue, SSAValue],
     right_run: tuple[SSAValue, SSAValue],
 ) -> tuple[list[SSAValue], list[SSAValue]]:  # fmt: skip
@@ -365,7 +365,7 @@ class _MergePass:
         left, middle = code.select(is_complete, end, left), code.select(is_complete, next_middle, middle)
         right = code.select(is_complete, next_middle, right)
         end = code.select(is_complete, code.minimum(code.plus(next_middle, self.run_length), self.row_length), end)
-        next_positions, elements = _taken(
+        next_positions, elements = _merge_step(
             code, lambda column: self._read(code, row, column), self.before, (left, middle), (right, end)
         )
         return [*next_positions, middle, end], elements
