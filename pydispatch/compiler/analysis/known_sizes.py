@@ -105,8 +105,9 @@ class Sizes:
         take its result. A `tensor.dim` in the body of `before` is always replaced by a value before the body.
         """
         term = self.resolve(term_of(op.results[0]))
-        if term is op.results[0]:
+        if term is op.results[0]:  # the size is not known otherwise
             return
+        # If `op` itself computes the representative at this position, the values of this size are its result.
         is_representative = isinstance(term, Dim) and term.tensor is op.operands[0]
         if is_representative and op is before and op.parent is not None:
             self._computed.setdefault((op.parent, term), op.results[0])

@@ -132,8 +132,11 @@ def log_rows() -> list[list[float]]:
     """
     rows = []
     for i in range(128):
-        low = mp.mpf(11) / 16 + mp.mpf(i) / 256 if i < 80 else 1 + mp.mpf(i - 80) / 128
-        width = mp.mpf(1) / (256 if i < 80 else 128)
+        # The interval from `low` to `low + width`.
+        if i < 80:
+            low, width = mp.mpf(11) / 16 + mp.mpf(i) / 256, mp.mpf(1) / 256
+        else:
+            low, width = 1 + mp.mpf(i - 80) / 128, mp.mpf(1) / 128
         # Next to 1 the inverse is 1, so that the table adds 0 to a logarithm near 0, whose error is relative.
         inverse = mp.mpf(1) if i in (79, 80) else mp.nint(1024 / (low + width / 2)) / 1024
         value = -mp.log(inverse)

@@ -63,9 +63,9 @@ def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
     """
     if arch == "nvptx64":
         return arch
-    spelled = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)  # as targets name it
+    name_in_targets = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)
     cpu = "generic" if cpu == "x86-64" else cpu  # LLVM's name of the baseline
-    target = Target("llvm-cpu", f"embedded-elf-{spelled}", cpu, tuple(features))
+    target = Target("llvm-cpu", f"embedded-elf-{name_in_targets}", cpu, tuple(features))
     try:
         has = {f"+{feature}" for feature in machine_of(target).has}
     except CompileError:

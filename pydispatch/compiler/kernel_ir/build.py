@@ -100,7 +100,7 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
     insert(first)
     block = first.parent
     assert source is not None and block is not None and last is not None
-    if not _HAS_KNOWN_LAYOUT:
+    if not _HAS_KNOWN_LAYOUT:  # this version of xDSL has other private fields than those that are set below
         while second is not None and second is not end:
             op, second = second, second.next_op
             op.detach()

@@ -194,9 +194,8 @@ def accesses_of(op: Operation) -> Accesses:
             if target not in stored:
                 stored.add(target)
                 accesses.writes |= base_of(target)
-        elif (
-            name in TOUCHING or name == UNREGISTERED
-        ):  # an unregistered operation: `_own_accesses` looks at its real name
+        # `_own_accesses` looks at the real name of an unregistered operation.
+        elif name in TOUCHING or name == UNREGISTERED:
             accesses.add(_own_accesses(inner))
         if inner.regions:
             for region in inner.regions:

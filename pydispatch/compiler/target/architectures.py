@@ -63,13 +63,14 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
     by_target = stated_objects(op).by_target
     for target in targets:
         # Architectures in the keys of the objects that match the target.
-        backend, named = backend_of(target), _listed_architectures(by_target, target)
+        backend, listed = backend_of(target), _listed_architectures(by_target, target)
         architectures = None if backend is None else backend.architectures
-        if architectures is None or architecture(target) or not named:
+        names_architecture = architecture(target) != ""
+        if architectures is None or names_architecture or not listed:
             chosen.append(target)
         else:
             # "": the objects are listed under a key without an architecture, so that the target remains without one.
-            chosen += [architectures.target(target, name) if name else target for name in named]
+            chosen += [architectures.target(target, name) if name else target for name in listed]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))
     # Without a module, the objects are all kernels of the executable: the architectures are those of the objects,

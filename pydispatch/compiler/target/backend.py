@@ -182,12 +182,12 @@ def backend_of(target: ExecutableTargetAttr) -> Backend | None:
     return backend_named(target.backend.data)
 
 
-def require_backend(target: ExecutableTargetAttr, what: str = "", location: Location | None = None) -> Backend:
-    """Return the backend of a target. Raise CompileError, whose message begins with `what`, if there is none."""
+def require_backend(target: ExecutableTargetAttr, prefix: str = "", location: Location | None = None) -> Backend:
+    """Return the backend of a target. Raise CompileError, whose message begins with `prefix`, if there is none."""
     backend = backend_of(target)
     if backend is None:
         raise CompileError(
-            f"{what}there is no backend '{target.backend.data}' in this build",
+            f"{prefix}there is no backend '{target.backend.data}' in this build",
             location,
             f"supported: {', '.join(known.name for known in backends())}; choose the targets to compile with targets=",
         )

@@ -146,5 +146,6 @@ def _sysctl(name: str) -> int:
     except (OSError, AttributeError):
         return 0
     value, size = ctypes.c_int64(0), ctypes.c_size_t(8)
+    # The last two arguments would set another value.
     failed = function(name.encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
     return 0 if failed else int(value.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -349,7 +348,9 @@ def _only_file(name: str, near: Sequence[Path], far: Sequence[Path], op: Operati
         op: The variant, for messages.
     """
     files = [file for path in near if (file := _read(name, path, op)) is not None]
-    files += itertools.islice(filter(None, (_read(name, path, op) for path in far)), 1)
+    first_far = next((file for path in far if (file := _read(name, path, op)) is not None), None)
+    if first_far is not None:
+        files.append(first_far)
     for other in files[1:]:
         if other.data != files[0].data:
             raise CompileError(

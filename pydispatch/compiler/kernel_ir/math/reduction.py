@@ -66,14 +66,14 @@ def _digits(exponent: Word, exponent_of_word_1: int) -> list[Word]:
     width = exponent.width
     half = width // 2
     first = exponent - (exponent_of_word_1 - width)  # number of the words' first bit, counted from that of word 0
-    word_index, bit_in_word = first >> (width.bit_length() - 1), first & width - 1
+    word_index, bit_in_word = first >> (width.bit_length() - 1), first & (width - 1)  # quotient and remainder by width
     last_shift = width - 1 - bit_in_word
     digits: list[Word] = []
     for high, low in pairwise(_words(word_index, width)):
         # One of the three words, from bit `bit_in_word` of `high` on. `low` is shifted down by width - bit_in_word in
         # two steps, because a shift by the width is undefined.
-        word = high << bit_in_word | (low >> 1) >> last_shift
-        digits += [word >> half, word & (1 << half) - 1]
+        word = (high << bit_in_word) | ((low >> 1) >> last_shift)
+        digits += [word >> half, word & ((1 << half) - 1)]
     return digits[::-1]
 
 
@@ -102,7 +102,7 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
                 total = total + limbs[index]
             limbs[index : index + 1] = [total & mask]  # appended in the first round, replaced in the second
             carry = total >> half
-    return limbs[5] << half | limbs[4], limbs[3] << half | limbs[2]
+    return (limbs[5] << half) | limbs[4], (limbs[3] << half) | limbs[2]
 
 
 def _fraction(high: Word, low: Word) -> Pair:

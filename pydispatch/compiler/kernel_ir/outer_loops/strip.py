@@ -243,14 +243,15 @@ class Strip(LaneLoops):
         emitted, `memory_of` maps values to the copies.
         """
         read = {operand for inner in (op, *inner_operations(op)) for operand in inner.operands}
-        shared = self.memory_of
+        original_memories = self.memory_of
         self.memory_of = {
-            value: self.memory(build, value.type) for value in shared if value in read or value in op.results
+            value: self.memory(build, value.type) for value in original_memories if value in read or value in op.results
         }
-        self._copy_memories(build, [value for value in self.memory_of if value in read], shared, self.memory_of)
+        values_read = [value for value in self.memory_of if value in read]
+        self._copy_memories(build, values_read, source=original_memories, target=self.memory_of)
         self.over_lanes(build, [op])
-        self._copy_memories(build, op.results, self.memory_of, shared)
-        self.memory_of = shared
+        self._copy_memories(build, op.results, source=self.memory_of, target=original_memories)
+        self.memory_of = original_memories
 
     def _copy_memories(self, build: Build, values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
         """Emit a loop over lanes that copies `values` from their memories in `source` to those in `target`."""

@@ -136,10 +136,16 @@ def nest(
     if not bounds:
         return body(build, list(outer), carried)
     lower, upper, step = bounds[0]
-    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int) and 0 < upper - lower <= step:
-        return nest(build, bounds[1:], carried, body, [*outer, build.value(lower)])
-    # The loop's body gets a builder, the counter and the carried values.
-    return build.loop(*bounds[0], carried, lambda b, k, values: nest(b, bounds[1:], values, body, [*outer, k]))
+    if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+        has_one_iteration = 0 < upper - lower <= step
+        if has_one_iteration:
+            return nest(build, bounds[1:], carried, body, [*outer, build.value(lower)])
+
+    def inner_loops(inner: Build, counter: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loops over the other ranges as the body of the loop over the first one, whose index is `counter`."""
+        return nest(inner, bounds[1:], values, body, [*outer, counter])
+
+    return build.loop(lower, upper, step, carried, inner_loops)
 
 
 def in_order(workgroup: Workgroup, op: Operation) -> None:
