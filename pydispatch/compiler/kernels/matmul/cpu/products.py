@@ -22,18 +22,18 @@ further ahead leave the L2 cache before they are used: 4 heads of 128 in pages o
 
 
 @dataclass(frozen=True)
-class Steps:
+class ReducedDims:
     """The reduced dimensions of the product of one register block: how `pyd.contract` runs over them.
 
     Attributes:
-        count: Steps of K in one `pyd.contract`. A reduction whose elements follow those of K in the memory of both
+        k_steps: Steps of K in one `pyd.contract`. A reduction whose elements follow those of K in the memory of both
             operands is counted too: it and K are one longer dimension.
         loop_dims: The other reductions if vectors are along K: they are loops around `pyd.contract`.
         contract_dims: The other reductions otherwise: they are dimensions of `pyd.contract`, so that sums stay in
             registers.
     """
 
-    count: Index
+    k_steps: Index
     loop_dims: tuple[int, ...]
     contract_dims: tuple[int, ...]
 
@@ -65,34 +65,34 @@ class Products:
     a: OperandView
     b: OperandView
 
-    def steps(self, build: Builder, region: Region) -> Steps:
+    def reduced_dims(self, build: Builder, region: Region) -> ReducedDims:
         """Return how the product of a block runs over the reduced dimensions; `region` has the extent of K.
 
-        `count` steps of K are one dimension. A reduction, another reduced dimension, that continues K in the memory of
-        both operands is merged with it, for one longer loop. The others are dimensions of `pyd.contract`, or loops
+        The steps of K are one dimension. A reduction, another reduced dimension, that continues K in the memory of both
+        operands is merged with K, for one longer loop. The other reductions are dimensions of `pyd.contract`, or loops
         around it if vectors are along K.
 
         Example:
             A convolution by 3 x 3 filters over an image [row, column, channel] of 64 channels, which is read in place,
             has K of size 64, the channels, and two reductions of size 3, the rows and the columns of a filter. The
-            channels of the next column are 64 steps further in both operands. So `count` is 64 * 3 = 192, and
+            channels of the next column are 64 steps further in both operands. So `k_steps` is 64 * 3 = 192, and
             `contract_dims` has the rows.
         """
         plan, k = self.nest.plan, self.nest.plan.contraction.k
-        count = region.extent(k)
+        k_steps = region.extent(k)
         dims_left = list(plan.inner_reductions)
-        # The elements of a reduction can only follow those of K if `count` is static and all of K, as it is if sums
+        # The elements of a reduction can only follow those of K if `k_steps` is static and all of K, as it is if sums
         # stay in registers. If K is stored in groups of steps, zeros may fill up its last group before they follow.
-        if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
-            while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
+        if plan.group == 1 and isinstance(k_steps, int) and plan.sums_in_registers:
+            while (dim := self._dim_continuing_k(build, dims_left, k_steps)) is not None:
                 size = self.nest.sizes[dim]
                 assert isinstance(size, int)
-                count *= size
+                k_steps *= size
                 dims_left.remove(dim)
         dims = tuple(d for d in dims_left if self.nest.sizes[d] != 1)
         if plan.vectorizes_k:  # a product with vectors along K has one reduced dimension
-            return Steps(count, loop_dims=dims, contract_dims=())
-        return Steps(count, loop_dims=(), contract_dims=dims)
+            return ReducedDims(k_steps, loop_dims=dims, contract_dims=())
+        return ReducedDims(k_steps, loop_dims=(), contract_dims=dims)
 
     def _dim_continuing_k(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
         """Return one of `reductions` whose next index is `count` steps of K further in memory, in both operands.
@@ -187,7 +187,7 @@ class Products:
 
             pyd.contract %a, %b, %sums accumulate : memref<14x64xf32 …>, memref<64x32xf32 …>, memref<14x32xf32 …>
 
-        If vectors are along K, other reductions are loops around it (`Steps.loop_dims`).
+        If vectors are along K, other reductions are loops around it (`ReducedDims.loop_dims`).
 
         Args:
             build: Emits the operations.
@@ -200,7 +200,7 @@ class Products:
             accumulate: Whether the product is added to the sums; otherwise it replaces them.
         """
         contraction, (height, width) = self.nest.plan.contraction, shape
-        steps, (factor_a, factor_b) = self.steps(build, region), factors
+        reduced, (factor_a, factor_b) = self.reduced_dims(build, region), factors
         properties = self._properties(factors, accumulate)
 
         def emit_loops(build: Builder, dims: Sequence[int], indices: Mapping[int, Index]) -> None:
@@ -218,13 +218,13 @@ class Products:
                 )
                 return
             indices_of_a = indices if contraction.m is None else {**indices, contraction.m: block.row}
-            left = self._memref_a(build, region, factor_a, indices_of_a, height, steps)
+            left = self._memref_a(build, region, factor_a, indices_of_a, height, reduced)
             indices_of_b = indices if contraction.n is None else {**indices, contraction.n: block.column}
-            right = self._memref_b(build, region, factor_b, indices_of_b, width, steps, block)
+            right = self._memref_b(build, region, factor_b, indices_of_b, width, reduced, block)
             result = view_as(build, sums.buffer, sums.offset, [height, width], [width, 1])
             build.add(ContractOp(operands=[left, right, result], properties=properties))
 
-        emit_loops(build, steps.loop_dims, indices={})
+        emit_loops(build, reduced.loop_dims, indices={})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching.
@@ -252,14 +252,20 @@ class Products:
         return properties
 
     def _memref_a(
-        self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], rows: int, steps: Steps
+        self,
+        build: Builder,
+        region: Region,
+        view: OperandView,
+        indices: Mapping[int, Index],
+        rows: int,
+        reduced: ReducedDims,
     ) -> SSAValue:
-        """Return rows of an operand from `indices` on as a memref of [rows, `steps.contract_dims` ..., steps of K].
+        """Return rows of an operand from `indices` on as a memref of [rows, `reduced.contract_dims` ..., steps of K].
 
         `indices` are the indices of dimensions in the tile; they are 0 for all others.
         """
         offset = self._offset(build, region, view, indices, panel_dim=None)  # only B is in panels
-        return self._memref(build, region, view, offset, rows, steps, is_b=False)
+        return self._memref(build, region, view, offset, rows, reduced, is_b=False)
 
     def _memref_b(
         self,
@@ -268,10 +274,10 @@ class Products:
         view: OperandView,
         indices: Mapping[int, Index],
         columns: int,
-        steps: Steps,
+        reduced: ReducedDims,
         block: Block,
     ) -> SSAValue:
-        """Return the columns of an operand as a memref of [`steps.contract_dims` ..., steps of K, columns].
+        """Return the columns of an operand as a memref of [`reduced.contract_dims` ..., steps of K, columns].
 
         Args:
             build: Emits the arithmetic of the offset.
@@ -279,7 +285,7 @@ class Products:
             view: The operand: B, or ones in its place.
             indices: Dimension of the contraction -> first index to read, counted from the tile's; 0 for all others.
             columns: Number of columns.
-            steps: The reduced dimensions of the memref.
+            reduced: The reduced dimensions of the memref.
             block: The block. Where columns are stored in panels, they are located by its position instead of by
                 `indices`.
         """
@@ -288,7 +294,7 @@ class Products:
         offset = self._offset(build, region, view, indices, panel_dim)
         if in_panels:  # the offset of the block's columns, which `_offset` has left out
             offset = build.plus(offset, self._offset_in_panels(build, region, view, block))
-        return self._memref(build, region, view, offset, columns, steps, is_b=True)
+        return self._memref(build, region, view, offset, columns, reduced, is_b=True)
 
     def _offset(
         self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], panel_dim: int | None
@@ -336,7 +342,14 @@ class Products:
         return build.plus(panel, build.times(column_in_panel, layout.group))  # `group` steps of K of each are adjacent
 
     def _memref(
-        self, build: Builder, region: Region, view: OperandView, offset: Index, extent: int, steps: Steps, is_b: bool
+        self,
+        build: Builder,
+        region: Region,
+        view: OperandView,
+        offset: Index,
+        extent: int,
+        reduced: ReducedDims,
+        is_b: bool,
     ) -> SSAValue:
         """Return the memref of an operand from the element `offset` on, for `pyd.contract`.
 
@@ -347,19 +360,20 @@ class Products:
             B in panels of 32 columns, in groups of 4 steps, with 64 steps of K, is a memref<16x32x4xi8> with the
             strides [128, 4, 1]. Its `view` has the strides 32 along K and 1 along N, as if there were no groups.
         """
-        plan, count = self.nest.plan, steps.count  # of steps of K; below, of groups
+        plan = self.nest.plan
         contraction, group = plan.contraction, plan.group
+        k_extent = reduced.k_steps  # in steps, or in groups of them
         extent_stride = view.stride(build, contraction.n if is_b else contraction.m)
         k_stride = view.stride(build, contraction.k)
         if group > 1:
-            # Strides of a view are those of single steps, times which the first step of a group is its offset: from one
-            # group to the next it is `group` times as far. Columns of B have a whole group, and their stride is 1.
+            # The strides of a view are those of single steps, as if there were no groups: neighbouring groups are
+            # `group` times as far apart. So are columns of B, each of which has the adjacent steps of a group.
             k_stride = build.times(k_stride, group)
-            count = build.ceil_quotient(region.extent(contraction.k), group)
+            k_extent = build.ceil_quotient(region.extent(contraction.k), group)
             extent_stride = build.times(extent_stride, group) if is_b else extent_stride
         # The reduced dimensions, then rows before them or columns after them, then the steps of a group.
-        shape: list[Index] = [*(self.nest.sizes[d] for d in steps.contract_dims), count]
-        strides: list[Index] = [*(view.stride(build, d) for d in steps.contract_dims), k_stride]
+        shape: list[Index] = [*(self.nest.sizes[d] for d in reduced.contract_dims), k_extent]
+        strides: list[Index] = [*(view.stride(build, d) for d in reduced.contract_dims), k_stride]
         position = len(shape) if is_b else 0
         shape.insert(position, extent)
         strides.insert(position, extent_stride)

@@ -298,7 +298,7 @@ class _Tile:
 
         Sums that start at zero need no initialization if a single `pyd.contract` computes them: it overwrites them.
         """
-        has_single_contract = self.plan.sums_in_registers and not self.products.steps(build, region).loop_dims
+        has_single_contract = self.plan.sums_in_registers and not self.products.reduced_dims(build, region).loop_dims
         needs_initialization = not (has_single_contract and starts_at_zero(self.contraction.generic.outputs[0]))
         sums = BlockSums(self.sums, self._offset(build, block))
         for step in steps:
