@@ -54,7 +54,8 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
         converts_floats: Whether to rewrite, besides convolutions of bytes, f32 and f64 convolutions with constant
             filters, and poolings and depthwise convolutions.
     """
-    if not any(_has_windows(op) for op in walk(function)) or any(op.name in DISPATCH_OPS for op in walk(function)):
+    has_windows = any(_has_windows(op) for op in walk(function))
+    if not has_windows or any(op.name in DISPATCH_OPS for op in walk(function)):
         return
     # Find the convolutions and poolings, and decide for all of them at once.
     simplify(function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType
@@ -64,18 +65,15 @@ class KnownConstants:
             return
         inner = [i for region in op.regions for i in walk(region)]
         nested = {op, *inner}
-        captured = [v for v in inputs_of(op) if not _is_inside(v, nested)]  # operands, and values that regions read
-        has_known_inputs = all(self.is_known(v) for v in captured)
-        has_evaluable_results = all(_is_static_tensor_or_scalar(r) for r in op.results)
-        if not has_known_inputs or not has_evaluable_results:
+        inputs = [v for v in inputs_of(op) if not _is_inside(v, nested)]  # operands, and values that regions read
+        if not all(self.is_known(v) for v in inputs) or not _is_evaluable(op, inner):
             return
-        if not op.name.startswith(EVALUABLE_PREFIXES) or not all(_is_speculatable(i) for i in nested):
-            return
-        # It depends on the constants of all producers. Its cost is that of the most expensive operation among them.
-        producers = [v.op for v in captured if isinstance(v, OpResult)]
-        self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in producers))
-        cost_alone = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
-        self.costs[op] = max([cost_alone, *(info_of(i).cost for i in inner), *(self.costs[o] for o in producers)])
+        producers = [v.op for v in inputs if isinstance(v, OpResult)]
+        self.sources[op] = frozenset[Operation]().union(*(self.sources[producer] for producer in producers))
+        # The cost of the most expensive one of: the operation itself, those in its body, and its producers.
+        own_cost = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
+        inner_costs = [info_of(i).cost for i in inner]
+        self.costs[op] = max([own_cost, *inner_costs, *(self.costs[producer] for producer in producers)])
 
     def chain(self, op: Operation) -> list[Operation]:
         """Return the known operations that `op` depends on, and `op` itself, producers first."""
@@ -100,6 +98,17 @@ def known_of(function: Operation) -> KnownConstants:
         for op in block.ops:
             known.add(op)
     return known
+
+
+def _is_evaluable(op: Operation, inner: Sequence[Operation]) -> bool:
+    """Return whether an operation may be computed once, before the first call, apart from what its inputs are.
+
+    inner: the operations in its regions.
+    """
+    if not op.name.startswith(EVALUABLE_PREFIXES):
+        return False
+    has_evaluable_results = all(_is_static_tensor_or_scalar(r) for r in op.results)
+    return has_evaluable_results and all(_is_speculatable(i) for i in (op, *inner))
 
 
 def _is_speculatable(op: Operation) -> bool:

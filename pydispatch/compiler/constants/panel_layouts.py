@@ -73,13 +73,17 @@ def layout_of(
         "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
     )
     width = PANEL_BYTES // element.size
-    if columns % width and columns % (width // 2) == 0 and not contraction.b.is_contiguous(contraction.n):
-        width //= 2  # for f32, a panel has 32 columns; 16, 48 or 80 are whole half-width panels
+    # For f32, a panel has 32 columns; 16, 48 or 80 are whole half-width panels.
+    fills_half_panels_only = columns % width != 0 and columns % (width // 2) == 0
+    is_transposed = not contraction.b.is_contiguous(contraction.n)
+    if fills_half_panels_only and is_transposed:
+        width //= 2
     if is_widened:  # blocks that widen B have another width if they exist on all levels
         width = _widening_columns(contraction, element.size, columns, levels) or width
     # A last panel padded with zeros pays only for a plain product, which sums over K alone (unlike a convolution), and
     # only with several panels.
-    if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
+    padding_pays = not contraction.reductions and columns >= MIN_PANELS_WITH_REMAINDER * width
+    if columns % width and not padding_pays:
         return None
     return Layout(axis, width) if packing_pays(contraction, type_, element.size, levels) else None
 

@@ -196,11 +196,11 @@ def _leading_channel_axis(generic: Structured, image: Factor, pixel_loops: Seque
         image: The factor.
         pixel_loops: Loops over the pixels of the result, here y and x.
     """
-    exprs = generic.maps[image.main_input].results  # the index of each image axis
+    indices = generic.maps[image.main_input].results  # the index of each image axis
     channel_axes = [
-        a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
+        a for a, r in enumerate(indices) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
     ]
-    spatial_axes = [a for a, r in enumerate(exprs) if not set(pixel_loops).isdisjoint(r.used_dims())]
+    spatial_axes = [a for a, r in enumerate(indices) if not set(pixel_loops).isdisjoint(r.used_dims())]
     if len(channel_axes) != 1 or not spatial_axes:
         return None
     # With a single spatial axis and no window, an image [channels, pixels] is a matrix of a product.

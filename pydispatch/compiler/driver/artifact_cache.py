@@ -137,10 +137,10 @@ class _Entry:
         # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
         is_for_cpus = all(map(BACKEND.has_format, formats))
-        head: dict[str, int] = {}  # member of the artifact -> index in `blobs` of the elements that it lacks
         # Constants whose elements are literals of the source are cached without them: load() has the source.
+        blob_of_member: dict[str, int] = {}  # member of the artifact -> index in `blobs` of the elements that it lacks
         if self.blobs:
-            artifact, head = artifact.without_blocks(self.blobs)
+            artifact, blob_of_member = artifact.without_blocks(self.blobs)
         if artifact.warnings or artifact.size > LARGEST or not is_for_cpus:
             return
         if isinstance(self.source, ProgramFile):
@@ -148,7 +148,7 @@ class _Entry:
         with suppress(OSError):
             # A file that changed since the compilation began may have been read before or after the change.
             if all(_change_time_ns(path) < self.start for path in reads.existing):
-                data = json.dumps(head).encode() + b"\n" + artifact.to_bytes()
+                data = json.dumps(blob_of_member).encode() + b"\n" + artifact.to_bytes()
                 cache.store(self.key, data, reads.existing, reads.missed, cache.PROGRAMS)
 
 

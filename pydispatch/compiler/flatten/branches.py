@@ -84,7 +84,8 @@ def _convert_to_selects(op: scf.IfOp) -> None:
     have_branches = any(len(r.blocks) != 1 for r in regions)
     if yields_tensors or have_branches:
         return
-    if not all(_is_speculatable(o) for r in regions for o in r.block.ops if o.next_op is not None):  # but the yields
+    operations = [o for r in regions for o in r.block.ops if o.next_op is not None]  # all but the yields
+    if not all(_is_speculatable(o) for o in operations):
         return
     block = op.parent
     assert block is not None

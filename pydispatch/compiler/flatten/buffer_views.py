@@ -77,12 +77,12 @@ def _return_tensors(function: Operation) -> None:
     for block in blocks:
         last = block.last_op
         if last is not None and last.name in RETURNS:
-            exported = [_exported(value) for value in last.operands]  # None for values that are no exported tensors
-            last.operands = [
-                value if tensor_value is None else tensor_value
-                for value, tensor_value in zip(last.operands, exported, strict=True)
-            ]
-            outputs = [v.type for v in last.operands]
+            operands: list[SSAValue] = []
+            for value in last.operands:
+                exported_tensor = _exported(value)  # None for a value that is no exported tensor
+                operands.append(value if exported_tensor is None else exported_tensor)
+            last.operands = operands
+            outputs = [v.type for v in operands]
     function.properties["function_type"] = FunctionType.from_lists([a.type for a in blocks[0].args], outputs)
     for op in list(function.regions[0].walk(reverse=True)):
         if op.name == EXPORT and not list(op.results[0].uses):
@@ -116,16 +116,24 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
             (value,) = _insert_before(call, import_op)
         operands.append(value)
     # For each result of the call: whether the converted callee returns a tensor instead of a buffer view.
-    exported = [_is_view(r) and isinstance(t, TensorType) for r, t in zip(call.results, type.outputs, strict=True)]
-    results = [t if is_tensor else r.type for r, t, is_tensor in zip(call.results, type.outputs, exported, strict=True)]
+    becomes_tensor = [
+        _is_view(result) and isinstance(output, TensorType)
+        for result, output in zip(call.results, type.outputs, strict=True)
+    ]
+    result_types = [
+        output if is_tensor else result.type
+        for result, output, is_tensor in zip(call.results, type.outputs, becomes_tensor, strict=True)
+    ]
     new_call = cast(Any, call).create(
-        operands=operands, result_types=results, properties=call.properties, attributes=call.attributes
+        operands=operands, result_types=result_types, properties=call.properties, attributes=call.attributes
     )
-    for old, new, is_tensor in zip(call.results, _insert_before(call, new_call), exported, strict=True):
+    for old, new, is_tensor in zip(call.results, _insert_before(call, new_call), becomes_tensor, strict=True):
+        replacement = new
         if is_tensor:
-            (new,) = _insert_before(call, TensorExportOp(operands=[new, []], result_types=[old.type]))  # no sizes
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
+            export_op = TensorExportOp(operands=[new, []], result_types=[old.type])  # no sizes
+            (replacement,) = _insert_before(call, export_op)
+        replacement.name_hint = old.name_hint
+        old.replace_all_uses_with(replacement)
     erase_op(call)
 
 

@@ -84,7 +84,8 @@ def _without_fences(op: Operation) -> None:
     elif op.name == "hal.tensor.barrier":
         _replace(op, *(v for v in op.operands if not _is_fence(v)))
     elif isinstance(op, TensorImportOp | TensorAliasOp) and op.wait_fence is not None:
-        op.operands = op.operands[:-1]  # the fence is the last operand
+        # The fence is the last operand, and alone in the last segment of operands, which becomes empty.
+        op.operands = op.operands[:-1]
         sizes = cast(DenseArrayBase[Any], op.properties["operandSegmentSizes"]).get_values()
         op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [*(int(n) for n in sizes[:-1]), 0])
     elif op.name in CALLS:

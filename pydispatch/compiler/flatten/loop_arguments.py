@@ -6,9 +6,11 @@ the weights of a scan so; later phases then see them as constants or arguments o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
@@ -66,7 +68,17 @@ def without_invariant_arguments(loop: scf.ForOp) -> scf.ForOp:
     for index in reversed(range(len(pairs))):
         if index not in kept:
             block.erase_arg(block.args[1 + index])
-    # A loop with fewer results takes over the body.
+    return _with_results(loop, parent, kept)
+
+
+def _with_results(loop: scf.ForOp, parent: Block, kept: Sequence[int]) -> scf.ForOp:
+    """Replace a loop by a new loop that takes over the body and has fewer results, and return the new loop.
+
+    Args:
+        loop: The loop. Its body yields only the values of the remaining results; the other results have no uses.
+        parent: The block that contains the loop.
+        kept: Indices of the remaining results, and of their initial values, in the old loop.
+    """
     new = scf.ForOp.create(
         operands=[loop.lb, loop.ub, loop.step, *(loop.iter_args[index] for index in kept)],
         result_types=[loop.results[index].type for index in kept],

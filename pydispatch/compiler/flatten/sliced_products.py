@@ -169,15 +169,15 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     """
     generic = structured(op)
     has_static_sizes = all(-1 not in shape_of(value) for value in generic.operands)
-    positions = [
-        n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)
-    ]  # inputs that the loop computes
-    if not generic.contracts or len(op.results) != 1 or not has_static_sizes or len(positions) != 1:
+    is_contraction = generic.contracts and len(op.results) == 1
+    computed_inputs = [n for n, value in enumerate(generic.inputs) if _is_inside(value, loop)]
+    if not is_contraction or not has_static_sizes or len(computed_inputs) != 1:
         return None
+    (position,) = computed_inputs
     if _body_reads_values_of(loop, op):
         return None
     # The extract_slice, whose result may be collapsed to the shape of the input, and the initial values of the sums.
-    sliced_input, fill = generic.inputs[positions[0]], generic.outputs[0].owner
+    sliced_input, fill = generic.inputs[position], generic.outputs[0].owner
     owner = sliced_input.owner
     extract = owner.operands[0].owner if isinstance(owner, tensor.CollapseShapeOp) else owner
     if not isinstance(fill, tensor.SplatOp) or not isinstance(extract, tensor.ExtractSliceOp):
@@ -190,9 +190,8 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     if not is_one_index or set(slice_.strides) != {1} or -1 in shape or shape_of(sliced_input) != shape[1:]:
         return None
     return _SlicedProduct(
-        generic=generic, position=positions[0], source=extract.source, index=slice_.offsets[0], start=fill.input,
-        loop=loop,
-    )  # fmt: skip
+        generic=generic, position=position, source=extract.source, index=slice_.offsets[0], start=fill.input, loop=loop
+    )
 
 
 def _body_reads_values_of(loop: scf.ForOp, contraction: Operation) -> bool:

@@ -167,14 +167,7 @@ class CommandList:
                 but n * i to n * (i + 1) - 1. 0 for a binding of which a workgroup may access any byte; empty if
                 unknown for all.
         """
-        # The bytes of each storage that a workgroup accesses, if all bindings of it agree.
-        bytes_of_storage: dict[Storage, int] = {}  # 0: the dispatch cannot follow others tile by tile in this storage
-        for (tensor, _), size in zip(bindings, slice_bytes, strict=False):  # not strict: `slice_bytes` may be empty
-            # Slices of a tensor that is a part of its storage do not begin at multiples of their size in the storage.
-            slice_size = 0 if tensor.is_part else size
-            has_same_slices = bytes_of_storage.get(tensor.storage, slice_size) == slice_size  # as other bindings of it
-            bytes_of_storage[tensor.storage] = slice_size if has_same_slices else 0
-        tiles = Tiles(bytes_of_storage) if slice_bytes else None
+        tiles = Tiles(_slice_bytes_of_storages(bindings, slice_bytes)) if slice_bytes else None
 
         def emit(function: ProgramFunction) -> None:
             """Emit the dispatch of `export` with its `grid`, `constants` and `bindings` into `function`.
@@ -322,6 +315,22 @@ class CommandList:
             while function.region < command.region:
                 function.next_region()
             command.emit(function)
+
+
+def _slice_bytes_of_storages(bindings: Sequence[Binding], slice_bytes: Sequence[int]) -> dict[Storage, int]:
+    """Return storage → bytes n of it that a workgroup accesses: workgroup i accesses bytes i * n to (i + 1) * n - 1.
+
+    n is 0 if a workgroup may access other bytes, or if bindings of the storage have different n.
+
+    slice_bytes: the bytes n of each binding, from the beginning of its tensor.
+    """
+    bytes_of_storage: dict[Storage, int] = {}
+    for (tensor, _), size in zip(bindings, slice_bytes, strict=False):
+        # A tensor that is a part of its storage begins at an offset: its slices are not at multiples of their size.
+        size_in_storage = 0 if tensor.is_part else size
+        is_equal = bytes_of_storage.get(tensor.storage, size_in_storage) == size_in_storage
+        bytes_of_storage[tensor.storage] = size_in_storage if is_equal else 0
+    return bytes_of_storage
 
 
 def _record_access(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:

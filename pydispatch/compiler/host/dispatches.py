@@ -195,7 +195,8 @@ def _words_of_layout(
         return words
     # Without upper words, an index must be below 2^32: check it at run time.
     low = [w for w in words if not w & HIGH_WORD]
-    if len(low) == expected and all(v.type == IndexType() or words_of(v.type) == 1 for v in _scalars_of(op)):
+    only_indices_have_two_words = all(v.type == IndexType() or words_of(v.type) == 1 for v in _scalars_of(op))
+    if len(low) == expected and only_indices_have_two_words:
         limit = straight.function.constant((1 << 32) - 1)
         for value in _scalars_of(op):
             if value.type == IndexType():

@@ -99,7 +99,7 @@ class ProcedureLowering:
         self.slots: dict[SSAValue, int] = {}  # value → index of its variable in the procedure; filled by `slot`
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.segmentation.blocks}
         self.next_block: Block | None = None  # set by `lower`
-        # Filled by `_liveness`.
+        # The values that are live at the beginning of each block; filled by `_liveness`.
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.segmentation.blocks}
         self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.segmentation.blocks}
         for block in self.segmentation.blocks:
@@ -116,7 +116,8 @@ class ProcedureLowering:
             self.procedure.add_result(*self._type(result), name)
         self._liveness()
         blocks = self.segmentation.blocks
-        for block, self.next_block in zip(blocks, [*blocks[1:], None], strict=True):
+        for block, next_block in zip(blocks, [*blocks[1:], None], strict=True):
+            self.next_block = next_block  # a jump to it is left out
             self._emit(block)
 
     # -- values
@@ -171,7 +172,8 @@ class ProcedureLowering:
                 steps.append(self._run(segment))
             steps += [self._stop(op) for op in partition.stops.get(level, ())]
         end = partition.block.last_op
-        if end is None or (end.name not in RETURNS and not isinstance(end, cf.BranchOp | cf.ConditionalBranchOp)):
+        is_branch = isinstance(end, cf.BranchOp | cf.ConditionalBranchOp)
+        if end is None or (end.name not in RETURNS and not is_branch):
             raise CompileError(f"function '@{symbol_name(self.op)}' does not return", location_of(end or self.op))
         steps.append(self._terminator(end))
         return steps
@@ -281,18 +283,18 @@ class ProcedureLowering:
         if then_values:
             self.procedure.bind(then_label)
             # Only the edge (transfer to a target) that is emitted last may fall through to the next block.
-            self._edge(op.then_block, then_values, may_fall=not else_values)
+            self._edge(op.then_block, then_values, may_fall_through=not else_values)
         if else_values:
             self.procedure.bind(else_label)
             self._edge(op.else_block, else_values)
 
-    def _edge(self, target: Block, values: Sequence[SSAValue], may_fall: bool = True) -> None:
+    def _edge(self, target: Block, values: Sequence[SSAValue], may_fall_through: bool = True) -> None:
         """Emit an edge of the control flow: moves of the values into the arguments of the block, and a jump to it.
 
         Args:
             target: The block.
             values: The value of each argument. Arguments that the block does not read are not moved.
-            may_fall: Whether execution may fall through, without a jump, if the block is emitted next.
+            may_fall_through: Whether no jump is needed if the block is emitted next.
         """
         live = [(argument, value) for argument, value in zip(target.args, values, strict=True)
                 if argument in self.live_in[target]]  # fmt: skip
@@ -301,7 +303,7 @@ class ProcedureLowering:
             # The move reads these slots for the last time, so that it may take over the memory of their tensors.
             released = [self.slots[value] for _, value in live if value not in self.live_in[target]]
             self.procedure.move(moves, last_uses=released)
-        if target is not self.next_block or not may_fall:
+        if target is not self.next_block or not may_fall_through:
             self.procedure.jump(self.labels[target])
 
     # -- lifetimes

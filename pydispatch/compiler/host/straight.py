@@ -128,11 +128,15 @@ class Straight:
             value: position for position, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
         }
         self._last_use |= dict.fromkeys(outputs, END)
-        for self.position, op in enumerate(ops):
+        for position, op in enumerate(ops):
+            self.position = position  # `is_live` compares it with last uses
             rule = self.rules.get(op.name)
             if rule is not None:
                 rule(self, op)
-            elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
+                continue
+            is_on_scalars = not any(isinstance(r.type, TensorType) for r in op.results)
+            is_lowered = is_on_scalars and self.scalars.lower(op, self.registers)
+            if not is_lowered:
                 raise unsupported(op, supported=self.rules)
 
     def put(self, value: SSAValue, tensor: HostTensor) -> None:

@@ -316,7 +316,8 @@ class _ContiguousSlice:
         if start == 0 and size == axis_size:  # the whole axis, by the same register
             return
         if start is not None and count is not None and extent is not None:  # all are known while compiling
-            if not 0 <= start <= extent or not 0 <= count <= extent - start:
+            is_in_bounds = 0 <= start <= extent and 0 <= count <= extent - start
+            if not is_in_bounds:
                 raise CompileError(
                     f"'{self.op.name}' takes {count} elements from {start} of axis {axis}, which has {extent}",
                     location_of(self.op),

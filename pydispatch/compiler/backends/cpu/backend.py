@@ -58,7 +58,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     files = [file for file in variant.objects if file.suffix in LINKED]
     with clock("check"):
         checked = [objects.check_object(file, machine.arch) for file in files]
-    with clock("bitcode"):
+    with clock("bitcode"):  # (name, bitcode, whether its CPU features are checked, as it was not compiled here)
         modules = [(file.name, _bitcode(file, machine), file.suffix in BITCODE) for file in variant.objects
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
 
@@ -133,9 +133,9 @@ def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checke
         checked: The symbols of those user's objects that are linked.
         machine: The CPU to link for.
     """
-    linked = [file for file in variant.objects if file.suffix in LINKED]
-    ours = [f"object{index}.o" for index in range(len(codes))]
-    inputs, labels = [*codes, *(file.data for file in linked)], [*ours, *(file.name for file in linked)]
+    user_files = [file for file in variant.objects if file.suffix in LINKED]
+    inputs = [*codes, *(file.data for file in user_files)]
+    labels = [f"object{index}.o" for index in range(len(codes))] + [file.name for file in user_files]  # for messages
     missing = objects.undefined_symbols(codes).union(*(checked_file.undefined for checked_file in checked))
     missing -= {symbol for checked_file in checked for symbol in checked_file.defined}
     # Without undefined symbols the device library, which is compiled on first use, is not needed.

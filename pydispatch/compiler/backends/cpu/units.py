@@ -236,11 +236,11 @@ class UnitContext:
             astuple(unit.loops),
             unit.variant.is_fallback,
         )
-        key = cache.digest("unit", _tools(), *inputs) if is_cached else ""
-        code = cache.load(key) if key else None
+        key = cache.digest("unit", _tools(), *inputs) if is_cached else None
+        code = None if key is None else cache.load(key)
         if code is None:
             code = self._compile(unit)
-            if key:
+            if key is not None:
                 cache.store(key, code)
         # Count the exports as compiled, for the report of progress. A unit with symbols that other units define has
         # only the library tables; the code of its exports was counted with those units.

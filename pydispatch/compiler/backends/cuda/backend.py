@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -88,26 +88,16 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         for i, image in enumerate(modules):
             dump(f".{image.kind}" if len(modules) == 1 else f".{i}.{image.kind}", image.data)
 
-    # Describe modules and exports for the manifest, in the order of the exports (docs/artifact.md).
-    dynamic_shared = {} if linked is None else linked.shared  # bytes; hand-written kernels have what the export states
-    ptx: dict[str, object] = {
-        "modules": _offsets(modules),
-        "entries": [[module, kernel.name] for module, kernel in chosen],
-        "blocks": [list(block) for block in blocks],
-        "shared": [dynamic_shared.get(export.name, export.local_memory) for export in variant.exports],
-        "parameters": [  # sizes of those after the bindings, where the export does not describe its parameters
-            list(kernel.parameters[len(export.layout.bindings) :]) if export.parameters is None else []
-            for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
-        ],
-        "constants": _constants(variant, modules),
-        **_parameter_descriptions(variant),
-    }
+    # Describe modules and exports for the manifest.
+    dynamic_shared = {} if linked is None else linked.shared
+    ptx = _manifest_entry(variant, modules, chosen, blocks, dynamic_shared)
     notes: dict[str, object] = {"seconds": seconds, "ptx": ptx}
     if warnings := _warnings(variant, modules, linked):
         notes["warnings"] = warnings
-    imports, calls = (
-        (linked.imports, linked.calls) if linked is not None else _imports_of_objects(variant, modules, chosen)
-    )
+    if linked is not None:
+        imports, calls = linked.imports, linked.calls
+    else:
+        imports, calls = _imports_of_objects(variant, modules, chosen)
     if imports:
         notes["imports"] = calls
     requires = dict.fromkeys(name for module in modules for name in module.requires)
@@ -119,6 +109,36 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         imports=imports,
         notes=notes,
     )
+
+
+def _manifest_entry(
+    variant: Variant, modules: Sequence[CudaModule], chosen: Sequence[tuple[int, CudaKernel]],
+    blocks: Sequence[Threads], dynamic_shared: Mapping[str, int],
+) -> dict[str, object]:  # fmt: skip
+    """Return the entry "ptx" of the manifest (docs/artifact.md), whose lists are in the order of the exports.
+
+    Args:
+        variant: The variant.
+        modules: Its modules.
+        chosen: (index of the module, kernel) of each export.
+        blocks: Block size of each export.
+        dynamic_shared: Export → bytes of dynamic shared memory of a generated kernel. A hand-written kernel has the
+            bytes that its export states.
+    """
+    # Sizes of the parameters after the bindings; none where the export describes its parameters.
+    parameters = [
+        list(kernel.parameters[len(export.layout.bindings) :]) if export.parameters is None else []
+        for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
+    ]
+    return {
+        "modules": _offsets(modules),
+        "entries": [[module, kernel.name] for module, kernel in chosen],
+        "blocks": [list(block) for block in blocks],
+        "shared": [dynamic_shared.get(export.name, export.local_memory) for export in variant.exports],
+        "parameters": parameters,
+        "constants": _constants(variant, modules),
+        **_parameter_descriptions(variant),
+    }
 
 
 def _offsets(modules: Sequence[CudaModule]) -> list[list[object]]:
@@ -210,13 +230,19 @@ def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> 
     is_only_kernel = len(kernels) == len(variant.exports) == 1
     if is_hand_written and is_only_kernel and export.parameters is not None:
         return kernels[0]
-    have = [f"'{kernel.name}' ({kernel.where})" for module in modules for kernel in module.kernels]
-    mangled = next((k.name for module in modules for k in module.kernels if _is_mangled(k.name, export.name)), None)
+    raise _missing_kernel(export, modules, variant)
+
+
+def _missing_kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> CompileError:
+    """Return the error for an export without a kernel, with a hint if a kernel has its name as C++ mangles it."""
+    kernels = [kernel for module in modules for kernel in module.kernels]
+    have = ", ".join(f"'{kernel.name}' ({kernel.where})" for kernel in kernels)
+    mangled = next((kernel.name for kernel in kernels if _is_mangled(kernel.name, export.name)), None)
     hint = f"; '{mangled}' is its name in C++: declare it extern \"C\"" if mangled else ""
-    raise CompileError(
+    return CompileError(
         f"export '@{export.name}' is no entry of the objects of executable '@{variant.executable}'",
         export.location,
-        f"entries: {', '.join(have) or 'none in ' + ', '.join(module.name for module in modules)}{hint}",
+        f"entries: {have or 'none in ' + ', '.join(module.name for module in modules)}{hint}",
     )
 
 

@@ -149,18 +149,21 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     imports, calls = imports_at_load(unresolved, functions, variant, LANGUAGE)
     _require_all_resolved(unresolved, imports, variant, inputs)
     if inputs.libraries:
-        where = f"executable '@{variant.executable}'"
-        problem = tools.assemble_problem(linked.data.encode(), where, linked.target, is_open=bool(unresolved))
-        if problem:
-            raise CompileError(
-                f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
-            )
+        _check_by_ptxas(linked, variant, inputs)
     warnings = tuple(
         f"object '{name}' is for a newer architecture than {arch}: executable '@{variant.executable}' now needs "
         f"{linked.target}"
-        for name in linked.raised  # objects for whose sake the target of the whole is a newer one
+        for name in linked.raised  # the objects because of which the linked PTX has a newer target
     )
     return replace(compiled, data=linked.data.encode(), imports=imports, calls=calls, warnings=warnings)
+
+
+def _check_by_ptxas(linked: LinkedPtx, variant: Variant, inputs: Inputs) -> None:
+    """Raise CompileError if ptxas, where it is installed, refuses PTX that is linked with objects of the user."""
+    where = f"executable '@{variant.executable}'"
+    problem = tools.assemble_problem(linked.data.encode(), where, linked.target, is_open=bool(linked.unresolved))
+    if problem:
+        raise CompileError(f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location)
 
 
 def _with_libraries(ptx: str, libraries: Sequence[PtxLibrary], variant: Variant) -> LinkedPtx:

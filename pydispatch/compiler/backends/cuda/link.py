@@ -58,8 +58,10 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     Raises:
         CompileError: The linker reports an error, such as an undefined symbol, takes too long, or cannot be loaded.
     """
+    # (name, kind, content) of each input of the linker.
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
-    options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]
+    has_lto_ir = any(kind == "LTOIR" for _, kind in inputs)
+    options = [f"-arch={arch}", *(["-lto"] if has_lto_ir else [])]
     key = cache.digest("nvJitLink", _version(), options, [(kind, data) for _, kind, data in files])
     if (cached_code := cache.load(key)) is not None:
         return cached_code

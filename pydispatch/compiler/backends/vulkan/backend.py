@@ -82,22 +82,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         modules = [_user_module(file) for file in variant.objects]
     seconds = {"objects" if generated is None else "emit": time.perf_counter() - start}
     entries = [_entry(export, modules, variant) for export in variant.exports]  # (index in modules, EntryPoint)
-    for export, (module, entry) in zip(variant.exports, entries, strict=True):
-        _check_export(export, modules[module], entry, generated)
-    # The facts that the runtime reads from the manifest. Only generated shaders have further buffers.
-    spirv: dict[str, object] = {
-        "modules": _offsets(modules),
-        "entries": [[module, entry.name] for module, entry in entries],
-        "specialization": _specialization(variant, modules),  # per word of the executable constants, its SpecIds
-        # Per export: whether its constants are passed in a further, read-only buffer.
-        "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
-        # Per export: whether it has a further binding, into which shaders report failed checks.
-        "watched": [
-            generated is not None and _is_watched(entry, export)
-            for export, (_, entry) in zip(variant.exports, entries, strict=True)
-        ],
-        "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
-    }
+    for export, (module_index, entry) in zip(variant.exports, entries, strict=True):
+        _check_export(export, modules[module_index], entry, generated)
+    spirv = _manifest_entry(variant, modules, entries, is_generated=generated is not None)
     notes: dict[str, object] = {"seconds": seconds, "spirv": spirv}
     imports: tuple[str, ...] = ()
     if generated is not None and generated.imports:
@@ -115,6 +102,31 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         imports=imports,
         notes=notes,
     )
+
+
+def _manifest_entry(
+    variant: Variant, modules: Sequence[SpirvModule], entries: Sequence[tuple[int, EntryPoint]], is_generated: bool
+) -> dict[str, object]:
+    """Return the entry "spirv" of the manifest (docs/artifact.md): what the runtime must know of the modules.
+
+    Args:
+        variant: The variant.
+        modules: Its modules.
+        entries: (index of the module, entry point) of each export.
+        is_generated: Whether the module is generated. Only generated shaders have further buffers: one for constants
+            that do not fit ("spilled"), and one into which they report failed checks ("watched").
+    """
+    watched = [
+        is_generated and _is_watched(entry, export) for export, (_, entry) in zip(variant.exports, entries, strict=True)
+    ]
+    return {
+        "modules": _offsets(modules),
+        "entries": [[module_index, entry.name] for module_index, entry in entries],
+        "specialization": _specialization(variant, modules),  # per word of the executable constants, its SpecIds
+        "spilled": [is_generated and are_spilled(export.layout.constants) for export in variant.exports],
+        "watched": watched,
+        "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for _, entry in entries],
+    }
 
 
 def _offsets(modules: Sequence[SpirvModule]) -> list[list[int]]:
@@ -246,7 +258,9 @@ def _specialization(variant: Variant, modules: Sequence[SpirvModule]) -> list[li
     known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
     spec_ids = []
     for index, key in enumerate(variant.constants):
-        ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == index})
+        ids_of_name = sorted({id for id, name in known if name == key})
+        ids_of_number = sorted({id for id, _ in known if id == index})  # one, or none
+        ids = ids_of_name or ids_of_number
         if variant.constants.count(key) > 1:
             word = index - variant.constants.index(key)  # 0: the low word, 1: the high word
             # ids[word], or none if the constant has a single SpecId and this is the high word.

@@ -93,8 +93,8 @@ class Generic(TensorOp):
             has_computed_index = any(not isinstance(e, AffineDimExpr) for e in map_.results)  # such as d0 + d1
             if has_all_loops or has_computed_index:
                 return False
-        calls_functions = any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
-        return not calls_functions and len(list(body.ops)) <= MAX_REPEATED_OPERATIONS
+        is_expensive = any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
+        return not is_expensive and len(list(body.ops)) <= MAX_REPEATED_OPERATIONS
 
 
 class Dispatch(TensorOp):
