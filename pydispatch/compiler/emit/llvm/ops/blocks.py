@@ -1,4 +1,4 @@
-"""Helpers of all register block lowerings: vectors of a row, addresses, the loop over K, sums in memory."""
+"""Helpers of all register block lowerings: vectors of a row, loads, multiply-adds, the loop over K, sums in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.loops import Loop, unroll_disabled
 from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
-from pydispatch.compiler.kernel_ir.types import alignment, bit_width
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
 """LLVM feature -> bits of a vector register. The first feature that the target has decides; without any, it is 128."""
@@ -82,6 +82,28 @@ def load(
     return emitter.body.let(
         f"load {type_}, ptr {address(emitter, memref, *indices)}, align {alignment(memref.element)}{access}"
     )
+
+
+def load_widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: Index) -> str:
+    """Emit the load of `piece.lanes` adjacent elements of an operand, from `indices` on; return the vector's name.
+
+    Elements that are shorter floats than `piece.element`, the type of the sums, are extended to it.
+    """
+    if memref.element == piece.element:
+        return load(emitter, memref, piece.type, *indices)
+    type_ = f"<{piece.lanes} x {memory_type_of(memref.element)}>"
+    return emitter.body.let(f"fpext {type_} {load(emitter, memref, type_, *indices)} to {piece.type}")
+
+
+def multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, acc: str) -> str:
+    """Emit `lhs * rhs + acc` of vectors of integers or floats, and return its name."""
+    if is_float(piece.element):
+        suffix = f"v{piece.lanes}f{bit_width(piece.element)}"
+        return emitter.intrinsic(
+            f"llvm.fmuladd.{suffix}", piece.type, *((piece.type, value) for value in (lhs, rhs, acc))
+        )
+    product = emitter.body.let(f"mul {piece.type} {lhs}, {rhs}")
+    return emitter.body.let(f"add {piece.type} {acc}, {product}")
 
 
 def prefetch(emitter: FunctionEmitter, pointer: str, offset: int, level: int = 1) -> None:
