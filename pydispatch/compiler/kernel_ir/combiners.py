@@ -19,8 +19,10 @@ def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
     combining: list[Operation | None] = []
     for region in terminator.regions if terminator is not None else ():
         ops = list(region.blocks[0].ops)
-        is_single = len(ops) == 2 and ops[1].operands[0] in ops[0].results  # and the scf.reduce.return of its result
-        combining.append(ops[0] if is_single and set(ops[0].operands) == set(region.blocks[0].args) else None)
+        # A single operation and the scf.reduce.return of its result.
+        is_single = len(ops) == 2 and ops[1].operands[0] in ops[0].results
+        combines_the_values = is_single and set(ops[0].operands) == set(region.blocks[0].args)
+        combining.append(ops[0] if combines_the_values else None)
     return combining
 
 

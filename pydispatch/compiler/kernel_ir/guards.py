@@ -17,9 +17,10 @@ def is_guarded(op: Operation, callee: FuncOp) -> bool:
     """
     inner, parent = op, op.parent_op()
     while parent is not None:
-        is_taken_if_true = isinstance(parent, scf.IfOp) and inner.parent_region() is parent.true_region
-        if isinstance(parent, scf.IfOp) and is_taken_if_true and _tests_presence(parent.cond.owner, callee):
-            return True
+        if isinstance(parent, scf.IfOp):
+            runs_if_true = inner.parent_region() is parent.true_region
+            if runs_if_true and _tests_presence(parent.cond.owner, callee):
+                return True
         inner, parent = parent, parent.parent_op()
     return False
 

@@ -224,7 +224,8 @@ def flags(op: Operation, name: str) -> str:
     data = getattr(attribute(op, name), "data", None)
     if not data:
         return ""
-    return "".join(f"{flag} " for flag in sorted(str(getattr(item, "value", item)) for item in data))
+    texts = [str(getattr(flag, "value", flag)) for flag in data]  # a flag is a member of an enum or a string
+    return "".join(f"{text} " for text in sorted(texts))
 
 
 KERNEL_RETURNS = tuple(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal"))

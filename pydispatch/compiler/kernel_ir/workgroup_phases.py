@@ -113,7 +113,7 @@ def _is_in_range(linear: LinearIndex, type_: Attribute) -> bool:
     function must be constant (slope 0) and fit into the type.
     """
     if isinstance(type_, IntegerType):
-        limit = 1 << type_.width.data - 1
+        limit = 1 << (type_.width.data - 1)
         return linear.slope == 0 and -min(limit, _LARGEST) <= linear.start < min(limit, _LARGEST)
     return abs(linear.start) < _LARGEST
 

@@ -49,7 +49,7 @@ class _Register:
         if type(constant) is not int:
             return self.op(kind, value)
         # A constant is extended here. Its i8 bits 0xFF are -1 as a signed integer, and 255 as an unsigned one.
-        unsigned = constant & (1 << self.bits) - 1
+        unsigned = constant & ((1 << self.bits) - 1)
         is_negative = unsigned >> (self.bits - 1) == 1
         return self.number(unsigned - (1 << self.bits) if kind is SIGNED and is_negative else unsigned)
 

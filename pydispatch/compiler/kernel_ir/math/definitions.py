@@ -237,7 +237,7 @@ _SIGNS: dict[str, Callable[..., Word]] = {
 
 def _sign_mask(bits: Word) -> int:
     """Return the mask of the sign bit of a float with these bits."""
-    return 1 << bits.width - 1
+    return 1 << (bits.width - 1)
 
 
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
@@ -262,7 +262,7 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
     fraction_bits = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[str(value.type)]
     magnitude_bits = bit_width(value.type) - 1
     exponent_codes = 1 << (magnitude_bits - fraction_bits)  # all but the first and the last are of normal numbers
-    magnitude = word_of(body, value) & (1 << magnitude_bits) - 1
+    magnitude = word_of(body, value) & ((1 << magnitude_bits) - 1)
     least_normal_bits = 1 << fraction_bits
     # One unsigned comparison for both bounds: the difference of a smaller magnitude wraps around to a large number.
     return (magnitude - least_normal_bits).below((exponent_codes - 2) << fraction_bits)

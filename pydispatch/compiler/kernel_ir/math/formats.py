@@ -292,7 +292,7 @@ def rounded(x: Number) -> tuple[Number, Word]:
 def upper(x: Number) -> Number:
     """Return a float with only the upper half of its digits, so that the product of two such floats is exact."""
     cut = (format_of(x).fraction + 2) // 2
-    return (x.bits() & -1 << cut).as_float()
+    return (x.bits() & (-1 << cut)).as_float()
 
 
 def two_product(x: Number, y: Number) -> Pair:

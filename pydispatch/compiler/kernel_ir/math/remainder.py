@@ -64,9 +64,9 @@ def _digits_and_exponent(value: Number) -> tuple[Word, Word]:
     """
     fraction = format_of(value).fraction
     bits = value.magnitude().bits()
-    exponent, digits = bits >> fraction, bits & (1 << fraction) - 1
+    exponent, digits = bits >> fraction, bits & ((1 << fraction) - 1)
     subnormal = exponent.equals(0)
-    return choose(subnormal, digits, digits | 1 << fraction), choose(subnormal, 1, exponent)
+    return choose(subnormal, digits, digits | (1 << fraction)), choose(subnormal, 1, exponent)
 
 
 def _scaled(rest: Word, exponent: Word, format: Format) -> Number:

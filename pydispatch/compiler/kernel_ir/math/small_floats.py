@@ -90,8 +90,8 @@ def widened(body: Body, value: SSAValue) -> Number:
         power = choose(code.equals(0), 1 << 22, code << 23)
         return choose(code.equals(255), _NAN, power).as_float()
     form = _layout(type_)
-    magnitude, sign = code & form.sign_mask - 1, (code & form.sign_mask) << 32 - form.bits
-    shifted = magnitude << 23 - form.fraction  # exponent and fraction at their positions in an f32
+    magnitude, sign = code & (form.sign_mask - 1), (code & form.sign_mask) << (32 - form.bits)
+    shifted = magnitude << (23 - form.fraction)  # exponent and fraction at their positions in an f32
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
     bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
@@ -206,8 +206,9 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
     factor: Number | None = None  # the product of 2^cut over the steps that cut bits off
     for least, cut in _CUTS[x.width]:  # a magnitude of at least 2^least loses its lowest `cut` bits
         fits = size.below(1 << least)
+        lost = size & ((1 << cut) - 1)
         # The remaining bits, the last of them set if a lost bit was.
-        kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), otherwise=1)
+        kept = (size >> cut) | choose(lost.equals(0), size.new(0), otherwise=1)
         size = choose(fits, size, kept)
         factor = choose(fits, one(x.body), 2.0**cut) if factor is None else choose(fits, factor, factor * 2.0**cut)
     assert factor is not None

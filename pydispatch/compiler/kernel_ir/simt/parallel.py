@@ -111,7 +111,8 @@ def _ranges_of_copy(op: Operation) -> list[Range]:
     ranges: list[Range] = []
     # Source and target have equal sizes, of which one may be static and the other dynamic: prefer the static one.
     for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
-        ranges.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
+        static = [size for size in sizes if isinstance(size, int)]
+        ranges.append((0, static[0] if static else sizes[0], 1))
     return ranges
 
 

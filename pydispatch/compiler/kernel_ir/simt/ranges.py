@@ -46,9 +46,9 @@ def _constant_distance(upper: Index, lower: Index) -> int | None:
     """Return `upper - lower` if the upper bound is the sum of the lower one and a constant, else None."""
     op = upper.op if isinstance(upper, OpResult) else None
     if isinstance(op, arith.AddiOp):
-        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            distance = constant_or_value(other)
-            if one is lower and type(distance) is int:
+        for base, added in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            distance = constant_or_value(added)
+            if base is lower and type(distance) is int:
                 return distance
     return None
 
