@@ -1,4 +1,9 @@
-"""PTX cp.async as closures over `regs`, arrays of all threads by slot: asynchronous copies to shared memory."""
+"""PTX cp.async, asynchronous copies to shared memory. A handler returns a closure `step(regs)`, which runs the
+instruction for all threads of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an
+operand, an array with an element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame.
+`memory_operand` returns a function `resolve(regs)` of an address operand: it returns a `MemoryAccess` for each
+allocation that the threads access, with the threads and their byte offsets in it.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +54,9 @@ def _most_pending(builder: FunctionBuilder, instruction: Instruction) -> int:
 def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of cp.async.mbarrier.arrive: the copies of the thread complete, and it arrives at the mbarrier.
 
-    With .noinc this is an arrival. Without .noinc the instruction raises the pending count of the mbarrier by one, and
-    its arrival, since the copies are complete at once, lowers it again: only the copies are completed.
+    With .noinc this is an ordinary arrival. Without .noinc the instruction adds 1 to the pending arrivals of the
+    mbarrier, and the arrival subtracts 1 once the copies are complete. Here they are complete at once, so that the
+    mbarrier does not change.
     """
     # The first three modifiers are those of the name: async.mbarrier.arrive.
     builder.require_modifiers(instruction, ("noinc", "shared", "shared::cta", "b64"), instruction.modifiers[3:])
@@ -60,7 +66,8 @@ def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) ->
         arrive = arrival(builder, instruction, result=None, address=address, count=None, drop=False)
 
     def complete_and_arrive(regs: list[Any]) -> None:
-        """Complete all copies of the threads, and arrive."""
+        """Complete all copies of the threads, and call `arrive`, which does nothing without .noinc."""
+        # most_pending=None: no copy stays pending.
         regs[FRAME_SLOT].batch.async_copies.wait(regs[FRAME_SLOT].threads, most_pending=None)
         arrive(regs)
 
@@ -72,6 +79,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     It copies `size` bytes (4, 8 or 16) from global to shared memory; those beyond `source_size` become zeros.
     """
+    # The first modifier is that of the name, cp.async.
     qualifiers = [m for m in instruction.modifiers[1:] if m not in _HINTS and not m.startswith("L2::")]
     operands = builder.operands(instruction, 3, most=5)  # the fifth, a cache policy, has no effect
     destination, source, size = operands[:3]
@@ -92,13 +100,15 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0."""
         frame = regs[FRAME_SLOT]
         data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
-        columns = np.arange(count)
+        # Read the bytes of each thread, by one access if all threads read `count` bytes.
         sizes = None if source_size is None else np.minimum(np.broadcast_to(regs[source_size], frame.n), count)
         if sizes is None or (sizes == count).all():
+            byte_numbers = np.arange(count)
             for access in read_whole(regs):  # one for each allocation, by the threads that access it
-                access.assign_threads(data, access.memory.data[access.offsets[:, None] + columns])
+                access.assign_threads(data, access.memory.data[access.offsets[:, None] + byte_numbers])
         else:
             read_partially.read(regs, sizes, data)
+        # The bytes are stored when the thread waits for its copies.
         for access in resolve_destination(regs):
             threads = access.select_threads(frame.threads)
             frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select_threads(data))
@@ -107,9 +117,10 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _access_of(instruction: Instruction, space: str) -> Instruction:
-    """Return the copy `instruction` as an access to one state space, "shared" or "global".
+    """Return a copy instruction with only one of its state spaces as modifier: "shared" or "global".
 
-    `memory_operand` takes the state space of an address from the modifiers, and those of a copy name both spaces.
+    `memory_operand` takes the state space of an address from the modifiers. Those of a copy,
+    `cp.async.ca.shared.global`, name the spaces of both addresses.
     """
     return Instruction(instruction.opcode, (space,), instruction.operands, instruction.line)
 

@@ -1,7 +1,8 @@
-"""PTX atom and red as closures over `regs`, arrays of all threads by slot: one thread updates after the other.
-
-A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
-threads.
+"""PTX atom and red: one thread updates memory after the other. A handler returns a closure `step(regs)`, which runs the
+instruction for all threads of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an
+operand, an array with an element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame.
+`memory_operand` returns a function `resolve(regs)` of an address operand: it returns a `MemoryAccess` for each
+allocation that the threads access, with the threads and their byte offsets in it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class AtomicOperation(NamedTuple):
 
     Attributes:
         dtype: Type of an element.
-        update: The operation on one element of each thread.
+        update: Function (old values of elements, list of operands) → their new values, arrays with one element per
+            thread. No two threads of a call update the same element.
         associative_ufunc: The operation as a ufunc of two values, which NumPy applies repeatedly to one element; None
             if there is none.
     """
@@ -53,7 +55,8 @@ def _half_add(type_: str) -> Update:
     """Return the update that adds f16 or bf16 numbers, rounded after each sum.
 
     An update is a function of the old values of elements, one per thread, and a list of the threads' operands. It
-    returns elements of the type of the old ones: float16 for f16, the bits of the sums for the other types.
+    returns elements of the dtype of the old ones: float16 for f16; else unsigned integers that have the bits of the
+    sums, uint16 for bf16 and uint32 for the packed pairs f16x2 and bf16x2.
     For f16x2 the old bits 0x3C00_4000, the pair (2.0, 1.0) with the low half first, and the operand 0x3C00_3C00 give
     0x4000_4200, the pair (3.0, 2.0).
 
@@ -62,11 +65,11 @@ def _half_add(type_: str) -> Update:
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
 
     def add_halves(old: Any, value: Any) -> Any:
-        """Add two f16 or bf16 numbers in f32, and round the sum."""
+        """Add f16 numbers, or bf16 numbers if `is_bf16`, in f32, and return the rounded sums in the dtype of `old`."""
         if is_bf16:
             return bits16(from_bf16(old) + from_bf16(value), "bf16")
         total = old.view(np.float16).astype(np.float32) + value.view(np.float16).astype(np.float32)
-        # A view, because NumPy would convert the bits to a float16 by their value.
+        # bits16() returns uint16. A view keeps its bits, where a conversion to float16 would keep its integer value.
         return bits16(total.astype(np.float16), "f16").view(old.dtype)
 
     def update(old: Any, operands: list[Any]) -> Any:
@@ -115,19 +118,20 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
     words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
     known = {*_WORDS, operation}
-    # L2::cache_hint and the like are hints.
+    # Cache hints, such as L2::cache_hint, have no effect here.
     qualifiers = [m for m in words if m not in known and not m.startswith(("L1::", "L2::"))]
     vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
     unknown = [m for m in qualifiers if m not in vector]
-    if not operation or unknown or type_ not in SIZES or SIZES[type_] > 8:
+    is_simulated_type = type_ in SIZES and SIZES[type_] <= 8  # .b128 is not simulated
+    if not operation or unknown or not is_simulated_type:
         builder.fail(instruction)
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):  # these move and compare bits
         dtype = UNSIGNED[dtype.itemsize]
-    # Halves are computed by their bits, for which there is no ufunc.
+    # f16 and bf16 numbers are added by a function of their bits: no ufunc does that.
     ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
     atomic_operation = AtomicOperation(dtype, _update(builder, instruction, operation, type_), ufunc)
-    # Assign the operands: the result of atom, the address, and one value or two.
+    # Assign the operands: the result of atom, the address, one value or two, and a cache policy, which has no effect.
     operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
@@ -140,11 +144,12 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if len(values) < value_count:
         builder.fail(instruction, "has too few operands")
     sources = [builder.source(instruction, value, dtype) for value in values]
-    target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1  # red has no result
+    # `result` is None for red, and for an atom whose result is not used, `_`.
+    target = builder.target(instruction, result, dtype) if result is not None else -1
     resolve = memory_operand(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
     if result is None and ufunc is not None:
-        return _in_any_order(resolve, dtype, ufunc, sources[0])  # such an operation has one operand
-    return _in_thread_order(resolve, atomic_operation, sources, target if result is not None else -1)
+        return _in_any_order(resolve, dtype, ufunc, sources[0])  # operations with a ufunc have one operand
+    return _in_thread_order(resolve, atomic_operation, sources, target)
 
 
 def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc, source: int) -> Step:
@@ -160,7 +165,10 @@ def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc,
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def update_elements(regs: list[Any]) -> None:
-        """Update the elements. `ufunc.at` applies every update of an element that several threads access."""
+        """Update an element for each thread by its value in the slot `source`.
+
+        Several threads may have the same element: `ufunc.at` then applies the update of each one.
+        """
         values = np.broadcast_to(regs[source], regs[FRAME_SLOT].n)
         for access in resolve(regs):
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
@@ -185,7 +193,7 @@ def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def update_in_order(regs: list[Any]) -> None:
-        """Update the elements, and store their old values if the instruction returns them."""
+        """Update an element for each thread by its operands, and store its old value in `target` unless that is -1."""
         n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):
@@ -213,10 +221,11 @@ def _vector(
         operation: The operation on one element.
     """
     dtype = operation.dtype
-    sources = [builder.source(instruction, one, dtype) for one in values.items]
-    targets = [builder.target(instruction, one, dtype) for one in result.items] if isinstance(result, Vector) else []
+    sources = [builder.source(instruction, register, dtype) for register in values.items]
+    result_registers = result.items if isinstance(result, Vector) else ()
+    targets = [builder.target(instruction, register, dtype) for register in result_registers]
     resolve = memory_operand(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
-    log2_size = dtype.itemsize.bit_length() - 1
+    log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def update_vectors(regs: list[Any]) -> None:
         """Update consecutive elements, one for each register of `sources`, per thread and in the order of threads."""
@@ -234,7 +243,10 @@ def _vector(
 
 
 def _running_totals(ufunc: np.ufunc, initial: Any, values: Any) -> tuple[Any, Any]:
-    """Combine a value with each of `values` in turn. Return what it was before each, and what it is in the end."""
+    """Combine a value with each of `values` in turn. Return its value before each step, and the final value.
+
+    np.add with the initial value 5 and the values [1, 2] returns ([5, 6], 8).
+    """
     running = np.empty(values.size + 1, initial.dtype)
     running[0], running[1:] = initial, values
     totals = ufunc.accumulate(running)

@@ -1,7 +1,7 @@
-"""PTX comparisons and selections as closures over `regs`, arrays of all threads by slot: setp, set, selp, slct, testp.
-
-A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
-over the threads. `builder.bind` returns the slots of the destination and the sources.
+"""PTX comparisons and selections: setp, set, selp, slct, testp. A handler returns a closure `step(regs)`, which runs
+the instruction for all threads of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is
+an operand, an array with an element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame.
+`builder.bind` returns the slots of the destination and the sources.
 """
 
 from __future__ import annotations

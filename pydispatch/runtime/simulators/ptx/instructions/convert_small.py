@@ -1,4 +1,7 @@
-"""PTX cvt of pairs of 8-bit floats (e4m3, e5m2) as closures over `regs`, arrays of all threads by slot."""
+"""PTX cvt of pairs of 8-bit floats (e4m3, e5m2). A handler returns a closure `step(regs)`, which runs the instruction
+for all threads of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an operand, an
+array with an element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame.
+"""
 
 from __future__ import annotations
 

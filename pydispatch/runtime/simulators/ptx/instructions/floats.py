@@ -1,7 +1,7 @@
-"""PTX arithmetic of f32 and f64 as closures over `regs`, arrays of all threads by slot.
-
-A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
-over the threads. `builder.bind` returns the slots of the destination and the sources.
+"""PTX arithmetic of f32 and f64. A handler returns a closure `step(regs)`, which runs the instruction for all threads
+of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an operand, an array with an
+element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame. `builder.bind` returns the slots of
+the destination and the sources.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Compute = Callable[..., Any]
 class FloatModifiers(NamedTuple):
     """Modifiers of an instruction on floats.
 
-    add.rz.ftz.f32 has the rounding mode "rz", the words {"rz", "ftz"} (all modifiers but the type) and the type "f32".
+    add.rz.ftz.f32 has the rounding mode "rz", the words {"rz", "ftz"} and the type "f32".
     """
 
-    rounding: str
-    words: set[str]
+    rounding: str  # "rn" (also if the instruction states none), "rz", "rm" or "rp"
+    words: set[str]  # all modifiers but the type
     type: str
 
 
@@ -45,11 +45,13 @@ def float_modifiers(builder: FunctionBuilder, instruction: Instruction, allowed:
 
     Raise ArtifactError if one of them is not in `allowed`, or if two of them state how the instruction rounds.
     """
-    words = set(instruction.modifiers[:-1])
+    *other_modifiers, type_ = instruction.modifiers  # the type is the last one
+    words = set(other_modifiers)
     builder.require_modifiers(instruction, allowed, words)
-    if len(words & {*_MODES, "approx", "full"}) > 1:
+    if len(words & {*_MODES, "approx", "full"}) > 1:  # .approx and .full exclude a rounding mode
         builder.fail(instruction)
-    return FloatModifiers(next((m for m in _MODES if m in words), "rn"), words, instruction.modifiers[-1])
+    rounding = next((m for m in _MODES if m in words), "rn")
+    return FloatModifiers(rounding, words, type_)
 
 
 def step_with_modifiers(
@@ -95,13 +97,18 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     NumPy rounds to nearest (rn). The directed modes (rz, rm, rp) round an exact sum, which `exact.py` computes.
     """
     mode, words, type_ = float_modifiers(builder, instruction, _ROUNDED)
-    minus = instruction.opcode == "sub"
-    ufunc = np.subtract if minus else np.add
+    is_subtraction = instruction.opcode == "sub"
+    ufunc = np.subtract if is_subtraction else np.add
     if mode == "rn":
         return step_with_modifiers(builder, instruction, ufunc, words, type_, count=2)
     if type_ == "f64":
         return step_with_modifiers(
-            builder, instruction, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, count=2
+            builder,
+            instruction,
+            lambda x, y: exact.add64(x, -y if is_subtraction else y, mode),
+            words,
+            type_,
+            count=2,
         )
 
     def add_or_subtract(x: Any, y: Any) -> Any:
@@ -111,7 +118,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
         same as rounding the exact sum.
         """
         x, y = x.astype(np.float64), y.astype(np.float64)
-        y = -y if minus else y
+        y = -y if is_subtraction else y
         # A sum of exactly zero, as of 1 and -1, is -0 when rounding down (rm), where NumPy's is +0.
         exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)
         return exact.narrow(exact_sum, _F32, mode)
@@ -165,7 +172,7 @@ def _upper_word_step(builder: FunctionBuilder, instruction: Instruction, compute
         result = np.asarray(compute(flush(x)))
         return (result.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
-    # Without "ftz", because of these instructions it affects the operand alone.
+    # Without "ftz": step_with_modifiers() would also flush the result, but here .ftz flushes only the operand.
     return step_with_modifiers(builder, instruction, compute_upper_word, words - {"ftz"}, "f64", count=1)
 
 
@@ -184,16 +191,16 @@ def _rsqrt(x: Any) -> Any:
 def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instruction], Step]:
     """Return the handler of an instruction that GPUs approximate, such as sin.approx.f32.
 
-    It is computed in f64 and rounded, which is within the tolerance that PTX states for each.
+    Its closure computes the result in f64 and rounds it, which is within the tolerance that PTX states.
 
     function: computes the instruction on arrays of f64.
     """
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
-        """Build the closure of an approximation: computed in f64 and rounded.
+        """Build the closure that computes `function` in f64 and rounds the result.
 
-        The only one with operands of f64 is rsqrt: rsqrt.approx.f64 returns all bits of the f64 computation, and
-        rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
+        Of the instructions that use this handler, only rsqrt also has operands of f64: rsqrt.approx.f64 returns the f64
+        result, and rsqrt.approx.ftz.f64 returns it with the lower 32 bits set to 0.
         """
         modifiers = float_modifiers(builder, instruction, _APPROXIMATE)
         words, type_ = modifiers.words, modifiers.type
@@ -208,38 +215,40 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
     return make
 
 
-def min_max(x: Any, y: Any, least: bool, nan: bool) -> Any:
-    """Return the minimum or maximum, where -0 is less than +0. Of two NaN it is a NaN.
+def min_max(x: Any, y: Any, least: bool, propagates_nan: bool) -> Any:
+    """Return the minimum or maximum of x and y, where -0 is less than +0. If both are NaN, it is NaN.
 
     Args:
         x: Numbers of one float type.
         y: Numbers of the same type.
         least: Whether the minimum is returned, else the maximum.
-        nan: Whether the result of a NaN and a number is the NaN, else it is the number.
+        propagates_nan: Whether the result of a NaN and a number is the NaN, else it is the number.
     """
     takes_x = x < y if least else x > y
     result = np.where(takes_x, x, y)
     is_equal = x == y
     if is_equal.any():
-        # One zero is +0, the other one -0: the sign decides.
-        takes_first_zero = np.signbit(x) if least else ~np.signbit(x)
-        result = np.where(is_equal, np.where(takes_first_zero, x, y), result)
-    left, right = np.isnan(x), np.isnan(y)
-    if left.any() or right.any():
-        result = np.where(left, x if nan else y, np.where(right, y if nan else x, result))
+        # Equal numbers are the same, except for +0 and -0: the minimum is the one with a sign, the maximum the other.
+        takes_x_if_equal = np.signbit(x) if least else ~np.signbit(x)
+        result = np.where(is_equal, np.where(takes_x_if_equal, x, y), result)
+    is_nan_x, is_nan_y = np.isnan(x), np.isnan(y)
+    if is_nan_x.any() or is_nan_y.any():
+        result_of_nan_x, result_of_nan_y = (x, y) if propagates_nan else (y, x)
+        result = np.where(is_nan_x, result_of_nan_x, np.where(is_nan_y, result_of_nan_y, result))
     return result
 
 
 def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of min and max of two or three operands.
 
-    .NaN: a NaN operand is the result. .xorsign.abs: the magnitudes are compared, and the sign is the product of both.
+    .NaN: if an operand is NaN, the result is NaN. .xorsign.abs: the magnitudes are compared, and the sign of the result
+    is the product of both signs.
     """
     _, words, type_ = float_modifiers(builder, instruction, ("ftz", "NaN", "xorsign", "abs"))
     is_min, propagates_nan, is_xorsign = instruction.opcode == "min", "NaN" in words, "xorsign" in words
 
     def min_or_max(x: Any, y: Any) -> Any:
-        """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
+        """Return the minimum or maximum; with .xorsign, that of the magnitudes with the product of both signs."""
         if not is_xorsign:
             return min_max(x, y, is_min, propagates_nan)
         result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
@@ -267,14 +276,14 @@ def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
             regs[d][...] = ufunc(flush(regs[a]))
 
         return flushed
-    return lambda regs: ufunc(regs[a], regs[d])
+    return lambda regs: ufunc(regs[a], out=regs[d])
 
 
 def _copysign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `copysign d, a, b`: the sign of a with the magnitude of b."""
     type_ = float_modifiers(builder, instruction, ()).type
     d, a, b = builder.bind(instruction, type_, type_, type_)
-    return lambda regs: np.copysign(regs[b], regs[a], regs[d])
+    return lambda regs: np.copysign(regs[b], regs[a], out=regs[d])  # NumPy's first operand is the magnitude
 
 
 FLOAT = {

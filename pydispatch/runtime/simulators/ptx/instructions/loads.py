@@ -1,7 +1,8 @@
-"""PTX loads, stores and fences as closures over `regs`, arrays of all threads by slot.
-
-A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
-threads.
+"""PTX loads, stores and fences. A handler returns a closure `step(regs)`, which runs the instruction for all threads of
+a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an operand, an array with an
+element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame. `memory_operand` returns a function
+`resolve(regs)` of an address operand: it returns a `MemoryAccess` for each allocation that the threads access, with the
+threads and their byte offsets in it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""PTX mbarrier, barriers that are words of shared memory, as closures over `regs`, arrays of all threads by slot.
-
-PTX leaves the format of the word open. Here bits 0 to 19 are the arrivals that the current phase still waits for
-(pending), bits 20 to 39 the arrivals of each phase (expected), and the bits from 40 on the number of the phase, from 0.
-The token that an arrival returns is the previous word.
+"""PTX mbarrier: barriers that are words of shared memory. A handler returns a closure `step(regs)`, which runs the
+instruction for all threads of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an
+operand, an array with an element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame.
+`memory_operand` returns a function `resolve(regs)` of an address operand: it returns a `MemoryAccess` for each
+allocation that the threads access, with the threads and their byte offsets in it. PTX leaves the format of the word
+open. Here bits 0 to 19 are the arrivals that the current phase still waits for (pending), bits 20 to 39 the arrivals of
+each phase (expected), and the bits from 40 on the number of the phase, from 0. The token that an arrival returns is the
+previous word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""PTX mov, cvta, isspacep, activemask and clocks as closures over `regs`, arrays of all threads by slot."""
+"""PTX mov, cvta, isspacep, activemask and clocks. A handler returns a closure `step(regs)`, which runs the instruction
+for all threads of a frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an operand, an
+array with an element per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""PTX instructions of the lanes of a warp (shfl, vote, match) as closures over `regs`, arrays of all threads by slot.
-
-A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
-threads.
+"""PTX instructions in which the lanes of a warp exchange values: shfl, vote, match, redux, elect. A handler returns a
+closure `step(regs)`, which runs the instruction for all threads of a frame: those that execute it together. A slot is
+an index in `regs`: regs[slot] is an operand, an array with an element per thread or a scalar for all of them, and
+regs[FRAME_SLOT] is the frame.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ SEGMENT_SHIFT = 8
 SourceLanes = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 """Function (lane, distance, segment, limit) → (lane that it reads, whether that is in range).
 
-All are arrays over the threads. `segment` are the bits of a lane that name its segment, and `limit` the other bits of
-the last lane that may be read (of the first one for "up"). For "idx" the distance is an index in the segment.
+All are arrays over the threads. `segment` is a mask of the bits of a lane's number that name its segment: 0b11000 for
+four segments of 8 lanes. `limit` is the index in the segment of the last lane that may be read (for "up", of the first
+one). For "idx" the distance is an index in the segment.
 """
 
 
@@ -98,7 +99,8 @@ def _lane_at(lane: Any, index: Any, segment: Any, limit: Any) -> tuple[Any, Any]
 def _in_segment(lane: Any, index: Any, segment: Any) -> Any:
     """Return the lane at an index in the segment of a lane.
 
-    segment: the bits of a lane that name its segment, 0 to 31; its other bits are the index.
+    segment: mask of the bits of a lane's number that name its segment; the other bits are the index. With the mask
+    0b11000, index 2 in the segment of lane 13 (0b01101) is lane 10 (0b01010).
     """
     return (lane & segment) | (index & ~segment)
 
@@ -130,21 +132,21 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     sync = "sync" in instruction.modifiers
     destination, value, lane_operand, clamp, *masks = builder.operands(instruction, 5 if sync else 4)
-    first, second = pair(destination)
+    value_result, valid_result = pair(destination)  # d and p of `d|p`
     value_slot = builder.source(instruction, value, "u32")
     lane_slot = builder.source(instruction, lane_operand, "u32")
     clamp_slot = builder.source(instruction, clamp, "u32")
     mask = builder.source(instruction, masks[0], "u32") if sync else -1  # -1: no mask
-    target = builder.target(instruction, first, "u32")
-    valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
+    target = builder.target(instruction, value_result, "u32")
+    valid_target = builder.target(instruction, valid_result, BOOL) if valid_result is not None else -1
     source_of = _SHUFFLES[words[0]]
 
     def read_lanes(regs: list[Any]) -> None:
         """Store the value of another lane for each thread, and whether that lane is in range.
 
-        regs: the operands by slot, arrays with an element per thread of the frame, or scalars for all. `source_of` is
-        the function of the mode (up, down, bfly, idx): from the own lane, the third operand, and the two fields of
-        `clamp` it returns the lane to read, and whether that is in range.
+        `source_of` is the function of the mode (up, down, bfly, idx), a `SourceLanes`. It returns the lane to read and
+        whether that is in range, from the own lane, the distance, and the two fields of `clamp`. `mask` and
+        `valid_target` are -1 if the instruction has no member mask, or no predicate as a result.
         """
         frame = regs[FRAME_SLOT]
         lane_indices = frame.batch.lane_numbers()[frame.threads]  # warp * 32 + lane, numbered through the batch
@@ -197,7 +199,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
             regs[d][...] = lanes_that_hold == lanes_present
         elif mode == "any":
             regs[d][...] = lanes_that_hold != 0
-        else:
+        else:  # .uni: the predicate has the same value in all lanes
             regs[d][...] = (lanes_that_hold == 0) | (lanes_that_hold == lanes_present)
 
     return store_vote
@@ -233,33 +235,30 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         With the mask 0b1111 and a = 5, 7, 5, 5 in lanes 0 to 3, match.any returns 0b1101 in lanes 0, 2 and 3, and
         0b0010 in lane 1. match.all returns 0 in all of them.
     """
-    if (
-        len(instruction.modifiers) != 3
-        or instruction.modifiers[0] not in ("any", "all")
-        or instruction.modifiers[1] != "sync"
-        or instruction.modifiers[2] not in ("b32", "b64")
-    ):
+    forms = [(mode, "sync", type_) for mode in ("any", "all") for type_ in ("b32", "b64")]
+    if instruction.modifiers not in forms:
         builder.fail(instruction)
+    mode, _, type_ = instruction.modifiers
     destination, value, mask_operand = builder.operands(instruction, 3)
-    first, second = pair(destination)
-    a = builder.source(instruction, value, instruction.modifiers[2])
+    mask_result, agree_result = pair(destination)  # d and p of `d|p`
+    value_slot = builder.source(instruction, value, type_)
     mask = builder.source(instruction, mask_operand, "u32")
-    target = builder.target(instruction, first, "u32")
-    p = builder.target(instruction, second, BOOL) if second is not None else -1
-    is_all = instruction.modifiers[0] == "all"
+    target = builder.target(instruction, mask_result, "u32")
+    agree_target = builder.target(instruction, agree_result, BOOL) if agree_result is not None else -1
+    is_all = mode == "all"
 
     def match_values(regs: list[Any]) -> None:
         """Store the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0.
 
-        `a`, `mask`, `target` and `p` are the slots of the value, the member mask, the result, and the predicate of
-        match.all (-1 for none).
+        `value_slot`, `mask`, `target` and `agree_target` are the slots of the value, the member mask, the result, and
+        the predicate of match.all (-1 for none).
         """
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _require_in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])  # threads with the same number are in one warp and have the same mask
         # Number the distinct values 0, 1, ..., and then the distinct pairs (group, value).
-        values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
+        values = np.unique(np.broadcast_to(regs[value_slot], frame.n), return_inverse=True)[1].reshape(-1)
         # An index of a value is less than frame.n, so different pairs have different sums.
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
         # The mask of the lanes whose threads have the same number.
@@ -267,8 +266,8 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if is_all:
             agree = lanes_with_value == _lanes_of_class(groups, lane)
             regs[target][...] = np.where(agree, np.broadcast_to(regs[mask], frame.n), 0)
-            if p >= 0:
-                regs[p][...] = agree
+            if agree_target >= 0:
+                regs[agree_target][...] = agree
         else:
             regs[target][...] = lanes_with_value
 
@@ -300,7 +299,8 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask
         values = np.broadcast_to(regs[a], frame.n)
-        # The totals begin as the value of the first thread of each group; the other threads' values are combined.
+        # The total of a group begins as the value of its first thread, because not all operations have a neutral
+        # element; then the values of the group's other threads are combined with it.
         first_of_group = np.unique(groups, return_index=True)[1]
         total = values[first_of_group].copy()
         is_other = np.ones(frame.n, bool)
@@ -317,19 +317,19 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if instruction.modifiers != ("sync",):
         builder.fail(instruction)
     destination, mask_operand = builder.operands(instruction, 2)
-    first, second = pair(destination)
-    mask, target = builder.source(instruction, mask_operand, "u32"), builder.target(instruction, first, "u32")
-    p = builder.target(instruction, second, BOOL)
+    lane_result, is_elected_result = pair(destination)  # d and p of `d|p`
+    mask, target = builder.source(instruction, mask_operand, "u32"), builder.target(instruction, lane_result, "u32")
+    is_elected_target = builder.target(instruction, is_elected_result, BOOL)
 
     def step(regs: list[Any]) -> None:
-        """Elect the lowest lane of the mask that executes the instruction."""
+        """Store the lowest lane of the mask that executes the instruction, and whether the thread has that lane."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _, participants = _ballot(frame, np.ones(frame.n, bool), regs[mask])
-        lowest_bit = participants & (~participants + np.uint32(1))
-        lowest = np.bitwise_count(lowest_bit - np.uint32(1))  # the number of zeros below it
+        lowest_bit = participants & (~participants + np.uint32(1))  # x & -x
+        lowest = np.bitwise_count(lowest_bit - np.uint32(1))  # its index: the ones of 0b1000 - 1 are the bits below
         regs[target][...] = lowest
-        regs[p][...] = lowest == lane
+        regs[is_elected_target][...] = lowest == lane
 
     return step
 
