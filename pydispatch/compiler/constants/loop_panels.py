@@ -109,8 +109,10 @@ def _pack_in_loop(body: Sequence[Block], entry: cf.BranchOp, levels: Sequence[Le
     packed: dict[tuple[SSAValue, Layout], SSAValue] = {}
     for op in [op for block in body for op in block.ops if isinstance(op, GenericOp)]:
         contraction = contraction_of(op)
-        layout = None if contraction is None else _layout_if_invariant(contraction, body, levels)
-        if contraction is None or layout is None:
+        if contraction is None:
+            continue
+        layout = _layout_if_invariant(contraction, body, levels)
+        if layout is None:
             continue
         matrix = contraction.tensor_of(contraction.b)
         if (matrix, layout) not in packed:

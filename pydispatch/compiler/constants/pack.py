@@ -72,8 +72,10 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
         for function in [op for op in walk(executable) if isinstance(op, func.FuncOp)]:
             packed = _packed(function, levels)
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
+            if packed is None or not uses:
+                continue
             # All dispatches share the function, so that it reads panels for all of them or for none.
-            if packed is not None and uses and all(_constant(op, packed) is not None for op in uses):
+            if all(_constant(op, packed) is not None for op in uses):
                 for op in uses:
                     _pass_panels(op, packed, functions)
                 _use_panels(packed)

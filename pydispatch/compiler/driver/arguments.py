@@ -119,12 +119,16 @@ def _shape(name: str, shape: object) -> tuple[int | str, ...]:
 
     Raises InvalidArgumentError for other values.
     """
-    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else ()
-    if not isinstance(shape, (tuple, list)) or not all(
-        (isinstance(n, str) and n) or (type(n) is int and 0 <= n < 1 << 40) for n in sizes
-    ):
+    if not isinstance(shape, (tuple, list)) or not all(map(_is_size, shape)):
         raise InvalidArgumentError(f"inputs: expected the sizes of '{name}', such as (1, 3, 'h', 'w'), got {shape!r}")
-    return sizes
+    return tuple(shape)
+
+
+def _is_size(size: object) -> bool:
+    """Return whether `size` is a number of elements, or the name of a dynamic size."""
+    if isinstance(size, str):
+        return size != ""
+    return type(size) is int and 0 <= size < 1 << 40  # bool is refused
 
 
 def _listed(what: str, value: object, expected: str) -> tuple[Any, ...]:

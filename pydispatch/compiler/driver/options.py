@@ -87,8 +87,9 @@ def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
     """
     require_match, patterns = arguments.flag("require_match", stated["require_match"]), stated["patterns"]
     transform_spec, pdl_spec, kernels = stated["transform_spec"], stated["pdl_spec"], options.reading.kernels
+    has_specs = transform_spec is not None or pdl_spec is not None
     has_no_patterns = isinstance(patterns, (list, tuple)) and not patterns  # `rewrites_of` refuses other types
-    if transform_spec is None and pdl_spec is None and has_no_patterns and not kernels:
+    if not has_specs and has_no_patterns and not kernels:
         return options  # with `require_match`, too: there is nothing that could match
     all_rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
     all_rewrites.rewrites += rewrites_by_patterns(custom_operation_patterns(kernels))

@@ -39,8 +39,9 @@ def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object
         yield
     except Exception as error:
         is_reported = isinstance(error, InternalError)
-        # A RecursionError is raised as it is: it is due to the depth of the program.
-        if not (is_reported or is_fault(error)) or isinstance(error, RecursionError):
+        is_due_to_program = isinstance(error, RecursionError)  # to its depth
+        is_compiler_fault = (is_reported or is_fault(error)) and not is_due_to_program
+        if not is_compiler_fault:
             raise
         seconds_to_fault = time.monotonic() - begin
         fault = error if isinstance(error, InternalError) else internal_error(error)

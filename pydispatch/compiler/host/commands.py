@@ -182,7 +182,8 @@ class CommandList:
                 function.dispatch(export, grid, constants, ranges, tile_groups=tiles.groups, follows=tiles.follows)
 
         reads = [binding.tensor for binding in bindings if not binding.is_written]
-        self.add(reads, [binding.tensor for binding in bindings if binding.is_written], emit)
+        writes = [binding.tensor for binding in bindings if binding.is_written]
+        self.add(reads, writes, emit)
         self.commands[-1].tiles = tiles
 
     def copy(self, source: HostTensor, target: HostTensor, length: int) -> None:
@@ -240,7 +241,8 @@ class CommandList:
             function.command(Custom(command, sizes, constants, ranges))
 
         reads = [t for t, access in tensors if access is Access.READ]
-        self.add(reads, [t for t, access in tensors if access is not Access.READ], emit, is_ordered=True)
+        writes = [t for t, access in tensors if access is not Access.READ]  # also those that it reads first
+        self.add(reads, writes, emit, is_ordered=True)
 
     def add(
         self, reads: Iterable[HostTensor], writes: Iterable[HostTensor], emit: Callable[[ProgramFunction], None],

@@ -261,9 +261,9 @@ class UnitContext:
                 return None
             return self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
-        shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]  # (suffix, content) of the files to dump
+        dumped: list[tuple[str, bytes | str]] = [(".ll", unit.text)]  # (suffix, content) of the files to dump
         if unit.notes:
-            shown.append((".vectors.txt", "\n".join(unit.notes) + "\n"))
+            dumped.append((".vectors.txt", "\n".join(unit.notes) + "\n"))
         try:
             with self.clock("parse"):
                 opened = llvm.opened(unit.text, self.machine)
@@ -277,12 +277,14 @@ class UnitContext:
                 with self.clock("codegen"):
                     code = module.object(left_out)
                 if self.dump:
-                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(left_out))]
+                    dumped += [(".optimized.ll", module.text()), (".s", module.assembly(left_out))]
         except llvm_process.Died as died:
             raise died.error_for(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
         except CompileError as error:
-            raise error if error.location else CompileError(error.message, unit.variant.location, error.note) from error
-        for suffix, content in (*shown, (".o", code)):
+            if error.location:
+                raise
+            raise CompileError(error.message, unit.variant.location, error.note) from error
+        for suffix, content in (*dumped, (".o", code)):
             dump(suffix, content)
         return code
 
