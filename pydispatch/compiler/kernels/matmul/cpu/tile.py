@@ -261,9 +261,10 @@ class _Tile:
             self._cache_columns(build, region, value, any_block)
 
         def emit_block(inner: Builder, i: Index) -> None:
-            """Emit the steps of the block in row `i` of column `j` of blocks of the tile `region`.
+            """Emit the register block in row `i` of column `j` of blocks: some of initialize, multiply and finish.
 
-            They are `blocks.steps`. The last step may read sums that an earlier step writes.
+            These are `blocks.steps`. With `is_tail`, the block has fewer than `nr` columns. `factor_sums`, unless None,
+            correct its sums for the offsets that packing subtracted from bytes of A and B.
             """
             pinned = inner.without_load_motion()  # no load of a sum is hoisted before the product that writes it
             block = nest.block(pinned, region, i, j, is_tail)
