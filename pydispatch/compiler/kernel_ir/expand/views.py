@@ -109,10 +109,10 @@ def _cast(build: Build, layout: Strided, type_: Attribute) -> SSAValue:
         "static_sizes": layout.sizes,
         "static_strides": layout.strides,
     }
-    for name, numbers in groups.items():
-        static = [number if isinstance(number, int) else DYNAMIC_INDEX for number in numbers]
+    for name, entries in groups.items():
+        static = [entry if isinstance(entry, int) else DYNAMIC_INDEX for entry in entries]
         properties[name] = DenseArrayBase.from_list(i64, static)
-        dynamic = [number for number in numbers if not isinstance(number, int)]
+        dynamic = [entry for entry in entries if not isinstance(entry, int)]
         operands += dynamic
         operand_counts.append(len(dynamic))
     properties["operandSegmentSizes"] = DenseArrayBase.from_list(IntegerType(32), operand_counts)
