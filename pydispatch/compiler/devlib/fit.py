@@ -176,7 +176,7 @@ def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> list[Fitted]:
 def header(double: list[Fitted], floats: list[Fitted]) -> str:
     """Return the text of coefficients.h: macros of the polynomials, tables and constants of the library in C.
 
-    double, floats: all polynomials, by their type.
+    double, floats: the polynomials in double and in float; those without a `macro` are left out.
     """
     out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
            "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
@@ -264,7 +264,7 @@ def constants() -> list[str]:
 def python(double: list[Fitted], floats: list[Fitted]) -> str:
     """Return the text of coefficients.py, which has the polynomials with a name in kernel IR.
 
-    double, floats: all polynomials, by their type.
+    double, floats: the polynomials in double and in float; those without a `name` are left out.
     """
 
     def numbers(values: list[float], indent: str) -> str:

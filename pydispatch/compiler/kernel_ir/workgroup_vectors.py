@@ -270,7 +270,8 @@ class _PhaseEmitter:
             for op in operations:
                 self._emit_operation(build, lane_build, op, vector)
         else:
-            # All lanes load lines, so that these loads need no masks. `_fits` allows no stores to lines in such loops.
+            # All lanes execute the loads of lines, the arrays of one vector each, so that these loads need no masks.
+            # `_fits` allows no stores to lines in such loops.
             line_loads = [op for op in operations if isinstance(op, memref.LoadOp) and op.memref in self.arrays]
             for load in line_loads:
                 self._emit_operation(build, lane_build, load, vector)

@@ -238,7 +238,7 @@ class Workgroup:
     def synchronize_before(self, op: Operation, accesses: Accesses, by: int = SEVERAL_INVOCATIONS) -> None:
         """Insert a barrier before `op` if its accesses conflict with earlier ones, and record them.
 
-        by: whether ONE_INVOCATION, number 0, or SEVERAL_INVOCATIONS make the accesses.
+        by: who makes the accesses: ONE_INVOCATION, which is always invocation 0, or SEVERAL_INVOCATIONS.
         """
         if self.hazards.conflict(accesses, by):
             # Memory through which invocations exchange values must be coherent within the workgroup.
