@@ -1,6 +1,6 @@
 """Resolution of the addresses that threads access: the allocation and the offset in it, checked against its bounds.
-
-Addresses are those of global memory, of shared memory of blocks, and of local memory of threads.
+Addresses are those of global memory, of shared memory of blocks, and of local memory of threads. They are resolved for
+all threads of a frame together, those that execute an instruction: arrays have an element for each of them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def memory_operand(
         operand: The operand, an `[address]`.
         size: Bytes that each thread accesses, a power of two; also the alignment.
         write: Whether memory is written; a write to a constant is a fault.
-        atomic: Whether the access is atomic.
+        atomic: Whether the access is atomic. Then it does not race with other atomic ones, and may reach the bytes that
+            pad an allocation to a whole word.
     """
     if not isinstance(operand, Address):
         builder.fail(instruction, "has no [address] where one is expected")
@@ -309,6 +310,7 @@ class AddressResolver:
 
         positions: of the threads in the frame, one for each address; None: all threads.
         """
+        # The size is a power of two: the low bits of a multiple are 0. The mask has the addresses' own integer type.
         misaligned = addresses & type(addresses.flat[0])(self.size - 1)
         if misaligned.any():
             index = int(np.argmax(misaligned != 0))
@@ -353,15 +355,20 @@ class AddressResolver:
     def _fault_outside(self, frame: Frame, positions: Any, offsets: Any, shared: bool, limit: int) -> NoReturn:
         """Report the first access outside of the shared or local memory, which has `limit` bytes.
 
-        For the other parameters, see `resolve_window`.
+        Args:
+            frame: The threads that run.
+            positions: Positions of the accessing threads in the frame, int64 [threads]; None: all.
+            offsets: Bytes from the start of each one's shared or local memory, int64 [threads].
+            shared: Whether the memory is shared, else it is local.
+            limit: Bytes of shared memory of a block, or of local memory of a thread.
         """
         index = int(np.argmax((offsets < 0) | (offsets > limit - self.size)))
-        has = f"; the thread has {limit} bytes"
+        why = f"; the thread has {limit} bytes"
         if shared:
             dynamic = frame.batch.launch.dynamic_shared
-            has = f"; the block has {limit} bytes of shared memory, {dynamic} of them given at launch"
+            why = f"; the block has {limit} bytes of shared memory, {dynamic} of them given at launch"
         position = index if positions is None else int(positions[index])
-        self._fault(frame, position, int(offsets[index]), has, "shared" if shared else "local")
+        self._fault(frame, position, int(offsets[index]), why, space="shared" if shared else "local")
 
     def _fault(self, frame: Frame, position: int, address: int, why: str, space: str = "") -> NoReturn:
         """Report the access of a thread to an invalid address.

@@ -1,5 +1,4 @@
 """Slots of a function's operands (registers, constants, special values), by which closures read and write them.
-
 A closure is `step(regs)`: regs[FRAME_SLOT] is the `Frame` that runs, regs[slot] a NumPy array over its threads, or a
 scalar that holds for all of them. Several slots may be views of one register, one per type that instructions see it as.
 """
@@ -357,21 +356,28 @@ class FunctionBuilder:
         return bool(self._prelude)
 
     def take(self, step: Step) -> Step:
-        """Return a closure that first runs the steps that compute the instruction's negated operands, if any.
+        """Return a closure that computes the instruction's negated operands, if it has any, and then runs `step`."""
+        if not self._prelude:
+            return step
+        compute_operands = self.take_prelude()
 
-        The next instruction begins without such steps.
-        """
-        if self._prelude:
-            prelude, self._prelude = tuple(self._prelude), []
+        def with_prelude(regs: list[Any]) -> None:
+            """Compute the negated operands, then run the instruction."""
+            compute_operands(regs)
+            step(regs)
 
-            def with_prelude(regs: list[Any]) -> None:
-                """Compute the negated operands, then run the instruction."""
-                for earlier in prelude:
-                    earlier(regs)
+        return with_prelude
+
+    def take_prelude(self) -> Step:
+        """Return a closure that computes an instruction's negated operands; the next instruction begins without any."""
+        prelude, self._prelude = tuple(self._prelude), []
+
+        def run_prelude(regs: list[Any]) -> None:
+            """Run the steps of the prelude, which compute one negated operand each."""
+            for step in prelude:
                 step(regs)
 
-            return with_prelude
-        return step
+        return run_prelude
 
 
 def pair(operand: Operand | None) -> tuple[Operand | None, Operand | None]:

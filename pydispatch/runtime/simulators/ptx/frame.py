@@ -1,7 +1,6 @@
-"""Registers of simulated threads that run together: arrays over the threads.
-
-A full frame has the registers of all threads of an activation, in place. The frame of some of them has copies, loaded
-for each block of code when it first runs and written back by `flush`.
+"""Registers of simulated threads that run together: arrays with an element for each thread. The full frame of a
+function call has the registers of all threads of the call. A partial frame, of some of these threads, has copies: they
+are loaded for each block of code when it first runs, and written back by `flush`.
 """
 
 from __future__ import annotations
@@ -65,25 +64,25 @@ class Frame:
         full: Frame | None = None,
         index: Any = None,
     ) -> None:
-        """Create a full frame with the arrays of all registers, from the pool or new ones, or a partial frame without.
+        """Create a full frame, with the arrays of all registers, or a partial frame, without them.
 
-        `full` is None for a full frame, which has all threads of a call. `load_registers` adds the arrays of a partial
-        frame block by block. For the other parameters, see the class.
+        `full` is None for a full frame. `load_registers` adds the arrays of a partial frame, block of code by block.
+        For the other parameters, see the class.
         """
         self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
         self.n = threads.size
         self.full, self.index = full, index
         self._lanes: Any = None  # warp * 32 + lane in the batch → position of its thread in the frame, -1 for others
-        self._shared: Any = None  # what shared_bases() returns, computed on first use
+        self._shared: Any = None  # the result of shared_bases(), computed on first use
         self._loaded_blocks: set[int] = set()  # indices of the blocks of code whose registers are loaded
         self._written_stores: set[int] = set()  # indices of the stores that `flush` writes back
         self.regs: list[Any] = code.template.copy()  # the constants, and None for other operands
         self.regs[FRAME_SLOT] = self
         if full is None:
             stores = code.pool.take(self.n)  # register arrays of an earlier call of as many threads, or None
-            self.stores = (
-                stores if stores is not None else [code.pool.make(i, self.n) for i in range(len(code.store_kinds))]
-            )
+            if stores is None:
+                stores = [code.pool.make(store, self.n) for store in range(len(code.store_kinds))]
+            self.stores = stores
             for slot in code.bound_slots:
                 self._bind(slot)
         else:

@@ -1,4 +1,6 @@
-"""Activations (calls of a PTX function by some threads), and groups of their threads at one program counter."""
+"""Activations (calls of a PTX function by some threads), and groups of their threads at one program counter. A frame
+has the registers of threads as arrays; a block of code is a straight sequence of instructions.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,10 @@ class ThreadGroup:
         return np.arange(self.size) if self.has_all_threads else self.index
 
     def acquire_frame(self) -> Frame:
-        """Return the frame of the group's threads, created on first use."""
+        """Return the frame of the group's threads.
+
+        For some threads of the activation it is created when they begin to run, and has copies of their registers.
+        """
         if self.frame is None:
             full = self.activation.frame
             threads = full.threads[self.index]

@@ -128,8 +128,9 @@ class Loaded:
         return self._variables[name]
 
     def shared_variables(self, kernel: str) -> list[tuple[str, int, int]]:
-        """Return (name, offset in a block's shared memory, bytes) of the shared variables of a kernel; 0 bytes stands
-        for the dynamic size of a launch.
+        """Return (name, offset in a block's shared memory, bytes) of each shared variable of a kernel.
+
+        The bytes are 0 for a variable whose size the launch states, `.extern .shared .b8 s[]`.
         """
         function_variables = [v for f in self.module.functions for v in f.variables]
         shared = {v.name: v.size for v in (*function_variables, *self.module.variables) if v.space == "shared"}
@@ -313,12 +314,12 @@ class _SharedLayout:
         shared = [v for v in (*module.variables, *function_variables) if v.space == "shared"]
         sized = [v for v in shared if v.size]
         defined = {v.name for v in sized if v.linkage != "extern"}
-        # Assign the offsets. An extern declaration gets none if the module also has the definition.
+        # Assign the offsets. A name gets one: that of its definition, if the module has a definition and a declaration.
         for variable in (*sized, *(v for v in shared if not v.size)):
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
                 continue
             users = [kernel for kernel, names in names_of_kernel.items() if variable.name in names]
-            users = users or list(names_of_kernel)  # all kernels, if none names it
+            users = users or list(names_of_kernel)  # if no kernel names it, it must not overlap with any other one
             alignment = max(variable.align, 1 if variable.size else DYNAMIC_ALIGNMENT)
             start = aligned(max((self.ends[kernel] for kernel in users), default=0), alignment)
             self.offsets[variable.name], self.users[variable.name] = start, users

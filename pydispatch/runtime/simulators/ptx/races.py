@@ -1,4 +1,6 @@
-"""Data races: two threads access a byte, at least one writes, and nothing orders the accesses.
+"""Data races: two threads access a byte, at least one writes, and nothing orders the accesses. For each granule, a few
+bytes of memory (4 if all accesses so far are aligned words), the detector records the last accesses, and compares each
+new access with them.
 
 Barriers order accesses of a block: bar.sync those of all threads, bar.warp.sync those of a warp. Nothing orders
 accesses of different blocks except a fence: those of a block before its `membar.gl` or `fence.…gpu` count as ordered.
@@ -76,8 +78,9 @@ class _Table:
     Attributes:
         granule_bytes: Bytes of a granule: a power of two that divides the offset and the size of every access so far.
         writer: Last write of each granule, an array of `_ACCESS`.
-        readers: The last read of each granule, the last one by another thread in an earlier instruction, and one by
-            another thread in the last instruction with which several threads read it.
+        readers: Three arrays of `_ACCESS`, each with one read of each granule: the last read; the last one by another
+            thread in an earlier instruction; and one by another thread of the last instruction with which several
+            threads read the granule.
     """
 
     def __init__(self, size: int) -> None:
@@ -98,9 +101,13 @@ class _Table:
             self.granule_bytes = granule_bytes
 
     def add_reads(self, reads: Any, granules: Any) -> None:
-        """Make `reads` the last reads of `granules`, and retain a read by another thread.
+        """Make `reads` the last reads of `granules`, and retain one read by another thread in the other two arrays.
 
-        If the last reader writes later, it races only with other readers: of an earlier instruction, or of this one.
+        If the last reader writes later, it does not race with its own read, but with one of another thread.
+
+        Example:
+            Thread 1 has read granule 5, and now threads 7, 8 and 9 read it. The last read becomes that of thread 9, the
+            earlier one that of thread 1, and the simultaneous one that of thread 7.
 
         Args:
             reads: The read of each thread, an array of `_ACCESS`.
@@ -110,8 +117,9 @@ class _Table:
         is_other_thread = last["thread"][granules] != reads["thread"]
         earlier[granules[is_other_thread]] = last[granules[is_other_thread]]
         last[granules] = reads
-        # Of several threads that read a granule now, `last` has the last one. The reverse order retains the first one:
-        # it is in another warp or block than the last one if any of them is.
+        # Of several threads that read a granule now, `last` has the last one. Of the others, `simultaneous` gets the
+        # first one: if any of them is in another warp or block than the last one, the first one is. NumPy assigns in
+        # order, so that in the reversed arrays the first thread is assigned last, and remains.
         is_overwritten = last["thread"][granules] != reads["thread"]
         simultaneous[granules[is_overwritten][::-1]] = reads[is_overwritten][::-1]
 
@@ -194,7 +202,9 @@ class RaceDetector:
                 table.add_reads(now, granules)
 
     def _accesses_now(self, frame: Frame, threads: Any, instruction: Instruction, strong: bool) -> Any:
-        """Return the access of each thread by an instruction, an array of `_ACCESS`, with what orders it until now.
+        """Return the access of each thread by an instruction, an array of `_ACCESS`.
+
+        It has the numbers of barriers, fences and bar.warp.sync that the thread's block or warp has passed so far.
 
         threads: indices in the frame's batch, int64 [n].
         """

@@ -1,4 +1,6 @@
-"""Assignment of a function's registers to stores, arrays over threads that several registers may share."""
+"""Assignment of a function's registers to stores, arrays over threads that several registers may share. A slot is the
+index of an operand in the list that instructions get; several slots may be views of one register.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,8 @@ class RegisterStores:
 
     def _registers(self, slots: set[int]) -> list[int]:
         """Return the registers that some slots are views of."""
-        return [what.storage for slot in slots if isinstance(what := self._builder.slots[slot], RegisterView)]
+        operands = [self._builder.slots[slot] for slot in slots]
+        return [operand.storage for operand in operands if isinstance(operand, RegisterView)]
 
     def _kind(self, register: int) -> StoreKind:
         """Return the kind of store that a register needs."""
@@ -119,9 +122,10 @@ class RegisterStores:
         return [register for register in self._registers(slots) if register in self._block_local]
 
     def summarize_accesses(self, block: CodeBlock) -> None:
-        """Set the slots and stores that a block accesses, then clear its `accesses`, which only translation needs.
+        """Set the slots and stores of a block from its `accesses`, and clear `accesses`, which only translation needs.
 
-        Stores are listed separately for the registers in `_block_local`, whose values begin and end within the block.
+        Block-local stores are those of the registers in `_block_local`, whose values begin and end within the block.
+        Other stores are live: their values come from another block, or may be used by one.
         """
         slots: set[int] = set().union(*(access.reads | access.writes for access in block.accesses))
         registers = set(self._registers(slots))

@@ -20,9 +20,9 @@ def _threads(batch: ThreadBatch, threads: Any) -> str:
 
     threads: indices of the threads in the batch.
     """
-    first = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
-    more = f" and {len(threads) - len(first)} more" if len(threads) > len(first) else ""
-    return "; ".join(batch.describe_thread(t) for t in first) + more
+    shown = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
+    more = f" and {len(threads) - len(shown)} more" if len(threads) > len(shown) else ""
+    return "; ".join(batch.describe_thread(t) for t in shown) + more
 
 
 def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waiting]) -> str:

@@ -1,10 +1,8 @@
-"""Terminators of blocks of code in the PTX interpreter: branches, barriers, calls and returns.
-
-A terminator is built in two steps, since it may name labels that come later. Its handler returns a function `make`,
-which is called when all labels are known, with `label`, which returns the number of the block at a label, and `after`,
-the number of the block that follows. `make` returns the closure that runs: it gets the batch, the group of threads that
-are at the terminator and their frame, and returns the number of the group's next block; -1 if the group ends, as its
-threads return, exit, wait or go to different blocks.
+"""Terminators of blocks of code in the PTX interpreter: branches, barriers, calls and returns. A handler returns a
+function of (label, after): `label(name)` is the number of the block of code at a label, `after` that of the next one.
+It is called when all labels are known, and returns the closure `end(batch, group, frame)`, which runs the terminator
+for a group of threads. `end` returns the number of the group's next block; -1 if the group ends, because its threads
+return, exit, wait or go to different blocks.
 """
 
 from __future__ import annotations
@@ -42,21 +40,22 @@ def is_terminator(instruction: Instruction) -> bool:
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     """Return the end of a block: threads whose predicate is `wanted` go to the block `target`, others to `after`.
 
-    A block of code is a straight sequence of instructions; its end chooses the next one for a group, the threads of one
-    call that are at the same block. target, after: indices of blocks of code. slot: index of the predicate in
-    `frame.regs`, which has an element for each thread of the group.
+    A block of code is a straight sequence of instructions. Its end chooses the next block for a group: the threads of
+    one call that are at the same block.
+
+    slot: index in `frame.regs` of the predicate, a bool for each thread of the group.
     """
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Return the next block if all threads of the group go there; else split the group, and return -1."""
-        chosen = frame.regs[slot]
-        count = int(np.count_nonzero(chosen))  # threads whose predicate is true
-        if count == 0:
+        predicate = frame.regs[slot]
+        true_count = int(np.count_nonzero(predicate))
+        if true_count == 0:
             return after if wanted else target
-        if count == frame.n:
+        if true_count == frame.n:
             return target if wanted else after
-        batch.split(group, chosen if wanted else ~chosen, target, after)
-        return -1  # the scheduler continues with both halves
+        batch.split(group, predicate if wanted else ~predicate, target, after)
+        return -1  # the scheduler continues with both parts of the group
 
     return end
 
@@ -158,7 +157,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
 
 
 def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build `exit`: the threads end, in whatever function."""
+    """Build `exit`: the threads end, also inside of a called function."""
     builder.require_modifiers(instruction, ())
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
@@ -254,13 +253,14 @@ def _bar_reduction(
     builder: FunctionBuilder, instruction: Instruction, target: Operand | None, predicate: Operand | None
 ) -> _BarReduction:
     """Return the reduction of bar.red. target, predicate: its first and its last operand."""
+    # popc counts, with a u32 result; and, or have a predicate as result.
     operations = [m for m in instruction.modifiers if m in _BARRIER_REDUCTIONS]
     types = [m for m in instruction.modifiers if m in ("u32", "pred")]
     if len(operations) != 1 or types != [_BARRIER_REDUCTIONS[operations[0]]]:
         builder.fail(instruction)
     (operation,), (type_,) = operations, types
     slot = builder.source(instruction, predicate, BOOL)
-    builder.target(instruction, target, type_)
+    builder.target(instruction, target, type_)  # records that the instruction writes the register
     result = builder.storage(target.name) if isinstance(target, Register) else None
     if result is None:
         builder.fail(instruction, "has no register for its result")

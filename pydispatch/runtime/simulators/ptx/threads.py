@@ -1,4 +1,6 @@
-"""State of the simulated threads of some thread blocks of a launch, and the memory that belongs to them."""
+"""State of the simulated threads of a batch, and the memory that belongs to them. A batch is some consecutive thread
+blocks of a launch, which are simulated together: arrays have an element for each of their threads.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ class ThreadBatch:
         self._per_thread: dict[str, Any] = {}  # name → array over the threads
 
     def per_thread(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return the cached array over the batch's threads with a name; `compute` returns it on first use."""
+        """Return the array over the batch's threads that is cached as `name`, computed by `compute` on first use."""
         values = self._per_thread.get(name)
         if values is None:
             values = self._per_thread[name] = compute()
@@ -149,7 +151,11 @@ class ThreadBatch:
         return self.per_thread("lanes", lanes_of_threads)
 
     def reserve_local(self, size: int, refuse: Callable[[str], NoReturn] | None = None) -> None:
-        """Reserve `size` bytes of local memory per thread. refuse: raises with the location of the call."""
+        """Reserve `size` bytes of local memory for each thread: a larger array, with a copy of the contents.
+
+        refuse: called with a message if `size` exceeds the limit; raises an error that names the call. None: raise
+        KernelError here.
+        """
         if size <= self.local_stride:
             return
         if size > LOCAL_LIMIT:
@@ -157,8 +163,9 @@ class ThreadBatch:
             if refuse is not None:
                 refuse(why)
             raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
-        # At least doubled, so that deep recursion copies the memory only a few times.
-        stride = max(aligned(size, 16), 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
+        # At least doubled, so that deep recursion copies the memory a few times, unless that exceeds the limit.
+        doubled_stride = 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0
+        stride = max(aligned(size, 16), doubled_stride)
         grown = np.zeros((self.n, stride), np.uint8)
         grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)
         self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride

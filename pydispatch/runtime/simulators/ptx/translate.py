@@ -1,7 +1,7 @@
-"""Translation of a PTX function to basic blocks of closures, each of which runs an instruction for all threads.
-
-A closure runs one instruction for all threads of a frame. Its operands are in slots of a list: registers, which are
-arrays over the threads, constants and special values. A store is the array that one or more registers share.
+"""Translation of a PTX function to basic blocks of closures. A closure runs one instruction for all threads of a frame.
+Its operands are in slots of a list: registers, which are arrays over the threads, constants and special values. A store
+is the array that one or more registers share. A handler is the function that builds the closure of an instruction; the
+builder records which slots the closure accesses.
 """
 
 from __future__ import annotations
@@ -160,15 +160,16 @@ class Translator:
         self._next_needs_new_block = instruction.guard is not None  # the branch around it skips exactly this block
 
     def _skip_unless(self, instruction: Instruction) -> None:
-        """Emit a branch around a guarded instruction that ends a block or waits for other lanes.
+        """End the current block by a branch around a guarded instruction, which ends a block or waits for other lanes.
 
-        The instruction becomes the block `after` the branch, and nothing else is in that block. Threads that skip it
-        continue at the block after it.
+        For `@p bar.sync 0;`, block k ends with the branch, block k + 1 = `after` has bar.sync alone, and threads
+        without p continue at block k + 2. The caller then adds the instruction to block k + 1, without its guard.
         """
         assert instruction.guard is not None
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         slot, runs_if = guard_of(self._builder, instruction)
         self._record_accesses(block, instruction, guarded=False)
+        # The branch is taken by the threads for which the instruction does not run.
         self._pending_ends.append(
             (block, lambda _, after: branch_if(slot, wanted=not runs_if, target=after + 1, after=after))
         )
@@ -176,14 +177,17 @@ class Translator:
         self._open_block()
 
     def _terminate(self, instruction: Instruction) -> None:
-        """Translate an instruction that ends a block."""
-        if instruction.guard is not None and instruction.opcode != "bra":  # bra tests its guard itself
+        """Translate an instruction that ends a block.
+
+        With a guard, it gets a block of its own, which the branch of `_skip_unless` skips; bra tests its guard itself.
+        """
+        if instruction.guard is not None and instruction.opcode != "bra":
             self._skip_unless(instruction)
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         build_end = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
-        if self._builder.has_prelude:  # steps that compute operands of the terminator run at the end of the block
-            only_prelude = self._builder.take(lambda regs: None)
-            block.steps.append(only_prelude)
+        if self._builder.has_prelude:  # operands such as !p are computed by the last step of the block
+            block.steps.append(self._builder.take_prelude())
+        # Not guarded: all threads that reach this block run the terminator.
         self._record_accesses(block, instruction, guarded=False)
         self._pending_ends.append((block, build_end))
         self._next_needs_new_block = True

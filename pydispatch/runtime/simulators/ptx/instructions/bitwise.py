@@ -51,7 +51,7 @@ def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def combine_bits(regs: list[Any]) -> None:
         """Combine the bits of a and b of each thread into d."""
-        ufunc(regs[a], regs[b], regs[d])
+        ufunc(regs[a], regs[b], out=regs[d])
 
     return combine_bits
 
@@ -63,7 +63,7 @@ def invert(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a = builder.bind(instruction, type_, type_)
     if instruction.opcode == "cnot":
         return into(d, lambda v: v == 0, a)
-    return lambda regs: np.invert(regs[a], regs[d])
+    return lambda regs: np.invert(regs[a], out=regs[d])
 
 
 @handles("shl", "shr")
@@ -99,9 +99,9 @@ def _shift_by_constant(dtype: np.dtype[Any], d: int, a: int, count: int, left: b
     if count >= bits:  # for NumPy such shifts are undefined
         if dtype.kind == "u" or left:
             return into(d, lambda v: dtype.type(0), a)
-        count = bits - 1  # gives the sign in all bits, as longer arithmetic shifts do
+        count = bits - 1  # an arithmetic shift by all bits or more gives the same: the sign in all bits
     ufunc, constant = np.left_shift if left else np.right_shift, dtype.type(count)
-    return lambda regs: ufunc(regs[a], constant, regs[d])
+    return lambda regs: ufunc(regs[a], constant, out=regs[d])
 
 
 @handles("shf")
@@ -159,7 +159,10 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def bit_length(value: Any) -> Any:
-    """Return how many bits unsigned values need, int64: 0 -> 0, 0b1010 -> 4. Found by halving a 64-bit range."""
+    """Return how many bits unsigned values need, int64: 0 -> 0, 0b1010 -> 4.
+
+    A binary search: if the upper half of the remaining bits is not zero, the lower half counts, and the upper remains.
+    """
     length = np.zeros(np.shape(value), np.int64)
     remaining = np.asarray(value).astype(np.uint64)
     for width in (32, 16, 8, 4, 2, 1):
@@ -193,10 +196,11 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
     returns_shift = "shiftamt" in instruction.modifiers
 
     def find_highest_bit(value: Any) -> Any:
-        """Find the highest bit that differs from the sign; with .shiftamt its distance from the top."""
+        """Return the index of the highest bit that differs from the sign; with .shiftamt its distance from the top."""
         # The inverse of a negative value has ones where the value differs from its sign.
         length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
-        return np.where(length == 0, _NO_BIT, bits - length if returns_shift else length - 1).astype(np.uint32)
+        position = bits - length if returns_shift else length - 1
+        return np.where(length == 0, _NO_BIT, position).astype(np.uint32)
 
     # The closure sets regs[d] to find_highest_bit(regs[a]): arrays with an element per thread, by slot.
     return into(d, find_highest_bit, a)
@@ -248,12 +252,14 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
         shifted = extended >> np.minimum(pos, 63)
         # The sign is the top bit of the field, or of the value if the field goes beyond it.
         sign = (extended >> np.clip(np.minimum(pos + width - 1, bits - 1), 0, 63)) & 1
-        # Amounts of 64 and more are undefined in NumPy, hence the limits here and below.
+        # NumPy does not define shifts by 64 bits or more.
         mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
-        return np.where(width == 0, 0, np.where(sign == 1, (shifted & mask) | ~mask, shifted & mask)).astype(dtype)
+        field = np.where(sign == 1, (shifted & mask) | ~mask, shifted & mask)  # all bits above the field are the sign
+        return np.where(width == 0, 0, field).astype(dtype)
 
     def extract_unsigned(value: Any, pos: Any, width: Any) -> Any:
         """Extract `width` bits from bit `pos` on, extended by zeros."""
+        # NumPy does not define shifts by 64 bits or more, hence the minimums.
         extended = value.astype(np.uint64)
         pos, width = (pos & _FIELD_BITS).astype(np.int64), (width & _FIELD_BITS).astype(np.int64)
         shifted = np.where(pos >= 64, np.uint64(0), extended >> np.minimum(pos, 63).astype(np.uint64))
@@ -277,8 +283,8 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def insert_field(value: Any, base: Any, pos: Any, width: Any) -> Any:
         """Insert the low `width` bits of `value` into `base` at bit `pos`."""
-        # `mask` has ones at the replaced bits, and `shift_count` is the position as int64.
-        mask, shift_count = _mask(pos & _FIELD_BITS, width & _FIELD_BITS)
+        mask = _mask(pos & _FIELD_BITS, width & _FIELD_BITS)  # ones at the replaced bits
+        shift_count = (pos & _FIELD_BITS).astype(np.int64)
         shift_in_range = np.minimum(shift_count, 63).astype(np.uint64)  # NumPy does not define shifts by 64 or more
         shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
@@ -288,12 +294,15 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return into(f, insert_field, a, b, c, d)
 
 
-def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
-    """Return the 64-bit mask of `width` ones from bit `pos` on, u64, and `pos` as int64. Both may be any u32."""
+def _mask(pos: Any, width: Any) -> Any:
+    """Return the 64-bit mask of `width` ones from bit `pos` on, u64, without ones beyond bit 63. Both may be any u32.
+
+    NumPy does not define shifts by 64 bits or more, which are therefore special cases here.
+    """
     pos, width = pos.astype(np.int64), width.astype(np.int64)
     width_in_range, pos_in_range = (np.minimum(v, 63).astype(np.uint64) for v in (width, pos))
     ones = np.where(width >= 64, ~np.uint64(0), (np.uint64(1) << width_in_range) - np.uint64(1))
-    return np.where(pos >= 64, np.uint64(0), ones << pos_in_range), pos
+    return np.where(pos >= 64, np.uint64(0), ones << pos_in_range)
 
 
 @handles("bmsk")
@@ -302,11 +311,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     Position 4 and width 8 give 0xFF0. With .wrap both are taken modulo 32; with .clamp ones beyond bit 31 are dropped.
     """
-    if (
-        len(instruction.modifiers) != 2
-        or instruction.modifiers[0] not in ("clamp", "wrap")
-        or instruction.modifiers[1] != "b32"
-    ):
+    if instruction.modifiers not in (("clamp", "b32"), ("wrap", "b32")):
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     wrap = instruction.modifiers[0] == "wrap"
@@ -315,9 +320,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Return `width` ones from bit `pos` on in 32 bits. Both operands are taken modulo 32 with .wrap."""
         if wrap:
             pos, width = pos & 31, width & 31
-        # A mask of 64 bits is computed: positions and widths of 64 and more are alike.
-        mask, _ = _mask(np.minimum(pos, 64), np.minimum(width, 64))
-        return mask.astype(np.uint32)
+        return _mask(pos, width).astype(np.uint32)  # drops the ones beyond bit 31
 
     # The closure sets regs[d] to make_mask(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, make_mask, a, b)
@@ -329,11 +332,7 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     Of the value 5, whose low bits are 101, szext.clamp.s32 with the width 3 gives -3, and with the width 4 it gives 5.
     """
-    if (
-        len(instruction.modifiers) != 2
-        or instruction.modifiers[0] not in ("clamp", "wrap")
-        or instruction.modifiers[1] not in ("u32", "s32")
-    ):
+    if instruction.modifiers not in [(mode, type_) for mode in ("clamp", "wrap") for type_ in ("u32", "s32")]:
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
@@ -413,15 +412,16 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 
-    def find_set_bits(mask: Any, base: Any, offset: Any) -> Any:
+    def find_set_bits(mask: Any, base: Any, ordinal: Any) -> Any:
         """Return the position of the n-th set bit of each mask from bit `base` on, or `_NO_BIT` if there is none.
 
-        offset: n of each thread.
+        ordinal: n of each thread. Bits are counted from 1: upwards for n > 0, downwards for n < 0. For n = 0 the result
+        is `base` if that bit is set.
         """
-        masks, bases, offsets = np.broadcast_arrays(mask, base, offset)
+        masks, bases, ordinals = np.broadcast_arrays(mask, base, ordinal)
         result = np.full(masks.shape, _NO_BIT, np.uint32)
         for thread in np.ndindex(masks.shape):
-            bits, start, n = int(masks[thread]), int(bases[thread]), int(offsets[thread])
+            bits, start, n = int(masks[thread]), int(bases[thread]), int(ordinals[thread])
             if start > 31:
                 continue
             order = range(start, 32) if n >= 0 else range(start, -1, -1)

@@ -21,7 +21,7 @@ class _Float8(NamedTuple):
         fraction_bits: Bits of the fraction, without the implicit leading one.
         least_exponent: Exponent of the least normal number, a power of two.
         largest: The largest finite number.
-        largest_bits: Its bits.
+        largest_bits: Bits of the largest finite number.
         nan_bits: Bits of the canonical NaN.
     """
 
@@ -40,12 +40,19 @@ _E5M2_SPECIAL_EXPONENT = 31
 
 
 def _magnitude_bits(magnitude: Any, unit: Any, encoding: _Float8) -> Any:
-    """Return the bits of numbers that the encoding has exactly, without their sign: exponent field, then fraction.
+    """Return the bits of 8-bit floats without the sign: the exponent field, then the fraction.
 
-    magnitude: numbers of 0 or more, f64. unit: their last place, a power of two, f64.
+    For e4m3, with 3 bits of fraction, 0.3125 has the last place 2**-5 and the significand 10. Its exponent is
+    -5 + 3 = -2, and its field -2 - (-6) + 1 = 5. The bits are 5 << 3 | (10 - 8) = 0x2A.
+
+    Args:
+        magnitude: Numbers of 0 or more that are exact in the encoding, f64.
+        unit: Their last place, the power of two of which their significands are multiples, f64.
+        encoding: The encoding.
     """
     significand = (magnitude / unit).astype(np.int64)
-    exponent = np.frexp(unit)[1].astype(np.int64) - 1 + encoding.fraction_bits
+    unit_exponent = np.frexp(unit)[1].astype(np.int64) - 1  # frexp(2**k) is (0.5, k + 1)
+    exponent = unit_exponent + encoding.fraction_bits
     implicit_bit = 1 << encoding.fraction_bits  # of normal numbers, which is not stored
     exponent_field = (exponent - encoding.least_exponent + 1) << encoding.fraction_bits
     is_normal = significand >= implicit_bit
@@ -67,7 +74,7 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
     """
     encoding = _KINDS[kind]
     magnitude = np.abs(x)
-    finite = np.where(np.isfinite(magnitude), magnitude, 0.0)
+    finite = np.where(np.isfinite(magnitude), magnitude, 0.0)  # infinities and NaN are replaced at the end
     unit = _last_place(finite, encoding)
     rounded = np.rint(finite / unit) * unit
     # Rounding may have carried into the next exponent, whose last place is twice as large, as from 1.97 to 2.0.
@@ -82,6 +89,7 @@ def _last_place(value: Any, encoding: _Float8) -> Any:
 
     Below the normal numbers it is that of subnormal ones.
     """
+    # frexp(value) is (m, k) with 0.5 <= m < 1: the exponent of the leading bit is k - 1.
     exponent = np.maximum(np.frexp(value)[1].astype(np.int64) - 1, encoding.least_exponent)
     return np.ldexp(1.0, exponent - encoding.fraction_bits)
 
@@ -142,7 +150,7 @@ def _narrow_singles(builder: FunctionBuilder, instruction: Instruction, to: str,
 
     def from_singles(regs: list[Any]) -> None:
         """Narrow two f32 numbers to a pair of f8; the first source is the upper one."""
-        upper, lower = (narrow8(np.asarray(regs[slot], np.float64), to, relu) for slot in (a, b))
+        upper, lower = (narrow8(np.asarray(regs[slot], np.float64), kind=to, relu=relu) for slot in (a, b))
         regs[d][...] = lower | (upper << np.uint16(8))
 
     return from_singles
@@ -154,7 +162,8 @@ def _narrow_halves(builder: FunctionBuilder, instruction: Instruction, to: str, 
 
     def from_halves(regs: list[Any]) -> None:
         """Narrow a pair of f16 to a pair of f8."""
-        lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[a], "f16x2"))
+        halves = parts_of(regs[a], "f16x2")
+        lower, upper = (narrow8(half.astype(np.float64), kind=to, relu=relu) for half in halves)
         regs[d][...] = lower | (upper << np.uint16(8))
 
     return from_halves
@@ -167,9 +176,8 @@ def _widen_pair(builder: FunctionBuilder, instruction: Instruction, source_type:
     def to_halves(regs: list[Any]) -> None:
         """Widen two f8 numbers to a pair of f16."""
         bits = np.asarray(regs[a])
-        halves = [
-            widen8(part, source_type).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))
-        ]
+        low_byte, high_byte = bits & np.uint16(0xFF), bits >> np.uint16(8)
+        halves = [widen8(byte, source_type).astype(np.float16) for byte in (low_byte, high_byte)]
         if relu:
             halves = [rectify(half) for half in halves]
         regs[d][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))

@@ -43,8 +43,9 @@ def _checked_type(builder: FunctionBuilder, instruction: Instruction) -> str:
 def _elements(
     builder: FunctionBuilder, instruction: Instruction, operand: Operand | None
 ) -> tuple[Operand | None, ...]:
-    """Return the elements of a register or vector operand, after checking that they are as many as a modifier states:
-    .v2, .v4 or .v8, else one.
+    """Return the registers of an operand: those of a vector `{a, b}`, or the only one.
+
+    Raise ArtifactError unless they are as many as a modifier (.v2, .v4 or .v8) states, or one without it.
     """
     elements = items(operand)
     stated = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
@@ -85,7 +86,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _load_scalar(resolve, dtype, slots[0])
 
     def load_vector(regs: list[Any]) -> None:
-        """Load consecutive elements into several registers."""
+        """Load consecutive elements of each thread's address into the registers of `slots`."""
         for access in resolve(regs):
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, target in enumerate(slots):
@@ -185,7 +186,8 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = _checked_type(builder, instruction)
     target, value = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = UNSIGNED[SIZES[type_]]
-    sources = [builder.source(instruction, one, dtype) for one in _elements(builder, instruction, value)]
+    registers = _elements(builder, instruction, value)
+    sources = [builder.source(instruction, register, dtype) for register in registers]
     if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
         return _copy(sources, _parameter_targets(builder, instruction, target, dtype, len(sources)))
     resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)
@@ -197,6 +199,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
                 value = regs[source]  # has no dimension if it holds for all threads, such as a constant
+                # Element k is k after the one at the address. For k = 0 the addition of arrays is omitted.
                 elements[index + k if k else index] = access.select_threads(value) if value.ndim else value
 
     return store_elements
@@ -236,10 +239,10 @@ def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of memory ordering and hints, which does nothing, because threads here run in order.
+    """Return the closure of a fence or a hint. It does nothing, because every access here takes effect at once.
 
-    Only race detection observes fences, and of these only fences that order accesses of different blocks: .gl, .gpu and
-    .sys, but not .cta.
+    Only the race detector needs to know of fences: of those that order accesses of different blocks (.gl, .gpu and
+    .sys, but not .cta).
     """
     is_wider_than_block = any(m in ("gl", "sys", "gpu") for m in instruction.modifiers)
     if instruction.opcode not in ("membar", "fence") or not is_wider_than_block:

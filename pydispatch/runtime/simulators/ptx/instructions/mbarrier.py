@@ -49,14 +49,15 @@ def _arrive(old: Any, operands: list[Any]) -> Any:
     count = operands[0]
     pending = (old & _FIELD) - count
     expected = (old >> _EXPECTED) & _FIELD
-    ended = ((old >> _PHASE) + np.uint64(1)) << _PHASE | expected << _EXPECTED | expected
-    return np.where(pending == 0, ended, (old & ~_FIELD) | (pending & _FIELD))
+    next_phase = (old >> _PHASE) + np.uint64(1)
+    word_of_next_phase = next_phase << _PHASE | expected << _EXPECTED | expected
+    return np.where(pending == 0, word_of_next_phase, (old & ~_FIELD) | (pending & _FIELD))
 
 
 def _leave(old: Any, operands: list[Any]) -> Any:
     """Return the words after arrivals of arrive_drop, which also lower the expected arrivals of later phases.
 
-    The arguments are those of `_arrive`.
+    old: the words, u64. operands: one array with the number of arrivals at each, u64.
     """
     return _arrive(old - (operands[0] << _EXPECTED), operands)
 
@@ -66,9 +67,9 @@ def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: A
 
     old_words, new_words: the barrier words before and after the arrivals, one for each accessing thread.
     """
-    threads = access.select_threads(frame.threads)
-    blocks = np.unique(frame.batch.block_slots()[threads][old_words >> _PHASE != new_words >> _PHASE])
-    frame.batch.epochs[blocks] += 1
+    has_ended_phase = old_words >> _PHASE != new_words >> _PHASE
+    blocks_of_threads = frame.batch.block_slots()[access.select_threads(frame.threads)]
+    frame.batch.epochs[np.unique(blocks_of_threads[has_ended_phase])] += 1
 
 
 @handles("mbarrier")
@@ -104,8 +105,9 @@ def _init(builder: FunctionBuilder, instruction: Instruction, is_invalidation: b
     resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
 
     def init(regs: list[Any]) -> None:
-        """Initialize barrier words for phase 0: `count` is the number of expected (bits 20 to 39) and of pending
-        arrivals (bits 0 to 19).
+        """Store barrier words of phase 0, which expect as many arrivals as the operand `count` states.
+
+        The number is stored as expected arrivals (bits 20 to 39) and as pending ones (bits 0 to 19).
         """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
@@ -165,7 +167,7 @@ def arrival(
         count: Operand with the number of arrivals of each thread; None for 1.
         drop: Whether the thread also leaves later phases, which then expect `count` arrivals less.
     """
-    slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
+    count_slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
     target = builder.target(instruction, result, "u64") if result is not None else -1  # -1: no token is returned
     resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
     # No ufunc computes a word after several arrivals, one of which may begin the next phase.
@@ -176,11 +178,12 @@ def arrival(
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory, with the threads that access it
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
-            counts = access.select_threads(np.broadcast_to(regs[slot], n)).astype(np.uint64)
+            counts = access.select_threads(np.broadcast_to(regs[count_slot], n)).astype(np.uint64)
             old = in_order(words, index, [counts], operation)
             if target >= 0:
                 access.assign_threads(regs[target], old)
             if regs[FRAME_SLOT].batch.races is not None:
-                _end_phases(regs[FRAME_SLOT], access, old, words[index])  # for the detector: a phase orders accesses
+                # Accesses of different phases of a barrier are ordered, which the race detector must know.
+                _end_phases(regs[FRAME_SLOT], access, old, words[index])
 
     return arrive
