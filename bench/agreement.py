@@ -85,7 +85,8 @@ def prepare(folder: Path, text: str, value: str) -> None:
 
     (folder / "program.mlir").write_text(text)
     pydispatch.compile(text, cpu="native").save(folder / "program.pdx")
-    (folder / "test_program.py").write_text(SUITE.format(shape=value.rpartition("x")[0]))
+    shape = value.rpartition("x")[0]  # of "256x256xf32=0.5" the part "256x256"
+    (folder / "test_program.py").write_text(SUITE.format(shape=shape))
     run(
         folder, tool("iree-compile"), "program.mlir", "-o", "program.vmfb", "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2",
@@ -102,7 +103,10 @@ def own_bench(folder: Path, value: str) -> dict[str, float]:
 
 
 def pytest_benchmark(folder: Path, _: str) -> float:
-    """Return the median seconds of a call of program.pdx that pytest-benchmark measures."""
+    """Return the median seconds of a call of program.pdx that pytest-benchmark measures.
+
+    The second argument is unused: test_program.py has the values already.
+    """
     run(folder, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_program.py",
         "--benchmark-json=suite.json", f"--benchmark-max-time={SECONDS}")  # fmt: skip
     seconds: float = json.loads((folder / "suite.json").read_text())["benchmarks"][0]["stats"]["median"]

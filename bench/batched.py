@@ -1,7 +1,7 @@
 """What a request costs in a coroutine, in batches and by itself: python bench/batched.py [--requests N]
 
 10,000 coroutines each await the result of one row of an MLP, whose weights are arguments. By itself, a request is a
-call of the function in a pool of threads. Both sides take turns; the best run of each is given.
+call of the function in a pool of threads. Both contenders take turns; the best run of each is given.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
         """Call the function in a thread of the pool, on one row."""
         return asyncio.get_running_loop().run_in_executor(pool, alone, row, *constants)
 
-    sides: dict[str, Callable[[np.ndarray], Awaitable[Any]]] = {"by itself": by_itself}
+    contenders: dict[str, Callable[[np.ndarray], Awaitable[Any]]] = {"by itself": by_itself}
     for most in (16, 64, 256):
-        sides[f"batches of {most}"] = function.batched(most, constants=weights).submit
-    best = dict.fromkeys(sides, float("inf"))
+        contenders[f"batches of {most}"] = function.batched(most, constants=weights).submit
+    best = dict.fromkeys(contenders, float("inf"))
     for _ in range(ROUNDS):
-        for name, request in sides.items():
+        for name, request in contenders.items():
             best[name] = min(best[name], seconds(request, rows) / count)
     return best
 

@@ -129,16 +129,18 @@ def measured(*command: str | Path, **variables: str) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Cost(wall, used.ru_utime + used.ru_stime, max(peak, used.ru_maxrss << 10) / (1 << 20))
+    # A short process may end before the first sample; ru_maxrss, in KiB, is the peak of the largest single process.
+    peak = max(peak, used.ru_maxrss << 10)
+    return Cost(wall, cpu=used.ru_utime + used.ru_stime, memory=peak / (1 << 20))
 
 
 def family(pid: int) -> Iterator[int]:
-    """A process and all below it."""
+    """Yield the ids of a process and of all its descendants."""
     yield pid
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             children = path.read_text().split()
-        except OSError:
+        except OSError:  # the thread has ended
             continue
         for child in children:
             yield from family(int(child))
@@ -210,6 +212,7 @@ def phases(source: str, output: str) -> None:
     import_module("pydispatch.compiler.driver.pipeline")
     import_module("pydispatch.compiler.worker.library").library()
     seconds["import"] = time.process_time() - start
+    # Replace the function or method of each phase by one that adds up its seconds.
     for phase, (module, path) in PHASES.items():
         owner: Any = import_module(f"pydispatch.compiler.{module}")
         *classes, name = path.split(".")
@@ -220,8 +223,8 @@ def phases(source: str, output: str) -> None:
     artifact = pydispatch.compile(source)
     with clock(seconds, "save"):
         artifact.save(output)
-    # The import ended before `begin`.
-    seconds["the rest"] = time.process_time() - begin - sum(seconds.values()) + seconds["import"]
+    of_phases = sum(seconds.values()) - seconds["import"]  # the import ended before `begin`
+    seconds["the rest"] = time.process_time() - begin - of_phases
     for phase, spent in seconds.items():
         print(f"    {phase:15} {1000 * spent:8.1f} ms")
 

@@ -50,14 +50,14 @@ def program(operation: str, x: str, w: str, result: str, constant: bool) -> str:
 
 def cases() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """Return (name, operation for `program`, shape of x, of the weights, of the result) of each case."""
-    products = [(f"{m}x{k}x{n}", "matmul", (m, k), (k, n), (m, n)) for m, k, n in PRODUCTS]
-    products += [(f"{m}x{k}x{n}, transposed", "matmul_transpose_b", (m, k), (n, k), (m, n)) for m, k, n in TRANSPOSED]
-    window = "conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}"
+    listed = [(f"{m}x{k}x{n}", "matmul", (m, k), (k, n), (m, n)) for m, k, n in PRODUCTS]
+    listed += [(f"{m}x{k}x{n}, transposed", "matmul_transpose_b", (m, k), (n, k), (m, n)) for m, k, n in TRANSPOSED]
+    convolution = "conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}"
     for side, channels, filters in CONVOLUTIONS:
         out_side = side - 2  # a 3x3 window without padding
         shapes = (1, side, side, channels), (3, 3, channels, filters), (1, out_side, out_side, filters)
-        products.append((f"3x3 convolution {out_side}x{out_side}x{channels} to {filters}", window, *shapes))
-    return products
+        listed.append((f"3x3 convolution {out_side}x{out_side}x{channels} to {filters}", convolution, *shapes))
+    return listed
 
 
 def main() -> None:

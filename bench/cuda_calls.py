@@ -89,7 +89,7 @@ class Bench:
         """
         print(title)
         seconds: dict[str, list[float]] = {name: [] for name in calls}
-        for call in calls.values():
+        for call in calls.values():  # warm up
             clock(call, max(2, count // 10))
         for _ in range(self.rounds):
             for name, call in calls.items():
@@ -113,7 +113,7 @@ class Bench:
         x, y = self.device.upload(a), self.device.upload(b)
         prepared = f.prepare(x, y)
         np.testing.assert_array_equal(prepared(), b * (a * b))
-        graph = prepared._run.fixed_run.graph
+        graph = prepared._run.fixed_run.graph  # the CUDA graph that the prepared call launches
         launch, handle, stream = self.driver.cuGraphLaunch, graph.executable, self.context.stream
         calls: dict[str, Callable[[], Any]] = {
             "raw cuGraphLaunch": lambda: launch(handle, stream),
@@ -159,7 +159,7 @@ class Bench:
         source, to = x.memory.block.address, out.memory.block.address
         copy, stream = self.driver.cuMemcpyDtoDAsync, self.context.stream
         calls = {"copy by the driver": lambda: copy(to, source, 4 * n, stream), "a + b, generated": call}
-        rows = self.compare(f"{4 * n >> 20} MiB arrays", calls, 20, self.on_the_device)
+        rows = self.compare(f"{4 * n >> 20} MiB arrays", calls, count=20, clock=self.on_the_device)
         base = 8 * n / rows["copy by the driver"]
         # A copy reads and writes n elements of 4 bytes; an addition reads 2 n and writes n.
         for (name, seconds), moved in zip(rows.items(), (8 * n, 12 * n), strict=True):
@@ -176,6 +176,7 @@ class Bench:
                 f = self.device.load(pd.compile(product(m, m, m, type), targets=self.target())).matmul
                 x, y = self.device.upload(a), self.device.upload(b)
                 call = f.prepare(x, y)
+                # Check the first 64 rows.
                 exact = a[:64].astype(np.float64) @ b.astype(np.float64)
                 assert abs(call().numpy()[:64] - exact).max() <= 1e-3 * abs(exact).max()
                 calls: dict[str, Callable[[], Any]] = {"generated": call}
@@ -183,7 +184,7 @@ class Bench:
                     u, v = torch.from_dlpack(x), torch.from_dlpack(y)
                     calls["PyTorch"] = lambda u=u, v=v, torch=torch: torch.matmul(u, v)
                 clock = self.on_the_device if torch is None else self.in_order_with_torch(torch)
-                rows = self.compare(f"product {m} x {m} x {m}, {type}", calls, 20, clock)
+                rows = self.compare(f"product {m} x {m} x {m}, {type}", calls, count=20, clock=clock)
                 for name, seconds in rows.items():
                     share = f"{rows['PyTorch'] / seconds:6.2f}x PyTorch" if torch is not None else ""
                     print(f"  {name:30} {2 * m**3 / seconds / 1e12:9.2f} TFLOP/s  {share}")
@@ -266,8 +267,8 @@ def main() -> None:
     facts = device.describe()
     print(f"{facts['model']}, compute capability {facts['capability']}, driver {facts['driver']}")
     bench = Bench(device, 2 if args.quick else args.rounds, args.quick)
-    for part in (bench.launches, bench.results, bench.bandwidth, bench.products):
-        part()
+    for measure in (bench.launches, bench.results, bench.bandwidth, bench.products):
+        measure()
 
 
 if __name__ == "__main__":

@@ -73,8 +73,13 @@ class Idle:
 
 def engine_alone(rows: int, steps: int) -> float:
     """Return the CPU seconds of a step that decodes a token of `rows` sequences, without readers of the tokens."""
-    program = GeneratingProgram(Idle(rows, steps + 2 * rows + 64))
-    scheduler = Scheduler(program, rows, time.monotonic, lambda sequence: None, lambda sequence: None)
+    # A prompt of 10 tokens and an answer of steps + 2 * rows + 2, with room to spare.
+    program = GeneratingProgram(Idle(rows, max_tokens=steps + 2 * rows + 64))
+
+    def ignore(sequence: TokenSequence) -> None:
+        """Do nothing when a sequence starts or ends."""
+
+    scheduler = Scheduler(program, max_sequences=rows, clock=time.monotonic, on_start=ignore, on_end=ignore)
     for order in range(rows):
         prompt = np.full(10, order, np.int32)
         # More tokens than steps: sequences decode while others still prefill, and none may end.

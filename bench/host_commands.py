@@ -34,7 +34,10 @@ int nothing(void* command, void* context, void* reserved) { return 0; }
 
 
 def text(dispatches: int, commands: int) -> str:
-    """Return MLIR of @f: so many dispatches, each of the result before, then so many calls of the command @nothing."""
+    """Return MLIR of @f, a sequence of dispatches of `STEP` and then of calls of the host command @nothing.
+
+    Each step has the result of the step before as its operand. dispatches, commands: how many of them.
+    """
     lines, last = [], "%x"
     for i in range(dispatches):
         lines.append(f"%d{i} = {STEP.replace('%x', last)}")

@@ -59,7 +59,10 @@ def compile_object(folder: Path) -> Path:
 
 
 def peer_compile(text: str, output: Path, *flags: str) -> Path:
-    """Compile a program with iree-compile to the file `output`, and return that; for any CPU unless flags name one."""
+    """Compile the MLIR in `text` with iree-compile to the file `output`, and return `output`.
+
+    The code is for any CPU unless a flag names one.
+    """
     source = output.with_suffix(".mlir")
     source.write_text(text)
     subprocess.run([iree.compiler(), source, "-o", output, *iree.CPU, *flags], check=True, capture_output=True)

@@ -51,22 +51,23 @@ def pairs() -> Iterator[Case]:
         for per_channel in (False, True):
             for m, k, n in SHAPES:
                 g = Graph(floats(m, k))
-                w = g.dequantized(g.weight(k, n), 1, per_channel)
+                w = g.dequantized(g.weight(k, n), axis=1, per_channel=per_channel)
                 hidden = g.node("MatMul", g.pair("x", 0.03, zero), w)
                 name = f"QDQ MatMul {signs} {m}x{k}x{n}{' per channel' if per_channel else ''}"
                 yield name, g.model(g.pair(hidden, 1.0, zero)), g.x
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
-        w = g.dequantized(g.weight(n, k), 0, True)
-        # The scale of the bias is that of the activations times that of the weights, the last constant but one.
-        scale = g.constant(np.float32(0.03) * numpy_helper.to_array(g.weights[-2]))
+        w = g.dequantized(g.weight(n, k), axis=0, per_channel=True)
+        # The scale of the bias is that of the activations times that of the weights.
+        weight_scales = numpy_helper.to_array(g.weights[-2])  # before the zero points, which were added last
+        scale = g.constant(np.float32(0.03) * weight_scales)
         bias = g.node("DequantizeLinear", g.constant(g.rng.integers(-1000, 1000, n, np.int32)), scale, axis=0)
         hidden = g.node("Relu", g.node("Gemm", g.pair("x", 0.03, np.uint8(120)), w, bias, transB=1))
         yield f"QDQ Gemm, bias, Relu u8 s8 {m}x{k}x{n} per channel", g.model(g.pair(hidden, 1.0, np.uint8(0))), g.x
     for side, channels, filters, window, groups in WINDOWS:
         for signs, zero in (("u8 s8", np.uint8(120)), ("s8 s8", np.int8(3))):
             g = Graph(floats(1, channels, side, side))
-            w = g.dequantized(g.weight(filters, channels // groups, window, window), 0, True)
+            w = g.dequantized(g.weight(filters, channels // groups, window, window), axis=0, per_channel=True)
             pad = [window // 2] * 4
             hidden = g.node("Conv", g.pair("x", 0.03, zero), w, pads=pad, group=groups)
             name = f"QDQ Conv {signs} {window}x{window} {side}x{side}x{channels} to {filters}"
@@ -103,11 +104,13 @@ def dynamic() -> Iterator[Case]:
     """Yield models whose scale and zero point of activations are computed from each call's argument."""
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
-        # Results end in 0 (quantized values), 1 (scale) and 2 (zero point).
+        # Names of the results end in 0 (quantized values), 1 (scale) and 2 (zero point).
         q = g.node("DynamicQuantizeLinear", "x", outputs=3)
-        product = g.node("MatMulInteger", q, g.constant(g.weight(k, n)), q[:-1] + "2", g.constant(np.int8(0)))
-        scale = g.node("Mul", q[:-1] + "1", g.constant(np.float32(0.015)))
-        yield f"dynamic MatMulInteger {m}x{k}x{n}", g.model(g.node("Mul", g.node("Cast", product, to=1), scale)), g.x
+        x_scale, x_zero = q[:-1] + "1", q[:-1] + "2"
+        product = g.node("MatMulInteger", q, g.constant(g.weight(k, n)), x_zero, g.constant(np.int8(0)))
+        scale = g.node("Mul", x_scale, g.constant(np.float32(0.015)))
+        floats_of_product = g.node("Cast", product, to=TensorProto.FLOAT)
+        yield f"dynamic MatMulInteger {m}x{k}x{n}", g.model(g.node("Mul", floats_of_product, scale)), g.x
 
 
 def few_bits() -> Iterator[Case]:
@@ -115,9 +118,12 @@ def few_bits() -> Iterator[Case]:
     for m, k, n in ((1, 2048, 2048), (1, 4096, 4096), (4, 4096, 4096), (32, 2048, 2048), (128, 2048, 2048)):
         for bits, zeros in ((4, False), (4, True), (8, False)):
             g = Graph(floats(m, k))
-            values = [g.rng.integers(0, 256, (n, k // 32, 4 * bits), np.uint8), g.scales(n * k // 32)]
-            values += [g.rng.integers(0, 256, n * k // 64, np.uint8)] * zeros
-            names = [g.constant(v) for v in values]
+            blocks = n * k // 32
+            weights = g.rng.integers(0, 256, (n, k // 32, 4 * bits), np.uint8)  # 32 of `bits` bits: 4 * bits bytes
+            operands = [weights, g.scales(blocks)]
+            if zeros:
+                operands.append(g.rng.integers(0, 256, blocks // 2, np.uint8))  # zero points: two of 4 bits in a byte
+            names = [g.constant(operand) for operand in operands]
             product = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=bits, block_size=32)
             suffix = ", 8 bits" * (bits == 8) + ", zero points" * zeros
             yield f"{FEW_BITS} {m}x{k}x{n}{suffix}", g.model(product), g.x
@@ -144,7 +150,8 @@ def session(model: bytes, workers: int) -> ort.InferenceSession:
 def openvino_call(model: bytes, x: Array, workers: int, group_size: int) -> Call | None:
     """Return a call of a model in OpenVINO, with f32 where the model is not quantized; None where it cannot run.
 
-    group_size: activations that it quantizes together for products with weights of few bits; 0 keeps them in f32.
+    group_size: number of activations that OpenVINO quantizes with one scale, for products with weights of few bits; 0
+    keeps the activations in f32.
     """
     try:
         request = openvino.compiled(model, workers, group_size).create_infer_request()
@@ -159,15 +166,16 @@ def openvino_call(model: bytes, x: Array, workers: int, group_size: int) -> Call
 def roof_rows(name: str, model: bytes, x: Array, workers: int, machine: Roof) -> list[Row]:
     """Return rows of the least times that the machine allows for a case.
 
-    They are of products of bytes; for weights of few bits there is a row of products of f32, too.
+    The times assume products of bytes. A model with weights of few bits has a second row, for activations of f32.
 
     Moved bytes are those of the model and of its input. Operations are products and their sums alone: not the rounding
-    of f32 to bytes, nor the scaling of sums. A product of f32 may be three of bytes.
+    of f32 to bytes, nor the scaling of sums.
     """
     count, moved = operations(model), len(model) + x.nbytes  # moved: bytes
     of_bytes = machine.seconds(count, moved, multiplies_bytes=True)
     if not name.startswith(FEW_BITS):
         return [Row("a call", ROOF, of_bytes, size=name, workers=workers)]
+    # An activation of f32, rounded to 24 bits, may be multiplied as three bytes, which can be faster than f32.
     of_three_bytes = machine.seconds(3 * count, moved, multiplies_bytes=True)
     of_floats = min(machine.seconds(count, moved), of_three_bytes)
     return [
@@ -203,7 +211,8 @@ def main() -> None:
             bytewise = device.load(pd.compile(file, **options)).main.prepare(x) if name.startswith(FEW_BITS) else None
         theirs = session(model, args.workers)
         (expected,) = theirs.run(None, {"x": x})
-        apart = np.abs(np.asarray(ours(), np.float64) - expected)
+        differences = np.abs(np.asarray(ours(), np.float64) - expected)
+        # Measure all contenders.
         calls: dict[str, Call] = {OURS: ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
         if (call := openvino_call(model, x, args.workers, group_size=0)) is not None:
             calls["openvino"] = call
@@ -211,6 +220,7 @@ def main() -> None:
             calls[BYTES] = bytewise
             if (call := openvino_call(model, x, args.workers, group_size=GROUP)) is not None:
                 calls["openvino, activations of 8 bits"] = call
+        # CPU time of one thread is not disturbed by other processes; of several it would be their sum.
         clock = time.process_time if args.workers == 1 else time.perf_counter
         samples = measure(calls, args.seconds, pause=PAUSE, clock=clock)
         rows = [
@@ -219,8 +229,9 @@ def main() -> None:
             for row in rows_of("a call", [sample], name, args.workers, least=True,
                                against=BYTES if "8 bits" in sample.name else OURS)
         ]  # fmt: skip
+        # Print the rows, and how close they are to the limits of the machine.
         print(table(rows))
-        print(f"  results that differ: {np.mean(apart > 0):.2%}, by at most {apart.max():.2g}", flush=True)
+        print(f"  results that differ: {np.mean(differences > 0):.2%}, by at most {differences.max():.2g}", flush=True)
         if name.startswith(FEW_BITS):
             weights = len(model) / rows[0].value / 1e9
             print(f"  weights and scales: {weights:.1f} GB/s; a sum reads {read_rate() / 1e9:.1f} GB/s", flush=True)

@@ -37,9 +37,11 @@ class Layers:
 
     def conv(self, filters: int, window: int, stride: int = 1, groups: int = 1, relu: bool = True) -> None:
         """Add a convolution with a bias, and quantize its result."""
-        w = self.g.dequantized(self.g.weight(filters, self.channels // groups, window, window), 0, True)
-        # The scale of a bias is that of the activations times that of the weights, the last constant but one.
-        scales = self.g.constant(np.float32(self.scale) * numpy_helper.to_array(self.g.weights[-2]))
+        weights = self.g.weight(filters, self.channels // groups, window, window)
+        w = self.g.dequantized(weights, axis=0, per_channel=True)
+        # The scale of a bias is that of the activations times that of the weights.
+        weight_scales = numpy_helper.to_array(self.g.weights[-2])  # before the zero points, which were added last
+        scales = self.g.constant(np.float32(self.scale) * weight_scales)
         stored = self.g.constant(self.g.rng.integers(-1000, 1000, filters, np.int32))
         bias = self.g.node("DequantizeLinear", stored, scales, axis=0)
         pads, strides = [window // 2] * 4, [stride] * 2
@@ -65,7 +67,7 @@ class Layers:
         self.conv(**convs[-1], relu=False)
         after, last_scale, filters = self.name, self.scale, self.channels
         stride = max(conv.get("stride", 1) for conv in convs)
-        if stride > 1 or filters != channels:
+        if stride > 1 or filters != channels:  # add a 1x1 convolution of the block's input
             self.name, self.scale, self.channels = before, scale, channels
             self.conv(filters, 1, stride, relu=False)
             before = self.name

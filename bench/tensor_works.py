@@ -1,4 +1,4 @@
-"""The tensor programs of the benchmark: their text, inputs, NumPy's way, and the same as an ONNX model."""
+"""Tensor programs of the benchmark, each in three forms: MLIR, a function of NumPy and nodes of an ONNX model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Node = tuple[str, list[str], list[str], dict[str, Any]]
 
 @dataclass
 class Work:
-    """One program.
+    """A tensor program of the benchmark with its inputs, in three forms: MLIR, NumPy and ONNX.
 
     Attributes:
-        name: Its name in tables.
+        name: Name of the program in tables.
         text: MLIR with the function @f.
         inputs: Arguments of @f.
         numpy: Function that computes the result of @f with NumPy.

@@ -86,7 +86,7 @@ def images(*shape: int) -> np.ndarray:
     return np.random.default_rng(2).standard_normal(shape).astype(np.float32)
 
 
-def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> dict[str, dict[str, list[Call]]]:
+def contenders(make: Callable[..., Model], batch: int, folder: Path) -> dict[str, dict[str, list[Call]]]:
     """Return, by contender and way to use the CPUs, a call for each thread that calls.
 
     Args:
@@ -94,22 +94,22 @@ def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> 
         batch: Number of rows (images) of a call.
         folder: For files of the compilers.
     """
-    model = make(batch, False)
+    model = make(batch, channels_first=False)
     expected = np.asarray(jax.jit(model.function)({}, *model.inputs))
     text, module = folder / "model.mlir", folder / "model.vmfb"
     text.write_text(model.text())
     artifact = pydispatch.compile(text, cpu="native")
     subprocess.run([iree.compiler(), text, *iree.THIS_CPU, "-o", module], check=True, capture_output=True)
-    exported, (rows,) = make(batch, True), model.inputs  # channels first, in ONNX
+    exported, (rows,) = make(batch, channels_first=True), model.inputs  # ONNX has channels first
 
-    def ours(workers: int) -> Call:
+    def with_pydispatch(workers: int) -> Call:
         """Load the artifact with `workers` threads, check its result, and return a call into one array."""
         function = pydispatch.device(f"cpu?workers={workers}").load(artifact).main
         out = np.empty_like(expected)
         check("pydispatch", function(rows, out=out), expected)
         return lambda: function(rows, out=out)
 
-    def theirs(workers: int) -> Call:
+    def with_onnxruntime(workers: int) -> Call:
         """Create a session of onnxruntime with `workers` threads, check its result, and return its call."""
         session = Session(onnx_model(exported), exported.inputs, workers)
         check("onnxruntime", session.results()[0], expected)
@@ -117,16 +117,16 @@ def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> 
 
     iree.set_workers(CPUS)
 
-    def peers(workers: int) -> Call:
+    def with_iree(workers: int) -> Call:
         """Load the module with CPUS threads or, for one worker, on the caller's; check it, and return its call."""
         peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
         check("iree", np.asarray(peer.function("main")(rows)), expected)
         return peer.raw("main", rows)
 
-    makers = {"pydispatch": ours, "onnxruntime": theirs, "iree": peers}
+    makers = {"pydispatch": with_pydispatch, "onnxruntime": with_onnxruntime, "iree": with_iree}
     return {
-        name: {"one caller": [contender(CPUS)], "a caller for each CPU": [contender(1) for _ in range(CPUS)]}
-        for name, contender in makers.items()
+        name: {"one caller": [call_of(CPUS)], "a caller for each CPU": [call_of(1) for _ in range(CPUS)]}
+        for name, call_of in makers.items()
     }
 
 
@@ -165,8 +165,8 @@ def rate(calls: Sequence[Call], rows: int, seconds: float) -> float:
     return sum(done) * rows / (time.perf_counter() - start)
 
 
-def measure(make: Callable[[int, bool], Model], batch: int, seconds: float) -> dict[str, tuple[float, str]]:
-    """Return, by contender, the rows per second of its best round, and the way to use the CPUs that reached them.
+def measure(make: Callable[..., Model], batch: int, seconds: float) -> dict[str, tuple[float, str]]:
+    """Return, by contender, the rows per second of its best round, and the way to use the CPUs in that round.
 
     Rounds take 0.2 seconds; each contender and way has `seconds`, but at least three rounds.
     """

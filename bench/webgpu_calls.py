@@ -63,7 +63,7 @@ class Raw:
         """Create the bind groups of all dispatches, and a uniform buffer with the number of elements."""
         context = self.context = program._device._context
         kernels = program._executor.kernels
-        kernel = kernels.kernels[0, 0]
+        kernel = kernels.kernels[0, 0]  # the first export of the first executable
         self.pipeline, group = kernels.pipeline(kernel, kernel.read_only)
         lib, ffi, pipelines = context.lib, context.ffi, context.pipelines
         self.groups = [pipelines.group(group, [(b.buffer, 0, 4 * n) for b in bound]) for bound in blocks]
@@ -84,6 +84,7 @@ class Raw:
         lib.wgpuComputePassEncoderSetPipeline(compute, self.pipeline)
         for group in self.groups:
             lib.wgpuComputePassEncoderSetBindGroup(compute, 0, group, 0, null)
+            # Group 3 of our shaders has the uniform buffer with the scalar arguments.
             lib.wgpuComputePassEncoderSetBindGroup(compute, 3, constants, 0, null)
             lib.wgpuComputePassEncoderDispatchWorkgroups(compute, count, 1, 1)
         lib.wgpuComputePassEncoderEnd(compute)
@@ -106,7 +107,9 @@ def measure(count: int, n: int, rounds: int, folder: Path) -> None:
     np.testing.assert_array_equal(function(left, right).numpy(), a)
     results = [device.empty(n) for _ in range(2)]  # dispatches write them in alternation
     x, y, *written = (buffer.memory.block for buffer in (left, right, *results))
-    raw = Raw(program, [[x if i == 0 else written[(i - 1) % 2], y, written[i % 2]] for i in range(count)], n)
+    # Bindings of each dispatch: the result of the dispatch before (at first x), y, and its own result.
+    bindings = [[x if i == 0 else written[(i - 1) % 2], y, written[i % 2]] for i in range(count)]
+    raw = Raw(program, bindings, n)
     raw()
     np.testing.assert_array_equal(results[(count - 1) % 2].numpy(), a)
     prepared = function.prepare(left, right)
@@ -127,7 +130,7 @@ def measure(count: int, n: int, rounds: int, folder: Path) -> None:
         "prepared call": waited(prepared),
         "from NumPy to NumPy": lambda: function(a, b).numpy(),
     }
-    show(f"{count} dispatches, {n} elements", alternate(contenders, rounds, 200 if count == 3 else 40))
+    show(f"{count} dispatches, {n} elements", alternate(contenders, rounds, calls=200 if count == 3 else 40))
 
 
 NARROW = '#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb", {int64 = false}>'
@@ -154,7 +157,7 @@ def measure_product(rounds: int) -> None:
         np.testing.assert_allclose(prepared().numpy(), a @ b, 1e-3, 1e-3)
         wait = getattr(device, "synchronize", lambda: None)  # calls on Vulkan wait themselves
         calls[name] = lambda prepared=prepared, wait=wait: (prepared(), wait())
-    times = alternate(calls, rounds, 2)
+    times = alternate(calls, rounds, calls=2)
     print("a product of 512 x 512 x 512 f32")
     for name, seconds in times.items():
         print(f"  {name:28} {seconds * 1e3:9.2f} ms  {times['vulkan'] / seconds:5.2f} of the speed on Vulkan")

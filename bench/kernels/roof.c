@@ -1,5 +1,5 @@
-// What this machine can do at most: multiply-adds of f32 and dot products of bytes in registers, and the bandwidth of a
-// triad.
+// Measures the peak rates of this machine: multiply-adds of f32 and dot products of bytes in registers, and the bandwidth
+// of a triad (as in STREAM).
 //
 //   roof flops THREADS          -> GFLOP/s
 //   roof dots THREADS           -> GOP/s of products of bytes and their sums (vpdpbusd), 0 without the instruction
@@ -33,7 +33,7 @@ typedef struct {
     size_t count;              // elements of each array of this thread; 0: multiply-adds or dot products
     int is_dots;               // with a count of 0: dot products of bytes
     float *a, *b, *c;
-    float seen;  // sum of results, so that computing them is not optimized away
+    float used;  // sum of results, so that computing them is not optimized away
     double begun[ROUNDS], ended[ROUNDS];
 } work_t;
 
@@ -88,7 +88,7 @@ static float triad(const work_t *w) {
     const float *restrict b = w->b, *restrict c = w->c;
     for (long r = 0; r < w->repeats; ++r) {
         for (size_t i = 0; i < w->count; ++i) a[i] = b[i] + 0.5f * c[i];
-        __asm__ volatile("" ::: "memory");
+        __asm__ volatile("" ::: "memory");  // keeps the compiler from merging the repeats
     }
     return a[w->count / 2];
 }
@@ -99,15 +99,17 @@ static void *run(void *argument) {
     for (int round = 0; round < ROUNDS; ++round) {
         pthread_barrier_wait(w->start);
         w->begun[round] = now();
-        w->seen += w->count ? triad(w) : w->is_dots ? dot_products(w->repeats) : multiply_adds(w->repeats);
+        if (w->count) w->used += triad(w);
+        else w->used += w->is_dots ? dot_products(w->repeats) : multiply_adds(w->repeats);
         w->ended[round] = now();
     }
     return NULL;
 }
 
 int main(int argc, char **argv) {
-    int is_dots = argc > 1 && !strcmp(argv[1], "dots");
-    if (argc < 3 || (!is_dots && strcmp(argv[1], "flops") && (strcmp(argv[1], "triad") || argc < 4))) {
+    const char *kind = argc > 1 ? argv[1] : "";
+    int is_flops = !strcmp(kind, "flops"), is_dots = !strcmp(kind, "dots"), is_triad = !strcmp(kind, "triad");
+    if (!(is_flops || is_dots || is_triad) || argc < (is_triad ? 4 : 3)) {
         fprintf(stderr, "usage: roof flops THREADS | roof dots THREADS | roof triad THREADS BYTES\n");
         return 2;
     }
@@ -143,9 +145,9 @@ int main(int argc, char **argv) {
         }
         least = ended - begun < least ? ended - begun : least;
     }
-    double per_sum = is_dots ? DOT_OPERATIONS : 2.0 * 16;
-    // Bytes or operations of one repeat of one thread.
-    double per_round = count ? 12.0 * (double)count : per_sum * SUMS;
-    printf("%.4g\n", per_round * (double)repeats * threads / least * 1e-9);
+    double per_sum = is_dots ? DOT_OPERATIONS : 2.0 * 16;  // a multiplication and an addition in 16 lanes
+    // Bytes or operations of one repeat of one thread; a triad moves three elements of 4 bytes.
+    double per_repeat = count ? 12.0 * (double)count : per_sum * SUMS;
+    printf("%.4g\n", per_repeat * (double)repeats * threads / least * 1e-9);
     return 0;
 }

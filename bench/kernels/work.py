@@ -87,7 +87,7 @@ def convolution(
         channels_first: Whether channels are before spatial dimensions, as in PyTorch.
         groups: Of channels; as many as channels for a depthwise convolution.
     """
-    spatial = "HW"[: len(size)] if len(size) == 2 else "W"
+    spatial = "HW" if len(size) == 2 else "W"
     image, kernel = ("NC" + spatial, "OI" + spatial) if channels_first else (f"N{spatial}C", f"{spatial}IO")
     filters, windows = (outputs, inputs // groups), (window,) * len(size)
     weights = {"w": f32(*filters, *windows) if channels_first else f32(*windows, *filters[::-1])}
@@ -100,13 +100,16 @@ def convolution(
             dimension_numbers=(image, kernel, image),
         )  # fmt: skip
 
-    # The name has only what is not the default.
+    # The name has only what is not the default. The layout of a signal N W C is called
+    # nhc, as in the names of earlier reports.
     how = f"{'x'.join([str(window)] * len(size))}" + (f"/{stride}" if stride > 1 else "")
     how += f" dilated {dilation}" * (dilation > 1) + f" groups {groups}" * (1 < groups < inputs)
-    layout = "nchw" if channels_first else "nhwc"
+    if len(size) == 1:
+        layout = "ncw" if channels_first else "nhc"
+    else:
+        layout = "nchw" if channels_first else "nhwc"
     shape = "x".join(map(str, size))
-    return work(f"{name} {how} {shape}x{inputs} to {outputs} {layout[:2] + layout[-1] if len(size) == 1 else layout}",
-                run, weights, x)  # fmt: skip
+    return work(f"{name} {how} {shape}x{inputs} to {outputs} {layout}", run, weights, x)
 
 
 def transposed_convolution(name: str, size: int, inputs: int, outputs: int, window: int, stride: int) -> Work:

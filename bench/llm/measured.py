@@ -55,6 +55,7 @@ def weights_of(config: Config, kind: str) -> dict[str, Any]:
             values = random.standard_normal((rows, columns), np.float32) * np.float32(0.02)
             return values if kind == "f32" else values.astype(bfloat16())
         blocks = columns // 32
+        # About 0.02 divided by the standard deviation of random integers of 8 bits (74) or 4 bits (4.6).
         scales = np.full((rows, blocks), 0.02 / (64 if kind == "Q8_0" else 4), np.float16)
         shape = (rows, blocks, 32 if kind == "Q8_0" else 16)  # Q4_0: two weights in a byte
         stored = random.integers(0, 256, shape, np.uint8)
@@ -113,22 +114,26 @@ def compile_model(config: Config, kind: str, path: Path, options: Mapping[str, A
 def measure_model(path: Path, seconds: float) -> dict[str, float]:
     """Measure the artifact `path`, and return values by name.
 
-    "decode N", "prefill N": CPU seconds of a step. "read", "product": CPU seconds of `machine_works`. "memory": the
-    largest memory of the process, in MiB. seconds: duration of the calls of each.
+    "decode N": CPU seconds of a token in each of N sequences. "prefill N": CPU seconds of a prompt of N tokens.
+    "read", "product": CPU seconds of the calls of `machine_rate_calls`. "memory": the largest memory of the process, in
+    MiB. seconds: for how long each call is repeated.
     """
     program = pd.device("cpu?workers=1").load(path)
-    random, long = np.random.default_rng(1), MAX_TOKENS // PAGE_SIZE
-    tables = np.zeros((max(SEQUENCES), long), np.int32)
-    tables[0] = 1 + np.arange(long)
-    tables[1:, :PAGES_OF_DECODE] = (
-        1 + long + np.arange((max(SEQUENCES) - 1) * PAGES_OF_DECODE).reshape(-1, PAGES_OF_DECODE)
-    )
+    random = np.random.default_rng(1)
+    # Page tables: the first sequence, which also prefills, has MAX_TOKENS / PAGE_SIZE pages from 1 on; each other
+    # sequence has PAGES_OF_DECODE pages of its own.
+    prompt_pages, others = MAX_TOKENS // PAGE_SIZE, max(SEQUENCES) - 1
+    tables = np.zeros((1 + others, prompt_pages), np.int32)
+    tables[0] = 1 + np.arange(prompt_pages)
+    tables[1:, :PAGES_OF_DECODE] = 1 + prompt_pages + np.arange(others * PAGES_OF_DECODE).reshape(-1, PAGES_OF_DECODE)
 
     def call(name: str, rows: int, width: int, start: int) -> Callable[[], Any]:
         """Return a prepared step of `width` tokens in each of `rows` sequences, from position `start` on."""
         tokens = random.integers(0, WORDS, (rows, width)).astype(np.int32)
         zeros, ones = np.zeros(rows, np.int32), np.ones(rows, np.float32)
-        return program[name].prepare(tokens, zeros + start, zeros + width, tables[:rows], 0 * ones, zeros, ones, zeros)
+        starts, counts = zeros + start, zeros + width
+        temperature, top_k, top_p, seeds = 0 * ones, zeros, ones, zeros  # temperature 0: the most probable token
+        return program[name].prepare(tokens, starts, counts, tables[:rows], temperature, top_k, top_p, seeds)
 
     steps: dict[str, Callable[[], Any]] = {f"decode {n}": call(f"decode{n}", n, 1, HELD) for n in SEQUENCES}
     for length in PROMPTS:

@@ -66,9 +66,9 @@ def run_job(job: str, layers: str, width: str, kind: str, path: str, setting: st
 
     Args:
         job: "compile", "measure", or a name of `PEERS`.
-        layers, width, kind: The model.
-        path: The artifact.
-        setting: A contender of `OPTIONS` for "compile", seconds of each step for others.
+        layers, width, kind: The model: layers, features of a token, type of the weights.
+        path: The artifact that "compile" writes and "measure" reads; peers do not use it.
+        setting: A contender of `OPTIONS` for "compile", seconds of each step for the other jobs.
     """
     config = config_of(int(layers), int(width))
     if job == "compile":
@@ -90,8 +90,10 @@ class Model:
         """Prepare measurements; they run in `measure` and `measure_peer`."""
         self.figures, self.layers, self.width, self.kind, self.seconds = figures, layers, width, kind, seconds
         self.config = config_of(layers, width)
-        self.rates = 0.0, 0.0
-        """Bytes that one worker reads, and multiply-adds of a large product, per second; 0 if not measured."""
+        self.read_rate = 0.0
+        """Bytes per second that one worker reads from memory; 0 until `measure` has measured it."""
+        self.product_rate = 0.0
+        """Multiply-adds per second of one worker in a large product of f32 matrices; 0 until measured."""
 
     def measure(self, contender: str) -> None:
         """Compile and measure the model with the options of a contender of OPTIONS, and the rates of the machine."""
@@ -104,10 +106,10 @@ class Model:
                 self.figures.missing.append(f"{contender}, {kind}")
                 return
             size = path.stat().st_size
-        self.rates = READ_BYTES / results["read"], PRODUCT_SIZE**3 / results["product"]
+        self.read_rate, self.product_rate = READ_BYTES / results["read"], PRODUCT_SIZE**3 / results["product"]
         self.figures.rows += [
-            Row("read rate", "machine", self.rates[0] / 1e9, "GB/s", f"{kind}, {contender}"),
-            Row("product rate", "machine", self.rates[1] / 1e9, "G/s", f"{kind}, {contender}"),
+            Row("read rate", "machine", self.read_rate / 1e9, "GB/s", f"{kind}, {contender}"),
+            Row("product rate", "machine", self.product_rate / 1e9, "G/s", f"{kind}, {contender}"),
             Row("compile", contender, compiled["compile"], "s", kind),
             Row("artifact", contender, size / 2**20, "MiB", kind),
         ]
@@ -125,7 +127,8 @@ class Model:
     def _add(self, contender: str, results: dict[str, float], against: str) -> None:
         """Add and print the rows of a contender.
 
-        results: seconds of steps and "memory" in MiB. against: the contender of ours that it is compared with.
+        results: seconds of the steps "decode N" and "prefill N", and "memory" in MiB. against: the contender of ours
+        that it is compared with.
         """
         rows, config, kind, is_ours = [], self.config, self.kind, contender in OPTIONS
 
@@ -137,7 +140,8 @@ class Model:
             step, size = results[f"decode {count}"], f"{kind}, {count} sequence{'s' * (count > 1)}"
             add("decode", count / step, "tokens/s", size)
             if is_ours:
-                add("memory rate", products_of(config) * TYPES[kind] / step / self.rates[0], "1", size)
+                weight_bytes = products_of(config) * TYPES[kind]  # a token multiplies by each weight once
+                add("memory rate", weight_bytes / step / self.read_rate, "1", size)
         for length in PROMPTS:
             step, size = results[f"prefill {length}"], f"{kind}, {length} tokens"
             add("prefill", length / step, "tokens/s", size)
@@ -145,7 +149,7 @@ class Model:
             # The output is computed for the last token of a prompt only.
             products = products_of(config) - WORDS * config.width
             if is_ours:
-                add("FMA rate", products * length / step / self.rates[1], "1", size)
+                add("FMA rate", products * length / step / self.product_rate, "1", size)
         add("peak memory", results["memory"], "MiB", kind)
         self.figures.rows += rows
         print(table(rows), flush=True)
@@ -159,7 +163,7 @@ def main() -> None:
     arguments.add_argument("--layers", type=int, help="another number of layers")
     arguments.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     arguments.add_argument("--seconds", type=float, default=2.0, help="for each step")
-    arguments.add_argument("--job", nargs=6, help="what a process of this benchmark runs")
+    arguments.add_argument("--job", nargs=6, help="arguments of run_job(), for processes of this benchmark")
     options = arguments.parse_args()
     if options.job:
         run_job(*options.job)
@@ -174,7 +178,8 @@ def main() -> None:
         if kind in LIKE_PEERS:
             model.measure(LIKE_PEERS[kind])
         for name in options.peers:
-            if kind in PEERS[name] and model.rates[0]:
+            was_measured = model.read_rate > 0  # else there is nothing to compare with
+            if kind in PEERS[name] and was_measured:
                 model.measure_peer(name)
         if options.json:  # after each type: all of them take minutes
             figures.save(options.json)

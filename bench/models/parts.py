@@ -1,4 +1,8 @@
-"""Single layers and small networks."""
+"""Single layers and small networks for the benchmark of models.
+
+Each function with `@model` returns (function of weights and inputs, shapes of the weights, inputs), or these with the
+tolerance of results; `small` selects sizes for tests.
+"""
 
 from __future__ import annotations
 

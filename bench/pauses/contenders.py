@@ -51,41 +51,41 @@ def model(work: str) -> Any:
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
 
 
-def argument(built: Any) -> Any:
-    """Return a random array for the only input of `built`, an ONNX model."""
-    shape = [d.dim_value for d in built.graph.input[0].type.tensor_type.shape.dim]
+def argument(onnx_model: Any) -> Any:
+    """Return a random array for the only input of `onnx_model`, an ONNX model."""
+    shape = [d.dim_value for d in onnx_model.graph.input[0].type.tensor_type.shape.dim]
     return np.random.default_rng(2).standard_normal(shape, np.float32)
 
 
 def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
     """Return the `start` of a contender. device: its name, in which {workers} stands for the number of workers."""
 
-    def start(built: Any, workers: int) -> Callable[[], Call]:
-        """Load the model, and return a function that creates a caller's call; all callers share the program."""
+    def start(onnx_model: Any, workers: int) -> Callable[[], Call]:
+        """Load the model, and return a function that returns the call of a caller; all callers share the program."""
         import pydispatch as pd
 
-        x = argument(built)
-        program = pd.device(device.format(workers=workers)).load(pd.compile(built))
+        x = argument(onnx_model)
+        program = pd.device(device.format(workers=workers)).load(pd.compile(onnx_model))
         return lambda: lambda: program.main(x)
 
     return start
 
 
-def _onnxruntime(built: Any, workers: int) -> Callable[[], Call]:
-    """Start ONNX Runtime on the ONNX model `built`, with `workers` threads."""
+def _onnxruntime(onnx_model: Any, workers: int) -> Callable[[], Call]:
+    """Load `onnx_model` in ONNX Runtime with `workers` threads; return a function that returns the call of a caller."""
     import onnxruntime
 
-    x = argument(built)
+    x = argument(onnx_model)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = workers
-    session = onnxruntime.InferenceSession(built.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(onnx_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return lambda: lambda: session.run(None, {"x": x})
 
 
-def _openvino(built: Any, workers: int) -> Callable[[], Call]:
-    """Start OpenVINO on the ONNX model `built`, with `workers` threads. Each caller has an inference request."""
-    x = argument(built)
-    compiled = openvino.compiled(built.SerializeToString(), workers)
+def _openvino(onnx_model: Any, workers: int) -> Callable[[], Call]:
+    """Load `onnx_model` in OpenVINO with `workers` threads; return a function that returns the call of a caller."""
+    x = argument(onnx_model)
+    compiled = openvino.compiled(onnx_model.SerializeToString(), workers)
 
     def caller() -> Call:
         """Create an inference request, which cannot run twice at a time, and return the call that runs it."""
@@ -95,19 +95,21 @@ def _openvino(built: Any, workers: int) -> Callable[[], Call]:
     return caller
 
 
-def _openblas(built: Any, workers: int) -> Callable[[], Call]:
-    """Start NumPy's OpenBLAS on the ONNX model `built`, whose only node is a product.
+def _openblas(onnx_model: Any, workers: int) -> Callable[[], Call]:
+    """Take the weights of `onnx_model`, whose only node is a product; return a function that returns NumPy's product.
 
     workers is ignored: the number of threads comes from OPENBLAS_NUM_THREADS.
     """
     from onnx import numpy_helper
 
-    x, w = argument(built), numpy_helper.to_array(built.graph.initializer[0])
+    x, w = argument(onnx_model), numpy_helper.to_array(onnx_model.graph.initializer[0])
     return lambda: lambda: x @ w
 
 
-def _jax(built: Any, workers: int) -> Callable[[], Call]:
-    """Start JAX on a function that interprets the model's nodes while it is traced.
+def _jax(onnx_model: Any, workers: int) -> Callable[[], Call]:
+    """Compile `onnx_model` with JAX; return a function that returns the call of a caller, the same for all.
+
+    JAX traces a function that interprets the nodes of the model.
 
     workers is ignored: JAX has as many threads as the process has CPUs, and no option for that.
     """
@@ -116,7 +118,8 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
     from onnx import numpy_helper
 
     weights = {
-        initializer.name: jnp.asarray(numpy_helper.to_array(initializer)) for initializer in built.graph.initializer
+        initializer.name: jnp.asarray(numpy_helper.to_array(initializer))
+        for initializer in onnx_model.graph.initializer
     }
 
     def convolution(x: Any, w: Any) -> Any:
@@ -132,11 +135,11 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
     def run(x: Any) -> Any:
         """Compute the model's result "y" by the JAX function of each node, in order."""
         values = {**weights, "x": x}
-        for node in built.graph.node:
+        for node in graph.node:
             values[node.output[0]] = operators[node.op_type](*(values[name] for name in node.input))
         return values["y"]
 
-    compiled, x = jax.jit(run), jnp.asarray(argument(built))
+    compiled, x = jax.jit(run), jnp.asarray(argument(onnx_model))
     return lambda: lambda: compiled(x).block_until_ready()
 
 

@@ -126,6 +126,7 @@ def compile_times(kernel: Any) -> list[Row]:
 
     Both are the least of three, in a process that has compiled other kernels.
     """
+    # Kernel objects keep what they have compiled: each compilation without a cache needs a new one of the function.
     fresh = [pd.kernel(workgroup=kernel.workgroup, grid=kernel.grid)(kernel.__wrapped__) for _ in range(3)]
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, PYDISPATCH_CACHE_DIR=folder):
         os.environ["PYDISPATCH_CACHE_SIZE"] = "0"  # no cache
@@ -176,9 +177,9 @@ def compared(kernel: Any, workers: int, calls: dict[str, Call], work: Work, seco
         restored = restoring(call, work)
         restored(*copies)
         written = [work.result(copies[position]) for position in positions]
-        expected = expected or written
-        for mine, theirs in zip(expected, written, strict=True):
-            compare(f"{name}: {who}", mine, theirs)
+        expected = expected or written  # those of the first contender
+        for expected_result, result in zip(expected, written, strict=True):
+            compare(f"{name}: {who}", expected_result, result)
         contenders[who] = functools.partial(restored, *copies)
     return rows_of("a call", measure(contenders, seconds, pause=PAUSE), name, workers=workers, least=True)
 

@@ -183,13 +183,15 @@ def scaled_product() -> Work:
 def int4_product() -> Work:
     """Build a call with 4096x4096 weights of 4 bits and a vector."""
     packed = integers(0, 256, 4096, 2048, dtype=np.uint8)  # two weights of 4 bits in a byte, along a row
-    return Work("int4_product", (packed, floats(4096, 128), floats(4096), empty(4096)))
+    scales = floats(4096, 128)  # of each row, one for every 32 columns
+    return Work("int4_product", (packed, scales, floats(4096), empty(4096)))
 
 
 def int4_matmul() -> Work:
     """Build a call with 64 rows of f32 and 1024x1024 weights of 4 bits."""
     packed = integers(0, 256, 512, 1024, dtype=np.uint8)  # two weights of 4 bits in a byte, along a column
-    return Work("int4_matmul", (floats(64, 1024), packed, floats(32, 1024), empty(64, 1024)))
+    scales = floats(32, 1024)  # of each column, one for every 32 rows
+    return Work("int4_matmul", (floats(64, 1024), packed, scales, empty(64, 1024)))
 
 
 def embedding_bag() -> Work:
@@ -221,8 +223,9 @@ def connected_components() -> Work:
     """Build a call with a random graph of as many edges as vertices; each vertex begins as its own parent."""
     vertices = 1 << 17
     edges = integers(0, vertices, vertices, 2)
-    arguments = edges, np.arange(vertices, dtype=np.int32)
-    return Work("connected_components", arguments, restored=(1,), result=roots_of)
+    parents = np.arange(vertices, dtype=np.int32)
+    # A call changes the parents. Contenders may build different trees, so that only the roots are compared.
+    return Work("connected_components", (edges, parents), restored=(1,), result=roots_of)
 
 
 def roots_of(parents: np.ndarray) -> np.ndarray:

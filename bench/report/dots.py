@@ -1,4 +1,4 @@
-"""A line for each size, or contender, with marks along a logarithmic axis → SVG."""
+"""Draws dot plots of figures as SVG: a line for each size or contender, with marks along a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ LINE = 30
 
 
 def drawn(rows: Sequence[Row]) -> tuple[str, float]:
-    """Return (elements of an SVG, their height): advantages over peers by size.
+    """Return (elements of an SVG, their height): a line for each size, with marks at our advantages over the peers.
 
-    Where there are no peers, or a single size, they show the values of all contenders instead.
+    Without peers, or with a single size, there is a line for each contender instead, with a mark at its value.
     """
     compared = list(comparisons(rows))
     if len({row.size for row in rows}) == 1 or not compared:
         return _values(rows)
     peers = in_order(comparison.row.contender for comparison in compared)
     own = {comparison.row.size: comparison.own for comparison in compared}
-    lines = [
-        (f"{size}  ({text(row.value, row.unit)})", [(c.advantage, peers.index(c.row.contender)) for c in compared
-                                                    if c.row.size == size])
-        for size, row in own.items()
-    ]  # fmt: skip
-    return _chart(lines, peers, f"advantage of {OURS} (its value in brackets)", level=1.0, unit="1")
+    lines = []
+    for size, row in own.items():
+        marks = [(c.advantage, peers.index(c.row.contender)) for c in compared if c.row.size == size]
+        lines.append((f"{size}  ({text(row.value, row.unit)})", marks))
+    title = f"advantage of {OURS} (its value in brackets)"
+    return _chart(lines, peers, title, level=1.0, unit="1")  # a line at 1: equally fast; ratios have no unit
 
 
 def _values(rows: Sequence[Row]) -> tuple[str, float]:
     """Return (elements of an SVG, their height): a line with one mark for each row, ours in another colour."""
-    with_size = len({row.size for row in rows}) > 1
+    has_sizes = len({row.size for row in rows}) > 1
     lines = []
     for row in rows:
-        label = f"{f'{row.size}: ' * with_size}{row.contender}  {text(row.value, row.unit)}"
+        label = f"{f'{row.size}: ' if has_sizes else ''}{row.contender}  {text(row.value, row.unit)}"
         lines.append((label, [(row.value, 0 if row.contender.startswith(OURS) else 1)]))
     rate = rows[0].unit.endswith("/s")
     return _chart(
@@ -49,17 +49,18 @@ def _chart(
     lines: Sequence[tuple[str, Sequence[tuple[float, int]]]], names: Sequence[str], title: str, level: float | None,
     unit: str,
 ) -> tuple[str, float]:  # fmt: skip
-    """Return (elements of an SVG, their height).
+    """Return (elements of an SVG, their height). Coordinates are in units of the SVG, whose y grows downward.
 
     Args:
         lines: (label, marks) of each line; a mark is (value, index in `names`).
-        names: Of the series, for the legend.
-        title: Of the axis.
+        names: Names of the series, for the legend.
+        title: Title of the axis, which is below all lines.
         level: Value at which a vertical line is drawn, None for no line.
-        unit: Of the values, as in `Row`.
+        unit: Unit of the values, as in `Row`.
     """
     values = [value for _, marks in lines for value, _ in marks]
-    axis = Axis.of([*values, *([level] if level else [])], 12, WIDTH - 12, True, lambda v: text(v, unit))
+    values += [] if level is None else [level]
+    axis = Axis.of(values, begin=12, end=WIDTH - 12, is_logarithmic=True, text=lambda value: text(value, unit))
     bottom = 8 + LINE * len(lines)
     parts = []
     for value, label in axis.ticks():

@@ -46,10 +46,11 @@ class Row:
         contender: The system that was measured.
         value: Its value in `unit`.
         unit: "s" for times, "MB", "MiB", "count", "1" for ratios; a rate ends in "/s" and is better when it is higher.
-        size: The work or its size; "" if the benchmark has only one.
+        size: Size of the work, such as "8x768x768", or its name; "" if the benchmark has only one.
         workers: Number of threads that took part.
-        spread: Lower and upper end of the range in which it varied, as the method says; None if unknown.
-        against: The contender of ours that this one is compared with, "" for none.
+        spread: (10th, 90th) percentile of the measured values unless the benchmark's `method` names other bounds; None
+            if unknown.
+        against: The contender of ours that this row is compared with, "" for none.
     """
 
     name: str
@@ -64,11 +65,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A peer beside ours.
+    """The measured value of a peer and ours of the same quantity.
 
     Attributes:
-        row: What was measured of the peer.
-        own: What was measured of ours.
+        row: The peer's value.
+        own: Our value.
         advantage: How many times as good ours is: the peer's time over ours, or our rate over the peer's.
     """
 
@@ -112,7 +113,10 @@ class Figures:
     def load(path: Path) -> Figures:
         """Read a file that `save` has written."""
         data = json.loads(path.read_text())
-        rows = [Row(**{**row, "spread": tuple(row["spread"]) if "spread" in row else None}) for row in data.pop("rows")]
+        rows = []
+        for row in data.pop("rows"):
+            spread = tuple(row["spread"]) if "spread" in row else None  # a list in JSON
+            rows.append(Row(**{**row, "spread": spread}))
         return Figures(rows=rows, **data)
 
 
@@ -144,12 +148,17 @@ def machine_of(path: Path) -> str:
 
 
 def comparisons(rows: Iterable[Row]) -> Iterator[Comparison]:
-    """Yield a comparison for each peer's row that has one of ours with the same name, size and workers."""
+    """Yield a comparison of each peer's row with the row of `against`, of the same name, size and workers.
+
+    Peers are all contenders but ours and ROOF, the limit of the machine.
+    """
     rows = list(rows)
-    own = {(row.name, row.size, row.workers, row.contender): row for row in rows}
+    row_of = {(row.name, row.size, row.workers, row.contender): row for row in rows}
     for row in rows:
-        base = own.get((row.name, row.size, row.workers, row.against))
-        if base is None or base is row or row.contender == ROOF or row.contender.startswith(OURS):
+        base = row_of.get((row.name, row.size, row.workers, row.against))
+        is_peer = row.contender != ROOF and not row.contender.startswith(OURS)
+        is_own_reference = row.contender == row.against
+        if base is None or not is_peer or is_own_reference:
             continue
         is_rate = row.unit.endswith("/s")
         yield Comparison(row, base, base.value / row.value if is_rate else row.value / base.value)
@@ -177,15 +186,17 @@ def rows_of(
         samples: Times of each contender's calls.
         size: As in `Row`.
         workers: As in `Row`.
-        per: Number by which times are divided, for instance of workgroups in a call where a row is of one.
-        least: Whether the least time counts; otherwise the median does.
+        per: Number by which times are divided, such as the workgroups of a call for rows with the time of one.
+        least: Whether the value is the least time; otherwise it is the median.
         against: As in `Row`.
     """
-    return [
-        Row(name, sample.name, (sample.least if least else sample.median) / per, size=size, workers=workers,
-            spread=(sample.middle[0] / per, sample.middle[1] / per), against=against)
-        for sample in samples
-    ]  # fmt: skip
+    rows = []
+    for sample in samples:
+        seconds = sample.least if least else sample.median
+        percentile_10, percentile_90 = sample.middle
+        spread = percentile_10 / per, percentile_90 / per
+        rows.append(Row(name, sample.name, seconds / per, size=size, workers=workers, spread=spread, against=against))
+    return rows
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -230,9 +241,10 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def unit_of(values: Sequence[float], unit: str) -> tuple[float, str]:
-    """Return (scale, unit) for a column: times get the unit of their median, and are to be divided by `scale`.
+    """Return (scale, unit) for a column of values in `unit`, which are to be divided by `scale`.
 
-    Other units stay as they are; ratios and counts have none.
+    Times get the largest unit in which their median is 1 or more. Other units stay as they are; ratios and counts have
+    none.
     """
     if unit != "s":
         return (1.0, "" if unit in ("1", "count") else unit)
@@ -241,7 +253,7 @@ def unit_of(values: Sequence[float], unit: str) -> tuple[float, str]:
 
 
 def number(value: float) -> str:
-    """Format a value with three digits, or all digits before the point: 0.0123, 1.23, 12.3, 1,234."""
+    """Format a value with three digits, such as 0.0123, 1.23 and 12.3; an integer or 1,000 and more as an integer."""
     if value >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

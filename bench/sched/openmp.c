@@ -8,7 +8,7 @@
 static int workers_;
 static enum { STATIC, DYNAMIC, GUIDED } schedule_;
 
-// variant: "static", "dynamic" or "guided".
+// variant: schedule of the loop: "static" (also for ""), "dynamic" or "guided".
 void contender_start(uint32_t workers, const char* variant) {
   workers_ = (int)workers;
   schedule_ = !strcmp(variant, "dynamic") ? DYNAMIC : !strcmp(variant, "guided") ? GUIDED : STATIC;

@@ -1,14 +1,14 @@
-// Times of grids, a round for each line of standard input: the program stays, so that its threads are warm, and is idle
-// while others have their round.
+// Measures parallel loops ("grids") of one thread pool, a measurement for each line of standard input. Between lines
+// the program keeps its threads, so that they are warm, and is idle while the programs of other pools measure.
 //
 //   PROGRAM WORKERS [VARIANT]
-//   a line:  PATTERN COUNT TURNS PAUSE_US SPINNING SECONDS
-//   answer:  NANOSECONDS LEAST
+//   input line:   PATTERN COUNT TURNS PAUSE_US SPINNING SECONDS
+//   output line:  MEDIAN_NS LEAST_NS
 //
-// PATTERN is what an index does (below), TURNS the passes through its work loop that the whole grid has, PAUSE_US how
-// long the caller sleeps before each grid, SPINNING how many threads that have nothing to do with it compute meanwhile.
-// The answer is the median and the least time of a grid; of the pattern "idle" the CPU time that the process takes for
-// one grid until it is idle again, whose indices have equal work.
+// PATTERN: how the work is distributed over the COUNT indices of a grid, a name in |patterns|. TURNS: passes through
+// the work loop in the whole grid. PAUSE_US: how long the caller sleeps before each grid. SPINNING: number of threads
+// outside of the pool that compute meanwhile. SECONDS: duration of the measurement. The output is the median and the
+// least time of a grid; for the pattern "idle", CPU time of the process for one grid until its threads are idle again.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,14 +21,20 @@
 #include "contender.h"
 #include "platform/cpu_inline.h"
 
-// Times of a round and spinning threads, at most; time of a batch of grids without pauses; grids before the first time.
-enum { MOST_TIMES = 100000, MOST_SPINNING = 64, BATCH_NS = 20000, WARM_RUNS = 5 };
+enum {
+  MOST_TIMES = 100000,  // stored times of one measurement
+  MOST_SPINNING = 64,   // threads of spin()
+  BATCH_NS = 20000,     // grids without pauses are timed in batches that take about this long
+  WARM_RUNS = 5,        // grids that run before the first that is timed
+};
 
 // The loop that is measured, as the |self| of its kernel.
 typedef struct grid_s {
   kernel_t kernel;
-  uint64_t count, turns, base;  // indices, passes through the work loop in all of them, and the average of an index
-  _Atomic uint32_t here;        // how many indices of a meeting have begun
+  uint64_t count;            // indices
+  uint64_t turns;            // passes through the work loop in all indices together
+  uint64_t index_turns;      // turns / count
+  _Atomic uint32_t arrived;  // how many indices of the pattern "meet" have begun
 } grid_t;
 
 // Returns the nanoseconds of a clock.
@@ -50,10 +56,10 @@ static void empty(void* self, uint64_t index) { __asm__ volatile("" ::"r"(self),
 static void even(void* self, uint64_t index) {
   const grid_t* grid = self;
   (void)index;
-  work(grid->base);
+  work(grid->index_turns);
 }
 
-// The work of an index grows with it, from nothing to twice the average.
+// The work of an index grows with it, from nothing to twice the average: 2 * index / count * (turns / count).
 static void ramp(void* self, uint64_t index) {
   const grid_t* grid = self;
   work(2 * grid->turns * index / (grid->count * grid->count));
@@ -70,8 +76,8 @@ static void meet(void* self, uint64_t index) {
   grid_t* grid = self;
   (void)index;
   uint32_t wanted = (uint32_t)grid->count;
-  atomic_fetch_add(&grid->here, 1);
-  while (atomic_load(&grid->here) < wanted) pyd_cpu_relax();
+  atomic_fetch_add(&grid->arrived, 1);
+  while (atomic_load(&grid->arrived) < wanted) pyd_cpu_relax();
 }
 
 static const struct {
@@ -90,7 +96,7 @@ static void* spin(void* unused) {
 
 // Runs the grid once.
 static void run(grid_t* grid) {
-  atomic_store(&grid->here, 0);
+  atomic_store(&grid->arrived, 0);
   contender_run(grid->kernel, grid, grid->count);
 }
 
@@ -100,8 +106,9 @@ static int ascending(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-// Stores nanoseconds of single grids, or, without a pause, means of so many that reading the clock costs nothing;
-// returns how many.
+// Stores up to MOST_TIMES times of a grid in nanoseconds, measured for |seconds| but at least 3 times; returns how
+// many. With a pause a time is that of one grid. Otherwise it is the mean of a batch so long that reading the clock is
+// cheap.
 static int times_of(grid_t* grid, useconds_t pause_us, double seconds, double* times) {
   uint64_t first = clock_ns(CLOCK_MONOTONIC);
   for (int i = 0; i < WARM_RUNS; ++i) run(grid);
@@ -117,8 +124,8 @@ static int times_of(grid_t* grid, useconds_t pause_us, double seconds, double* t
   return count;
 }
 
-// The CPU time so far, once hardly any is added in 10 ms, or after a second. Of other threads it is only counted with
-// each tick.
+// Returns the CPU time of the process, in nanoseconds, once it grows by less than 1 ms in 10 ms, or after a second. The
+// system adds the time of running threads at each tick of its timer, every few milliseconds.
 static uint64_t cpu_when_idle(void) {
   uint64_t before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   for (int i = 0; i < 100; ++i) {
@@ -130,7 +137,8 @@ static uint64_t cpu_when_idle(void) {
   return before;
 }
 
-// Stores the CPU nanoseconds that the process takes for a grid until it is idle again, three times; returns 3.
+// Measures the CPU nanoseconds that the process takes for a grid until its threads are idle again. Stores three such
+// times; returns 3.
 static int cpu_times_of(grid_t* grid, double* times) {
   for (int i = 0; i < 3; ++i) {
     uint64_t before = cpu_when_idle();
@@ -149,12 +157,13 @@ int main(int argc, char** argv) {
   unsigned pause_us, spinning;
   double seconds;
   while (scanf("%15s %llu %llu %u %u %lf", name, &count, &turns, &pause_us, &spinning, &seconds) == 6) {
-    grid_t grid = {.count = count, .turns = turns, .base = turns / (count ? count : 1)};
+    grid_t grid = {.count = count, .turns = turns, .index_turns = turns / (count ? count : 1)};
     for (size_t p = 0; p < sizeof(patterns) / sizeof(*patterns); ++p) {
       if (!strcmp(name, patterns[p].name)) grid.kernel = patterns[p].kernel;
     }
     if (!grid.kernel || !count || spinning > MOST_SPINNING) return fprintf(stderr, "no such round: %s\n", name), 2;
-    contender_prepare(grid.kernel == meet ? 1000000000u : 0);  // 1 ms an index: a meeting needs all threads
+    // Indices that wait for each other need a thread each: a stated cost of 1 ms makes the pool use all its threads.
+    contender_prepare(grid.kernel == meet ? 1000000000u /* ps */ : 0);
     pthread_t threads[MOST_SPINNING];
     atomic_store(&is_spinning, true);
     for (unsigned i = 0; i < spinning; ++i) {
@@ -163,7 +172,7 @@ int main(int argc, char** argv) {
     int time_count = strcmp(name, "idle") ? times_of(&grid, pause_us, seconds, times) : cpu_times_of(&grid, times);
     atomic_store(&is_spinning, false);
     for (unsigned i = 0; i < spinning; ++i) pthread_join(threads[i], NULL);
-    cpu_when_idle();  // the next contender begins when this one has answered
+    cpu_when_idle();  // waits for the threads of the pool to sleep: another pool measures after this one's output
     qsort(times, (size_t)time_count, sizeof(*times), ascending);
     printf("%.1f %.1f\n", times[time_count / 2], times[0]);
     fflush(stdout);

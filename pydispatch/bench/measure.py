@@ -117,9 +117,9 @@ def measure(
 
 
 def _warm(call: Call, seconds: float) -> int:
-    """Call a contender for at least `seconds`; return how many calls as fast as its fastest take ROUND seconds.
+    """Call a contender for at least `seconds`; return the number of calls for a round of ROUND seconds, at least 1.
 
-    The result is at least 1.
+    The number assumes that each call takes as long as the fastest one so far.
     """
     clock = time.perf_counter
     call()

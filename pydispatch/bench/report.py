@@ -50,7 +50,7 @@ def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[
 
 
 def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
-    """Return the rows of `rows` as a text table, with the column `items_name`/s.
+    """Return the dicts of figures that `rows` returns as a text table, with the column `items_name`/s.
 
     Ranges in parentheses are the 10th and 90th percentile of the rounds.
     """
@@ -90,7 +90,7 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
     base = _by_command(first)
     names = dict.fromkeys(command for row in times.values() for command in row)
 
-    def weight(command: str) -> float:
+    def sort_key(command: str) -> float:
         """Return the sort key of a command: its largest difference from the first contender, in seconds; its seconds if
         there is one contender."""
         own = base.get(command, 0.0)
@@ -105,7 +105,7 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
         total = sum(seconds.values()) or 1
         return f"{time_text(seconds[command])} {100 * seconds[command] / total:.0f} %"
 
-    ordered = sorted(names, key=weight, reverse=True)
+    ordered = sorted(names, key=sort_key, reverse=True)
     lines = [["commands", *times]]
     for command in ordered[:most]:
         lines.append([command, *(cell(command, seconds) for seconds in times.values())])

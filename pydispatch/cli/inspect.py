@@ -59,18 +59,19 @@ def run(args: argparse.Namespace) -> int:
     """Print the content of a file and return 0; raise ArtifactError if it is broken, an OSError if it cannot be
     read."""
     with open_mapped(args.file) as stream:
-        start = stream.read(65536)
+        start = stream.read(65536)  # enough to recognize PTX, which may begin with comments
     kind = "an ELF file" if is_elf(start) else "PTX" if is_ptx(start) else ""
+    # None if the file is no model of a frontend.
     model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file), results_of(args))
-    if kind or model is not None:
-        requested = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]
-        if requested:
-            option = f"--{requested[0]}"
-            raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind or 'a model'}")
-        if model is not None:
-            return _run_model(args, model)
-        return _run_cuda(args) if kind == "PTX" or cubin.is_cubin(start) else _run_elf(args)
-    return _run_artifact(args)
+    if not kind and model is None:
+        return _run_artifact(args)
+    requested = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]
+    if requested:
+        option = f"--{requested[0]}"
+        raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind or 'a model'}")
+    if model is not None:
+        return _run_model(args, model)
+    return _run_cuda(args) if kind == "PTX" or cubin.is_cubin(start) else _run_elf(args)  # a cubin is an ELF file
 
 
 def _run_model(args: argparse.Namespace, model: dict[str, Any]) -> int:
@@ -152,8 +153,12 @@ def _listing(artifact: Artifact) -> dispatches.Listing:
 
 
 def _chains(artifact: Artifact) -> list[tuple[str, list[str]]]:
-    """Return pairs (function, exports) of dispatches that run tile by tile, one after the other."""
-    artifact.file().verify(PROGRAM)
+    """Return pairs (function, exports), one for each chain in the host program.
+
+    A chain is a sequence of dispatches that run tile by tile: all of them for the first tile of the last result, then
+    all of them for the next tile, so that intermediate tiles stay in the cache. `exports` are its kernels in order.
+    """
+    artifact.file().verify(PROGRAM)  # raises ArtifactError if the checksum of the host program is wrong
     return chains_of(artifact.read(PROGRAM))
 
 
@@ -295,7 +300,7 @@ def _choice_lines(entry: ExecutableEntry) -> list[str]:
 def _chosen_here(entry: ExecutableEntry) -> str | None:
     """Return the name of the variant that requires the most features, among those whose features this CPU has.
 
-    None if no variant runs on it. The condition regions of variants are not evaluated.
+    None if no variant runs on it. Further conditions, which a program may state as code for a variant, are ignored.
     """
     from pydispatch.runtime.devices import cpu
     from pydispatch.runtime.program.variants import best_of

@@ -90,6 +90,7 @@ def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
     """
     values = []
     for index, type in enumerate(types):
+        # Frontends state the name of a value in the model, and its shape with the names of dynamic sizes.
         stated = attributes.data[index].data if attributes is not None else {}
         name = stated["pyd.name"].data if "pyd.name" in stated else f"{index}"
         shape = [n.data for n in stated["pyd.shape"].data] if "pyd.shape" in stated else None
@@ -103,8 +104,8 @@ def render(path: str, facts: dict[str, Any]) -> str:
     lines = [f"{path}: a model"]
     for function in facts["functions"]:
         lines += ["", f"function {function['name']}"]
-        for what in ("inputs", "outputs"):
-            lines += [f"  {what.removesuffix('s'):6} {value['name']}: {value['type']}" for value in function[what]]
+        for kind in ("input", "output"):
+            lines += [f"  {kind:6} {value['name']}: {value['type']}" for value in function[f"{kind}s"]]
     lines += ["", f"weights: {len(facts['weights'])}", *(f"  {w['name']}: {w['type']}" for w in facts["weights"])]
     if facts["custom"]:
         lines += ["", "custom operations, which need a kernel: compile(..., kernels={name: ...})"]

@@ -143,9 +143,11 @@ def _load_patterns_of(path: str) -> list[object]:
     except Exception as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
         # lines[-1] is the innermost frame in the file itself; deeper frames are in functions that it calls.
-        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-        what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
-        raise Error(f"{path}{'' if line is None else f':{line}'}: {what}") from None
+        if isinstance(error, SyntaxError):
+            line, message = error.lineno, error.msg
+        else:
+            line, message = lines[-1] if lines else None, f"{type(error).__name__}: {error}"
+        raise Error(f"{path}{'' if line is None else f':{line}'}: {message}") from None
     # A pattern with several names is returned once.
     patterns = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
     if not patterns:

@@ -36,7 +36,8 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     """
     head = "".join(f"{size}x" for size in array.shape) + type_name(kind)
     array = _numbers(array, kind)
-    # Bool, complex or opaque. Dtypes of ml_dtypes have the kind "V" of np.void as well, but other scalar types.
+    # Bool, complex or opaque bits (np.void). The scalar type is compared, not the kind "V", which dtypes of ml_dtypes
+    # have, too.
     is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void
     if is_hex:
         texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
@@ -49,7 +50,7 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
 
 def _numbers(array: Array, kind: ElementType) -> Array:
     """Return an array with its numbers, which may be unsigned integers with the bits of a type that NumPy lacks."""
-    if array.dtype.kind != "u":
+    if array.dtype.kind != "u":  # signed, float, bool or complex: the numbers themselves
         return array
     if kind.name == "bf16":  # the bits are the upper half of an f32
         return (array.astype(np.uint32) << 16).view(np.float32)
@@ -72,7 +73,8 @@ def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> s
         return texts[start] if start < limit else "..."
     if len(shape) == 1:
         shown = texts[start : min(start + shape[0], limit)]
-        return " ".join(shown) + ("..." if start + shape[0] > limit and shape[0] else "")
+        is_cut = shape[0] > 0 and start + shape[0] > limit  # an empty row has no elements to leave out
+        return " ".join(shown) + ("..." if is_cut else "")
     step = math.prod(shape[1:])
     return "".join(f"[{_rows(shape[1:], texts, start + i * step, limit)}]" for i in range(shape[0]))
 
@@ -138,6 +140,7 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
 
 def _are_close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> NDArray[np.bool_]:
     """Return for each element whether it equals the expected one, within a tolerance unless `exact`."""
+    # NumPy holds small floats, too, as unsigned integers: only `numerical` says whether they are floats.
     if kind.dtype.kind in "iub" and kind.numerical < Numerical.FLOAT:
         same: NDArray[np.bool_] = actual == expected
         return same

@@ -91,8 +91,10 @@ class Reader:
         """
         values: list[Value] = []
         for text in texts:
-            wanted = scalars[len(values)] if len(values) < len(scalars) else None
-            values += self.read(text.strip().removeprefix('"').removesuffix('"'), wanted)
+            position = len(values)  # of the next argument: `*file` may have given several
+            scalar = scalars[position] if position < len(scalars) else None
+            # Quotes that no shell has removed, as in lists of arguments of tests of IREE.
+            values += self.read(text.strip().removeprefix('"').removesuffix('"'), scalar)
         return values
 
     def read(self, text: str, scalar: ElementType | None) -> list[Value]:
@@ -297,6 +299,7 @@ def _parse_number(text: str, kind: ElementType) -> Value:
         if kind.numerical >= Numerical.FLOAT:
             return float(text)
         value = _integer(text)
+        # Only 0 and 1 become a bool: a call rejects other integers, and names them.
         return bool(value) if kind.dtype.kind == "b" and value in (0, 1) else value
     except ValueError:
         raise ValueError(f"expected a number for {kind.name}") from None

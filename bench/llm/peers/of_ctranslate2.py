@@ -1,4 +1,4 @@
-"""The same weights in CTranslate2, through a model folder that its specification writes.
+"""CTranslate2 as a peer of the benchmark of language models: it runs a Llama with the weights that we run.
 
 CTranslate2 has no function for one step: a step is a part of the difference between answers of 1 and of 1 + `STEPS`
 tokens. Its weights of 8 bits have one scale for each row, and those of Q8_0 one for each block of 32.
@@ -27,14 +27,18 @@ STEPS = 16
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
     """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
 
-    kind: type of the weights, of `COMPUTE_TYPES`. seconds: duration of the calls of each step.
+    kind: type of the weights, a key of `COMPUTE_TYPES`. seconds: for how long each step is repeated; the least time
+    counts.
     """
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder), config, weights_of(config, "f32"))
         model = ctranslate2.Generator(folder, compute_type=COMPUTE_TYPES[kind], inter_threads=1, intra_threads=1)
 
     def answers(prompt_length: int, sequences: int, length: int) -> Callable[[], Any]:
-        """Return a function that answers `sequences` equal prompts with `length` most probable tokens each."""
+        """Return a function that answers `sequences` equal prompts of `prompt_length` random tokens.
+
+        Each answer has `length` tokens, the most probable ones.
+        """
         random = np.random.default_rng(1)
         prompt = [str(token) for token in random.integers(3, config.vocabulary, prompt_length)]  # 0 to 2 are special
         options = {"max_length": length, "min_length": length, "sampling_topk": 1, "include_prompt_in_result": False}
@@ -49,7 +53,10 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
 
 
 def save(folder: Path, config: Config, weights: dict[str, Any]) -> None:
-    """Write a model folder of CTranslate2. weights: f32, by the names of `transformers`; tokens are decimal numbers."""
+    """Write a model folder of CTranslate2, whose vocabulary are the numbers of tokens in decimal.
+
+    weights: f32, by the names of `transformers`.
+    """
     assert config.rotary is not None
     specification = transformer_spec.TransformerDecoderModelSpec.from_config(
         config.layers, config.heads, activation=common_spec.Activation.SWISH, ffn_glu=True, rms_norm=True,
@@ -67,8 +74,9 @@ def save(folder: Path, config: Config, weights: dict[str, Any]) -> None:
         layer.self_attention.linear[0].weight = np.concatenate(projections)
         layer.self_attention.linear[1].weight = weights[f"{name}.self_attn.o_proj.weight"]
         layer.ffn.layer_norm.gamma = weights[f"{name}.post_attention_layernorm.weight"]
-        for linear, part in (("linear_0", "gate"), ("linear_0_noact", "up"), ("linear_1", "down")):
-            getattr(layer.ffn, linear).weight = weights[f"{name}.mlp.{part}_proj.weight"]
+        # "noact" has no activation function: its result is multiplied by the activation of that of "linear_0".
+        for linear, projection in (("linear_0", "gate"), ("linear_0_noact", "up"), ("linear_1", "down")):
+            getattr(layer.ffn, linear).weight = weights[f"{name}.mlp.{projection}_proj.weight"]
     specification.config.layer_norm_epsilon = config.epsilon
     specification.config.unk_token, specification.config.bos_token, specification.config.eos_token = "0", "1", "2"
     specification.register_vocabulary([str(token) for token in range(config.vocabulary)])

@@ -1,4 +1,5 @@
 // Kernels that read or write by indices. Each array is passed as its address and its sizes.
+// Sizes that repeat those of an earlier array, such as n2 and same, are not read.
 #include <stdint.h>
 #include <string.h>
 

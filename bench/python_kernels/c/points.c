@@ -1,4 +1,5 @@
-// Kernels over points in space.
+// Kernels over points in space. Each array is passed as its address and its sizes.
+// Sizes that are fixed or repeat those of an earlier array, such as four, n2 and same, are not read.
 #include <math.h>
 #include <stdint.h>
 
@@ -18,7 +19,8 @@ void accelerations(const float* bodies, int64_t n, int64_t four, float* restrict
   }
 }
 
-// Index of each point's nearest centre, the lowest of equally near ones, and the distance to it.
+// numbers: of each point, the index of its nearest centre, the lowest of equally near ones. distances: to that centre.
+// Points and centres have |size| coordinates each.
 void nearest_centre(const float* points, int64_t n, int64_t size, const float* centres, int64_t count, int64_t size2,
                     int32_t* restrict numbers, int64_t n2, float* restrict distances, int64_t n3) {
 #pragma omp parallel for

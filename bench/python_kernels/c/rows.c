@@ -1,4 +1,5 @@
 // Kernels over rows of a matrix. Each array is passed as its address and its sizes.
+// Sizes that repeat those of an earlier array, such as n2 and same, are not read.
 #include <math.h>
 #include <stdint.h>
 

@@ -1,4 +1,5 @@
-// Kernels over the points of a grid.
+// Kernels over the points of a grid. Each array is passed as its address and its sizes.
+// Sizes that are fixed or repeat those of an earlier array, such as four, n2 and same, are not read.
 #include <stdint.h>
 
 // A fifth of the sum of a point and its four neighbours; those outside of the grid count as 0.
@@ -17,7 +18,7 @@ void blur(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, i
   }
 }
 
-// One step of the heat equation; points outside of the grid have the value 0.
+// One step of the heat equation: y = x + rate * (sum of the four neighbours - 4 x), with 0 outside of the grid.
 void heat(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, int64_t n2, float rate) {
 #pragma omp parallel for
   for (int64_t i = 0; i < m; ++i) {
@@ -29,7 +30,8 @@ void heat(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, i
   }
 }
 
-// Iterations, at most 40, until a point leaves the circle of radius 2. step: distance of points; the first is (-2, -1).
+// counts[i, j]: iterations of z = z^2 + c, at most 40, until z = a + ib leaves the circle of radius 2. c = x + iy is
+// the point of the grid, which begins at (-2, -1). step: distance of neighbouring points.
 void mandelbrot(int32_t* counts, int64_t m, int64_t n, float step) {
 #pragma omp parallel for schedule(dynamic, 8)
   for (int64_t i = 0; i < m; ++i) {

@@ -1,4 +1,5 @@
-// Prefix sums and sums of segments.
+// Prefix sums and sums of segments. Each array is passed as its address and its sizes.
+// Sizes that are fixed or repeat those of an earlier array, such as four, n2 and same, are not read.
 #include <stdint.h>
 
 // Inclusive prefix sums of each block of 128 elements.

@@ -92,6 +92,7 @@ def rotary_embedding(x, positions, y):
     for token in numba.prange(tokens):
         cosines, sines = np.empty(half, np.float32), np.empty(half, np.float32)
         for pair in range(half):
+            # 10000 ** (-pair / half), as a power of 2
             frequency = np.float32(2) ** (np.float32(-math.log2(10000)) * np.float32(pair) / np.float32(half))
             angle = np.float32(positions[token]) * frequency
             cosines[pair], sines[pair] = math.cos(angle), math.sin(angle)

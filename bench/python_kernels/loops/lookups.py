@@ -15,9 +15,9 @@ def embedding_bag(table, numbers, starts, y):
         begin, end = starts[bag], starts[bag + 1] if bag + 1 < bags else numbers.shape[0]
         for j in range(n):
             y[bag, j] = 0
-        for at in range(begin, end):
+        for k in range(begin, end):
             for j in range(n):
-                y[bag, j] += table[numbers[at], j]
+                y[bag, j] += table[numbers[k], j]
         for j in range(n):
             y[bag, j] /= np.float32(max(end - begin, 1))
 
@@ -47,9 +47,9 @@ def sparse_product(starts, columns, values, b, y):
     for row in numba.prange(m):
         for j in range(n):
             y[row, j] = 0
-        for at in range(starts[row], starts[row + 1]):
+        for k in range(starts[row], starts[row + 1]):
             for j in range(n):
-                y[row, j] += values[at] * b[columns[at], j]
+                y[row, j] += values[k] * b[columns[k], j]
 
 
 @numba.njit
@@ -62,7 +62,10 @@ def root_of(parents, vertex):
 
 @numba.njit
 def connected_components(edges, parents):
-    """One thread: Numba has no compare-and-swap on CPUs."""
+    """Join the trees of both ends of each edge; roots are the lowest vertices of their trees.
+
+    One thread does it: Numba has no compare-and-swap on CPUs, with which several could.
+    """
     for i in range(edges.shape[0]):
         a, b = root_of(parents, edges[i, 0]), root_of(parents, edges[i, 1])
         parents[max(a, b)] = min(a, b)

@@ -19,17 +19,20 @@ def prefix_sums(x, y):
 
 @jit
 def prefix_sum(x, y, blocks, ticket):
-    """Compute inclusive prefix sums of all elements; blocks and ticket are scratch memory of our kernel only."""
+    """Compute inclusive prefix sums of all elements, in two passes over equal shares of x, one for each thread.
+
+    blocks and ticket are scratch memory that only our own kernel, with the same parameters, needs.
+    """
     threads = numba.get_num_threads()
     share = (x.shape[0] + threads - 1) // threads
     before = np.zeros(threads + 1, np.int32)  # of each thread, the sum of the elements before its share
-    if threads > 1:
+    if threads > 1:  # a single thread has no elements before its share
         for t in numba.prange(threads):
-            part = np.int32(0)
+            total = np.int32(0)
             for i in range(t * share, min((t + 1) * share, x.shape[0])):
-                part += x[i]
-            before[t + 1] = part
-        for t in range(threads):
+                total += x[i]
+            before[t + 1] = total
+        for t in range(threads):  # sums of single shares become sums of all shares before
             before[t + 1] += before[t]
     for t in numba.prange(threads):
         total = before[t]
