@@ -138,9 +138,11 @@ def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], co
             user: Operation | None = use.operation
             while user is not None and user.parent is not argument.owner:
                 user = user.parent_op()  # up to the operation of the function's body that contains the use
-            if user is None or (user is not consumer and user not in slice_ops):
+            if user is consumer:
+                continue
+            if user is None or user not in slice_ops:
                 return False
-            pending += user.results if user is not consumer else []
+            pending += user.results
     return True
 
 

@@ -148,8 +148,8 @@ def _lower_for(op: Operation) -> None:
     # Enter the header with the initial values; it branches to the body or leaves the loop.
     append(block, cf.BranchOp(header, op.lb, *op.iter_args), op)
     unsigned = "unsignedCmp" in op.properties or "unsignedCmp" in op.attributes
-    more = append_value(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
-    branch = cf.ConditionalBranchOp(more, first, [], after, list(header.args[1:]))
+    is_in_bounds = append_value(header, arith.CmpiOp(header.args[0], op.ub, "ult" if unsigned else "slt"), op)
+    branch = cf.ConditionalBranchOp(is_in_bounds, first, [], after, list(header.args[1:]))
     record_iterations(branch, op)
     append(header, branch, op)
 
@@ -360,8 +360,9 @@ def _merge(region: Region) -> None:
         last = block.last_op
         if isinstance(last, cf.BranchOp):
             target = last.successor
-            # The entry block has one more predecessor: the caller.
-            if target is not region.blocks.first and target is not block and jumps[target] == 1:
+            is_entry = target is region.blocks.first  # it has one more predecessor: the caller
+            is_endless_loop = target is block
+            if jumps[target] == 1 and not is_entry and not is_endless_loop:
                 for argument, value in zip(target.args, last.arguments, strict=True):
                     argument.replace_all_uses_with(value)
                 erase_op(last)

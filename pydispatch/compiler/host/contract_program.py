@@ -124,7 +124,7 @@ def _joined_argument(function: ProgramFunction, words: list[int], type: Attribut
     if len(words) == 2:
         high = function.binary(Opcode.SHL, function.scalar_argument(words[1]), function.constant(32))
         return function.binary(Opcode.OR, low, high)
-    bits = 64 if isinstance(type, IndexType) else bit_width(type) or 64
-    if isinstance(type, IntegerType) and bits < 64:
+    bits = bit_width(type)
+    if isinstance(type, IntegerType) and bits is not None and bits < 64:
         return function.unary(Opcode.SEXT, low, width=bits)
     return low

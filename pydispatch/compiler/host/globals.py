@@ -44,7 +44,8 @@ class Globals:
         value = op.results[0] if op.results else op.operands[0]
         if value.type != source.type:
             raise CompileError(f"global '@{name}' is {source.type}, here it is {value.type}", location_of(op))
-        if isinstance(op, util.GlobalStoreOp) and source.is_mutable is None and not _in_initializer(op):
+        may_be_stored_to = source.is_mutable is not None or _in_initializer(op)
+        if isinstance(op, util.GlobalStoreOp) and not may_be_stored_to:
             raise CompileError(f"global '@{name}' is not mutable", location_of(op),
                                "write util.global mutable, or store in an initializer")  # fmt: skip
         if name not in self._indices:

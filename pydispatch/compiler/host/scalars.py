@@ -311,7 +311,7 @@ class ScalarLowering:
         for operand, result in zip(op.operands, op.results, strict=False):
             registers[result] = registers[operand]
 
-    def sign(self, op: Operation, registers: Registers) -> None:
+    def cast_signedness(self, op: Operation, registers: Registers) -> None:
         """Lower builtin.unrealized_conversion_cast between signed, unsigned and signless integers of one width.
 
         Their registers are the same.
@@ -368,7 +368,7 @@ ROWS: dict[str, Callable[[ScalarLowering, Operation, Registers], None]] = {
     "hal.device.query": ScalarLowering.query,
     "util.align": ScalarLowering.align,
     "util.sizeof": ScalarLowering.sizeof,
-    "builtin.unrealized_conversion_cast": ScalarLowering.sign,
+    "builtin.unrealized_conversion_cast": ScalarLowering.cast_signedness,
     "cf.assert": ScalarLowering.check,
     **dict.fromkeys(("math.isnan", "math.isinf", "math.isfinite", "math.isnormal"), ScalarLowering.classify),
     **dict.fromkeys(

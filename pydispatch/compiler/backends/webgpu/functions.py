@@ -99,8 +99,10 @@ def _wgsl(type_: Attribute) -> str:
         return "f32"
     if isinstance(type_, IndexType):
         return "i32"
-    width = 32 if is_float(type_) and bit_width(type_) < 32 else bit_width(type_)
-    return "bool" if width == 1 else "i32" if width <= 32 else "vec2u"
+    width = bit_width(type_)
+    if width == 1:
+        return "bool"
+    return "i32" if width <= 32 else "vec2u"
 
 
 def _element(type_: Attribute) -> str:

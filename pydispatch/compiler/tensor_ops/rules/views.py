@@ -266,14 +266,15 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
         """Emit the bits of the element of the source at an index in row-major order."""
         return as_integer(build, elements.at(build, source, build.split(linear_index, sizes)), from_bits)
 
-    # Result element n consists of the `count` source elements from n * count on, or is part n mod `count` of source
-    # element n / count. `_joined_bits` calls the lambda with 0, ..., count - 1.
-    if to_bits > from_bits:
+    if to_bits > from_bits:  # element n consists of the `count` source elements from n * count on
         count = to_bits // from_bits
-        bits = _joined_bits(
-            build, lambda part: source_bits(build.plus(build.times(linear, count), part)), from_bits, to_bits
-        )
-    else:
+
+        def joined_element(number: int) -> SSAValue:
+            """Emit the bits of source element `number`, of 0 to count - 1, of those that the element consists of."""
+            return source_bits(build.plus(build.times(linear, count), number))
+
+        bits = _joined_bits(build, joined_element, from_bits, to_bits)
+    else:  # element n is part n mod `count` of source element n / count
         count = from_bits // to_bits
         element = source_bits(build.quotient(linear, count))
         bits = _part_of_bits(build, element, build.remainder(linear, count), from_bits, to_bits)
