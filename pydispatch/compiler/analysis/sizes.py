@@ -19,7 +19,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.tensor_ops.registry import rule_of
-from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated, Sum, Term, add, multiply
+from pydispatch.compiler.tensor_ops.terms import Product, SizeElement, Stated, Sum, Term, add, multiply
 from pydispatch.ir.values import Dim, constant_index, shape_of
 
 Known = dict[tuple[SSAValue, int], Term]
@@ -109,21 +109,23 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
 def _resolved(stated: Stated) -> Term | None:
     """Return a size that `_stated` has returned as a term over the values in which it originates.
 
-    Return None for an element of a tensor of sizes (`Entry`) whose value is not known.
+    Return None for an element of a tensor of sizes (`SizeElement`) whose value is not known.
 
-    stated: an integer; an index value; a dimension of a tensor; a sum or product of such; or an `Entry`.
+    stated: an integer; an index value; a dimension of a tensor; a sum or product of such; or an `SizeElement`.
     """
     if isinstance(stated, SSAValue):
         return term_of(stated)
     if isinstance(stated, Sum | Product):
         parts = [size_of(p.tensor, p.axis) if isinstance(p, Dim) else _resolved(p) for p in stated.parts]
         known_parts = [part for part in parts if part is not None]
-        assert len(known_parts) == len(parts)  # parts are terms; only an Entry, which is none, can be unknown
+        assert len(known_parts) == len(parts)  # parts are terms; only an SizeElement, which is none, can be unknown
         return (add if isinstance(stated, Sum) else multiply)(known_parts)
-    return _listed_size(stated) if isinstance(stated, Entry) else stated  # an int, or a Dim that size_of() has followed
+    return (
+        _listed_size(stated) if isinstance(stated, SizeElement) else stated
+    )  # an int, or a Dim that size_of() has followed
 
 
-def _listed_size(entry: Entry) -> Term | None:
+def _listed_size(entry: SizeElement) -> Term | None:
     """Return an element of a tensor of sizes that `tensor.from_elements` builds; None if its value is not known.
 
     Casts from and to `index` are followed. Terms are of the type `index`: a value of another type is only known if it

@@ -31,16 +31,16 @@ FOLDED_ELEMENTS = 4096
 LEAST_BYTES = 4 << 10
 """Minimum bytes of a hoisted result of inexpensive operations; kernels recompute smaller ones faster than load them."""
 
-REDUCED = 16
+MIN_REDUCTION = 16
 """Factor by which an inexpensive result of fewer than LEAST_BYTES, such as that of a reduction, must be smaller than
 the constants that it is computed from; otherwise kernels recompute it."""
 
 TABLE_BYTES = 1 << 20
 """Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,
 such as the sines and cosines of positions; also the largest result of other operations that is stored although
-padding of the constants makes it larger than they are (see `PADDED`)."""
+padding of the constants makes it larger than they are (see `MAX_PADDING`)."""
 
-PADDED = 1.5
+MAX_PADDING = 1.5
 """Maximum ratio of the bytes of a result, which may be constants padded with zeros, to the bytes of the constants that
 it is computed from."""
 
@@ -144,9 +144,9 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     The value is stored in any of these cases, where its sources are the constants that it depends on:
     - A pass has marked its operation by ONCE.
     - Divisions or functions compute it, and it has at most TABLE_BYTES: a table of sines.
-    - It has from LEAST_BYTES to TABLE_BYTES, and at most PADDED times the bytes of its sources: padded weights.
+    - It has from LEAST_BYTES to TABLE_BYTES, and at most MAX_PADDING times the bytes of its sources: padded weights.
     - It has LEAST_BYTES or more and is no larger than its sources together: transposed weights.
-    - Its sources have LEAST_BYTES or more, and at least REDUCED times its bytes: sums of the rows of weights.
+    - Its sources have LEAST_BYTES or more, and at least MIN_REDUCTION times its bytes: sums of the rows of weights.
 
     Views and fills are never stored.
 
@@ -162,9 +162,9 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
     source_bytes = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
-    is_padded = LEAST_BYTES <= size <= min(PADDED * source_bytes, TABLE_BYTES)
+    is_padded = LEAST_BYTES <= size <= min(MAX_PADDING * source_bytes, TABLE_BYTES)
     is_no_larger = LEAST_BYTES <= size <= source_bytes
-    is_reduction = source_bytes >= max(LEAST_BYTES, REDUCED * size)
+    is_reduction = source_bytes >= max(LEAST_BYTES, MIN_REDUCTION * size)
     return is_padded or is_no_larger or is_reduction
 
 

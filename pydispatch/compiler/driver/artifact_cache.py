@@ -42,7 +42,7 @@ LARGEST = 64 << 20
 """Maximum size in bytes of a source, and of an artifact, that is cached. Long hexadecimal literals do not count, since
 the cache's entries do not repeat them."""
 
-USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
+PACKAGES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
 
 _KEY_VERSION = "program 4"
@@ -101,13 +101,13 @@ class _Entry:
         key: Digest of everything that decides the artifact, except the files that are read for it.
         source: The source; a `ProgramFile` if its text has been read from a file.
         blobs: Bytes of the source's long hexadecimal literals, in the order of the text.
-        start: Time at which the compilation began, in nanoseconds since the epoch.
+        start_ns: Time at which the compilation began, in nanoseconds since the epoch.
     """
 
     key: str
     source: Any
     blobs: tuple[bytes, ...]
-    start: int
+    start_ns: int
 
     def load(self) -> Artifact | None:
         """Return the cached artifact; None if there is none, or if it is broken."""
@@ -147,7 +147,7 @@ class _Entry:
             reads.existing.discard(os.fspath(self.source))  # its text is in the key
         with suppress(OSError):
             # A file that changed since the compilation began may have been read before or after the change.
-            if all(_change_time_ns(path) < self.start for path in reads.existing):
+            if all(_change_time_ns(path) < self.start_ns for path in reads.existing):
                 data = json.dumps(blob_of_member).encode() + b"\n" + artifact.to_bytes()
                 cache.store(self.key, data, reads.existing, reads.missed, cache.PROGRAMS)
 
@@ -162,7 +162,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
         source: Argument of `compile`: text, a path, a kernel in Python, or another object (not cached).
         options: All options of `compile`.
     """
-    start, stated_options, processor = time.time_ns(), _options(options), _processor()
+    start_ns, stated_options, processor = time.time_ns(), _options(options), _processor()
     if stated_options is None or processor is None:
         return None
     has_cache = limit() > 0 and cache.directory() is not None  # limit(): maximum size of the cache in bytes
@@ -178,7 +178,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             machine = processor, caches_of_this_machine()
             stated = program.kind, program.name, program.path, str(Path.cwd()), stated_options, *machine, *_tools()
             key = cache.digest(_KEY_VERSION, text.encode(), [*blobs], *blobs.values(), *stated)
-            return _Entry(key, program.source, tuple(blobs.values()), start)
+            return _Entry(key, program.source, tuple(blobs.values()), start_ns)
     return None
 
 
@@ -271,7 +271,7 @@ def _tools() -> tuple[object, ...]:
 @functools.cache
 def _versions() -> list[str]:
     """Return the versions of the packages that artifacts depend on."""
-    return [f"{name} {version(name)}" for name in USES]
+    return [f"{name} {version(name)}" for name in PACKAGES]
 
 
 @functools.cache

@@ -140,7 +140,7 @@ def _touched(commands: Sequence[ScheduledCommand]) -> set[Storage]:
 
 def _bytes_per_workgroup(command: ScheduledCommand, storage: Storage) -> int:
     """Return the size of a workgroup's slice of a storage, in bytes; 0 if unknown."""
-    return command.tiles.bytes.get(storage, 0) if command.tiles is not None else 0
+    return command.tiles.slice_bytes.get(storage, 0) if command.tiles is not None else 0
 
 
 def _memory(storage: Storage) -> Storage:

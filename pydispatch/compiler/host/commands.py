@@ -89,13 +89,13 @@ class Tiles:
     """Memory access pattern of a dispatch, for tile-fused dispatch sequences (host/chains.py).
 
     Attributes:
-        bytes: Storage → bytes of the slice that each workgroup accesses, where workgroup i accesses slice i; 0 if a
-            workgroup may access other slices.
+        slice_bytes: Storage → bytes of the slice that each workgroup accesses, where workgroup i accesses slice i; 0 if
+            a workgroup may access other slices.
         groups: Workgroups in a tile if the dispatch is in such a sequence, else 0. Set by `form_chains`.
         follows: Whether it continues the sequence of the command before it. Set by `form_chains`.
     """
 
-    bytes: dict[Storage, int]
+    slice_bytes: dict[Storage, int]
     groups: int = 0
     follows: bool = False
 

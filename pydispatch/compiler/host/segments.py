@@ -156,9 +156,9 @@ class Segmentation:
     Attributes:
         blocks: The blocks in reverse postorder.
         level: Operation → level in its block. Constants and terminators have none.
-        home: Operation → the segment of its level in its block; stops have none. It computes the operation, unless the
-            operation is a view, which each segment that reads it recomputes.
-        order: Operation → its position in the function, counting all operations of all blocks.
+        segment_of: Operation → the segment of its level in its block; stops have none. The segment computes the
+            operation, unless it is a view, which each segment that reads it recomputes.
+        position_of: Operation → its position in the function, counting all operations of all blocks.
         partitions: Block → its segments and stops.
         needed: Values that segments must return, because stops or other segments read them.
     """
@@ -173,8 +173,8 @@ class Segmentation:
         self.blocks = reverse_postorder(region)
         # Filled by `_partition`: the level of each operation, and the segment of each that is no stop.
         self.level: dict[Operation, int] = {}
-        self.home: dict[Operation, Segment] = {}
-        self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
+        self.segment_of: dict[Operation, Segment] = {}
+        self.position_of = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
         self.partitions = {block: self._partition(block) for block in self.blocks}
         # Values that segments must return. The loop below adds those that stops and terminators read; `_complete` adds
         # those that other segments read.
@@ -214,7 +214,7 @@ class Segmentation:
                 partition.stops.setdefault(level, []).append(op)
             else:
                 segment = partition.segments.setdefault(level, Segment())
-                self.home[op] = segment
+                self.segment_of[op] = segment
                 if not _is_view(op):  # each segment that reads a view recomputes it
                     segment.own.append(op)
             self.level[op] = level
@@ -246,9 +246,9 @@ class Segmentation:
             source = definition(value)
             # A view is among a segment's `own` operations only if the segment returns it; readers recompute it.
             if source is not None and _is_view(source):
-                home = self.home[source]  # the segment of the view's level
-                if source not in home.own:
-                    home.own.append(source)
+                segment = self.segment_of[source]  # the segment of the view's level
+                if source not in segment.own:
+                    segment.own.append(source)
 
     def _complete(self, segment: Segment) -> None:
         """Set `ops` and `inputs` of a segment, and record the inputs as outputs that other segments need.
@@ -267,8 +267,8 @@ class Segmentation:
                 if source is not None and source not in members and _is_repeated(source):
                     members.add(source)
                     pending.append(source)
-        segment.own.sort(key=self.order.__getitem__)
-        segment.ops = sorted(members, key=self.order.__getitem__)
+        segment.own.sort(key=self.position_of.__getitem__)
+        segment.ops = sorted(members, key=self.position_of.__getitem__)
         inputs = (v for op in segment.ops for v in op.operands if definition(v) not in members)
         segment.inputs = list(dict.fromkeys(inputs))
         self.needed.update(segment.inputs)

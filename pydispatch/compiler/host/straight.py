@@ -232,7 +232,7 @@ class Straight:
         Dim(%x, 0) and 4 gives a register with 4 times the size of axis 0 of the tensor %x.
 
         Raises CompileError if host code cannot compute it: for None, a size that the rule does not state, and for an
-        `Entry`, an element of a tensor of sizes.
+        `SizeElement`, an element of a tensor of sizes.
         """
         if isinstance(stated, int):
             return self.function.constant(stated)

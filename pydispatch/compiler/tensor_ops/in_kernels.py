@@ -13,7 +13,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements, Rules
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.registry import rule_of
-from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated
+from pydispatch.compiler.tensor_ops.terms import Product, SizeElement, Stated
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.values import Dim
@@ -80,7 +80,7 @@ def index_of(elements: Elements, term: Stated) -> Index:
         return elements.index(term)
     if isinstance(term, Dim):
         return elements.dims(term.tensor)[term.axis]
-    if isinstance(term, Entry):
+    if isinstance(term, SizeElement):
         size = elements.at(elements.entry, term.tensor, [term.index])
         is_index = isinstance(size.type, IndexType)
         return size if is_index else elements.entry.pure(arith.IndexCastOp(size, IndexType()))

@@ -80,3 +80,4 @@ class WindowFits:
 
 
 Requirement = Equal | NotNegative | SliceFits | WindowFits
+"""Condition on sizes, offsets or strides: checked while compiling if they are constants, else before the dispatch."""

@@ -11,7 +11,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 @dataclass(frozen=True)
-class Entry:
+class SizeElement:
     """Size that is an element of a one-dimensional tensor, such as the shape operand of `tensor.reshape`.
 
     Attributes:
@@ -41,7 +41,7 @@ Term = int | SSAValue | Dim | Sum | Product
 """A size: an integer, a value of type index, a dimension of a tensor, or a sum or product of terms. Equal terms are
 equal sizes; different terms may be equal at run time."""
 
-Stated = Term | Entry
+Stated = Term | SizeElement
 """A size of a result, as its operation states it: a term of its operands, or an element of a tensor of sizes."""
 
 
@@ -80,7 +80,7 @@ def multiply(parts: Sequence[Term]) -> Term:
 
 
 def values_in(term: Stated | None) -> Iterator[SSAValue]:
-    """Yield the SSA values of type index in a term. Terms that refer to sizes of tensors (`Dim`, `Entry`) have none."""
+    """Yield the SSA values of type index in a term. Terms that refer to sizes of tensors (`Dim`, `SizeElement`) have none."""
     if isinstance(term, SSAValue):
         yield term
     elif isinstance(term, Sum | Product):

@@ -60,10 +60,12 @@ class NvptxMachine:
 
     Attributes:
         cpu: Architecture, such as "sm_80".
-        features: LLVM's names of features.
+        features: LLVM's names of features, such as "+ptx70".
+        arch: LLVM's name of the architecture of all NVIDIA GPUs.
         has: Names of the features that emitters query.
         tune: GPU for whose timing code is scheduled; "" for `cpu`.
         vector_width: Preferred width of vectors in bits; 0: a GPU has none.
+        triple: Target triple.
     """
 
     cpu: str

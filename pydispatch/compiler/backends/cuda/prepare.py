@@ -24,6 +24,7 @@ _INTRINSIC = re.compile(rf"@llvm\.({'|'.join(_CALLED)})\.(f32|f64)\b")
 _TARGET = re.compile(r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|'
                      r'stack-protector[^"=]*|min-legal-vector-width|probe-stack|uniform-work-group-size)"'
                      r'(?:="[^"]*")?')  # fmt: skip
+"""String attributes of functions that are for the machine or the compiler that the bitcode was made with."""
 _GROUPS = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
 """Definition of an attribute group, to which functions refer by its number."""
 _DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")

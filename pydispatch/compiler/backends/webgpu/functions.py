@@ -16,7 +16,7 @@ from pydispatch.compiler.backends.functions import Language, check_static, impor
 from pydispatch.compiler.backends.webgpu.objects import preprocessed
 from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float, storage_bits
+from pydispatch.compiler.kernel_ir.types import bit_width, storage_bits
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.link.wgsl.link import WgslLibrary, link, open_library
 

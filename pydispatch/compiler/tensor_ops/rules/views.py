@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.requirements import Equal, Requirement
 from pydispatch.compiler.tensor_ops.rule import TensorOp, View
-from pydispatch.compiler.tensor_ops.terms import Entry, Stated, dynamic_size, multiply
+from pydispatch.compiler.tensor_ops.terms import SizeElement, Stated, dynamic_size, multiply
 from pydispatch.ir.values import Dim, shape_of
 
 
@@ -142,7 +142,7 @@ class Reshape(View):
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return element `axis` of the shape operand, a tensor of sizes."""
-        return Entry(op.operands[1], axis)
+        return SizeElement(op.operands[1], axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the element with the same linear index."""
