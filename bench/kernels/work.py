@@ -46,8 +46,8 @@ def work(
     """Return a kernel whose operations XLA counts.
 
     Args:
-        name, function, weights, inputs, tolerance: Of its `Model`.
-        numpy, text: See `Work`.
+        name, function, weights, inputs, tolerance: The attributes of its `Model`; `function` takes the weights first.
+        numpy, text: As in `Work`.
         moved: Bytes that a call reads and writes at least; None: those of all arguments and results.
     """
     model = Model(name, function, weights, inputs, tolerance)
@@ -66,10 +66,14 @@ def product(name: str, m: int, k: int, n: int, transposed: bool = False) -> Work
     transposed: weights are stored as [n, k], as in linear layers of PyTorch and in tied embeddings.
     """
     weights = {"w": f32(n, k) if transposed else f32(k, n)}
-    turn = (lambda w: w.T) if transposed else (lambda w: w)
+
+    def multiply(x: Any, w: Any) -> Any:
+        """Return the product of arrays of JAX or NumPy."""
+        return x @ (w.T if transposed else w)
+
     return work(
-        f"{name} {m}x{k}x{n}{'t' if transposed else ''}", lambda p, x: x @ turn(p["w"]), weights, normal(m, k),
-        numpy=lambda w, x: x @ turn(w),
+        f"{name} {m}x{k}x{n}{'t' if transposed else ''}", lambda p, x: multiply(x, p["w"]), weights, normal(m, k),
+        numpy=lambda w, x: multiply(x, w),
     )  # fmt: skip
 
 

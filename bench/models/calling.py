@@ -20,8 +20,9 @@ from pydispatch.bench.program import difference
 def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) -> dict[str, Any]:
     """Return the figures of a model as a dict that can be written as JSON.
 
-    "seconds": least seconds of a call by contender. "difference" and "CONTENDER difference": largest difference from
-    JAX, relative to the largest element. "tolerance": of these. "jax compile": seconds.
+    "seconds": least seconds of a call by contender. "difference" (of pydispatch) and "CONTENDER difference": largest
+    difference from JAX, relative to the largest element. "tolerance": largest difference that is accepted. "jax
+    compile": seconds.
 
     With one worker the process keeps to one core and its CPU time counts, so that no other threads help unnoticed. The
     least of all rounds counts, as other processes may disturb some rounds.
@@ -45,16 +46,18 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
     iree.set_workers(workers)
     (model,) = models(small, {name})
     arguments, expected = model.arguments(), model.expected()
+    # JAX: compile, with the weights as arguments.
     start = time.perf_counter()
     jitted = jax.jit(model.function, keep_unused=True)
     model.call(lambda *args: jitted.lower(*args).compile())
     figures: dict[str, Any] = {"jax compile": time.perf_counter() - start}
 
+    # pydispatch: the artifact with weights as arguments, and a program with weights as constants.
     device = pydispatch.device(f"cpu?workers={workers}")
     prepared = device.load(folder / f"{name}.pdx").main.prepare(*arguments)
     figures["difference"] = differs(prepared(), expected)
     figures["tolerance"] = model.tolerance
-    # Compiled here, as `folder` has only the program whose weights are arguments.
+    # `folder` has only the former. call() passes the weights and inputs of the model to a function.
     constant = device.load(model.call(lambda weights, *inputs: pydispatch.from_jax(
         model.function, *inputs, params=weights, targets="cpu", cpu="native"
     ))).main.prepare(*model.inputs)  # fmt: skip
@@ -70,7 +73,7 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
         peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
         figures["iree difference"] = differs(peer.function("main")(*arguments), expected)
         contenders["iree"] = peer.raw("main", *arguments)
-    with suppress(NotExported):
+    with suppress(NotExported):  # a model with operations that ONNX lacks
         exported = onnx_model(model)
         session = Session(exported, model.inputs, workers)
         figures["onnxruntime difference"] = differs(session.results(), expected)

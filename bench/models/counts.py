@@ -60,8 +60,8 @@ def main() -> None:
     print(f"{'model':20}{'ours':>6}{'IREE':>6}")
     for name in names:
         text = args.folder / f"{name}.mlir"
-        a, b = ours(pydispatch.compile(text, targets=args.target)), peers(text)
-        print(f"{name:20}{a:6}{b:6}{'  more' if a > b else ''}", flush=True)
+        own_count, iree_count = ours(pydispatch.compile(text, targets=args.target)), peers(text)
+        print(f"{name:20}{own_count:6}{iree_count:6}{'  more' if own_count > iree_count else ''}", flush=True)
 
 
 if __name__ == "__main__":

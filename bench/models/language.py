@@ -1,4 +1,8 @@
-"""Transformers for text."""
+"""Transformers for text, for the benchmark of models.
+
+Each function with `@model` returns (function of weights and inputs, shapes of the weights, inputs), or these with the
+tolerance of results; `small` selects sizes for tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Convolutional networks and a vision transformer, channels last."""
+"""Convolutional networks and a vision transformer, channels last, for the benchmark of models.
+
+Each function with `@model` returns (function of weights and inputs, shapes of the weights, inputs), or these with the
+tolerance of results; `small` selects sizes for tests.
+"""
 
 from __future__ import annotations
 
@@ -62,11 +66,14 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
     stages: list[list[Tree]] = []
     inputs = width
     for stage, depth in enumerate(depths):
-        narrow = width << stage
+        narrow = width << stage  # channels: each stage has twice as many as the one before, and half the size
         stages.append([])
         for block in range(depth):
-            sizes = [(1, inputs, narrow), (3, narrow, narrow), (1, narrow, narrow * 4)]
-            sizes = sizes if bottleneck else [(3, inputs, narrow), (3, narrow, narrow)]
+            # (side of the window, channels of the input, of the result) of each convolution
+            if bottleneck:
+                sizes = [(1, inputs, narrow), (3, narrow, narrow), (1, narrow, narrow * 4)]
+            else:
+                sizes = [(3, inputs, narrow), (3, narrow, narrow)]
             weights: Tree = {"convs": [conv_weights(*s) for s in sizes]}
             if block == 0 and (stage or bottleneck):  # the block changes the size or the number of channels
                 weights["shortcut"] = conv_weights(1, inputs, narrow * expansion)
@@ -79,7 +86,8 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
         x = pool(jax.nn.relu(conv_norm(x, p["stem"], 2)), 3, stride=2)
         for stage, blocks in enumerate(p["stages"]):
             for block, weights in enumerate(blocks):
-                x = _residual(x, weights, 2 if stage and block == 0 else 1)
+                halves_size = stage > 0 and block == 0
+                x = _residual(x, weights, stride=2 if halves_size else 1)
         return dense(x.mean((1, 2)), p["head"])
 
     return run, weights, (normal(1, size, size, 3),), 1e-3

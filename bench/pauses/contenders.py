@@ -117,10 +117,8 @@ def _jax(onnx_model: Any, workers: int) -> Callable[[], Call]:
     import jax.numpy as jnp
     from onnx import numpy_helper
 
-    weights = {
-        initializer.name: jnp.asarray(numpy_helper.to_array(initializer))
-        for initializer in onnx_model.graph.initializer
-    }
+    graph = onnx_model.graph
+    weights = {tensor.name: jnp.asarray(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
 
     def convolution(x: Any, w: Any) -> Any:
         """Convolve an image with the filters `w`, both with channels first."""

@@ -84,6 +84,7 @@ def contenders() -> list[Contender]:
     tbb = tuple(flag for folder in tbb_folders() for flag in
                 (f"-I{folder}/include", f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib"))  # fmt: skip
     gomp, omp = "gcc with libgomp", "clang with libomp: apt-get install clang libomp-dev"
+    # Name, source, compiler, flags, variant, what must be installed.
     return [
         Contender("one thread", "alone.c", "gcc", (), "", "gcc"),
         Contender("pydispatch", "pydispatch.c", "gcc", tuple(core), "", "gcc"),
@@ -125,7 +126,7 @@ def cases(workers: int) -> list[Case]:
 
 
 class Program:
-    """Process of a contender, which runs rounds that its standard input describes, with so many workers."""
+    """Process of a contender that runs grids on a fixed number of workers, as lines on its standard input say."""
 
     def __init__(self, contender: Contender, binary: Path, workers: int) -> None:
         """Start `binary`, the contender's program, which waits for rounds on its standard input."""
@@ -176,7 +177,7 @@ def build(contender: Contender, folder: Path) -> Path | None:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode and contender.name == "pydispatch":
             raise RuntimeError(done.stderr)
-        if done.returncode:
+        if done.returncode:  # headers or a library of another contender are missing
             return None
     return binary
 
@@ -188,6 +189,7 @@ def compare(case: Case, programs: Sequence[Program], workers: int, turns: int, o
         for program in programs if repetition % 2 == 0 else reversed(programs):
             seconds[program.name].append(program.round(case, turns, options.seconds))
     ordered = {name: sorted(times) for name, times in seconds.items()}
+    # The spread leaves out the best and the worst round.
     return [
         Row(case.name, name, statistics.median(times), size=case.size, workers=workers, spread=(times[1], times[-2]))
         for name, times in ordered.items()
@@ -197,7 +199,8 @@ def compare(case: Case, programs: Sequence[Program], workers: int, turns: int, o
 def calibrated(contender: Contender, binary: Path) -> float:
     """Return the nanoseconds that a pass through the work loop takes, the least of five rounds on one thread."""
     program = Program(contender, binary, 1)
-    seconds = min(program.round(Case("calibration", "even", "", 1, 0), CALIBRATION, 0.05) for _ in range(5))
+    case = Case("calibration", pattern="even", size="", count=1, nanoseconds=0)
+    seconds = min(program.round(case, turns=CALIBRATION, seconds=0.05) for _ in range(5))
     program.close()
     return seconds * 1e9 / CALIBRATION
 
@@ -214,7 +217,7 @@ def measured(
         per_turn: Nanoseconds of a pass through the work loop.
         options: Arguments of the script.
     """
-    if not group:
+    if not group:  # start no processes
         return
     programs = [Program(contender, binary, workers) for contender, binary in binaries.items()]
     for case in group:
@@ -247,8 +250,9 @@ def main() -> int:
         per_turn = calibrated(next(iter(binaries)), next(iter(binaries.values())))
         for workers in options.workers:
             chosen = [case for case in cases(workers) if options.only in case.name]
-            fitting, twice = ([case for case in chosen if case.twice == wanted] for wanted in (False, True))
-            for count, group in ((workers, fitting), (2 * len(os.sched_getaffinity(0)), twice)):
+            one_per_cpu = [case for case in chosen if not case.twice]
+            two_per_cpu = [case for case in chosen if case.twice]
+            for count, group in ((workers, one_per_cpu), (2 * len(os.sched_getaffinity(0)), two_per_cpu)):
                 for rows in measured(group, binaries, count, per_turn, options):
                     print(table(rows), flush=True)
                     figures.rows += rows

@@ -114,20 +114,20 @@ def array_of(value: Any) -> Any:
 def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
     """Return the largest difference between elements, relative to the largest finite magnitude of the expected result.
 
-    It is that of the worst result. Equal infinities differ by 0. Different shapes or numbers of results, and NaN, give
-    infinity.
+    Of several results, the one with the largest relative difference counts. Equal infinities differ by 0. Different
+    shapes or numbers of results, and NaN, give infinity.
     """
     if len(results) != len(expected):
         return float("inf")
     worst = 0.0
-    for one, other in zip(results, expected, strict=True):
-        if one.shape != other.shape:
+    for result, reference in zip(results, expected, strict=True):
+        if result.shape != reference.shape:
             return float("inf")
-        values, wide = one.astype(np.float64), other.astype(np.float64)
-        size = max(float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0)), 1e-30)  # not 0, for a result of zeros
-        differs = values != wide  # the difference of equal infinities would be NaN
-        off = float(np.abs(values[differs] - wide[differs]).max(initial=0.0)) / size
-        worst = max(worst, float("inf") if np.isnan(off) else off)
+        actual, exact = result.astype(np.float64), reference.astype(np.float64)
+        magnitude = max(float(np.abs(exact[np.isfinite(exact)]).max(initial=0.0)), 1e-30)  # not 0 for zeros alone
+        differs = actual != exact  # the difference of equal infinities would be NaN
+        error = float(np.abs(actual[differs] - exact[differs]).max(initial=0.0)) / magnitude
+        worst = max(worst, float("inf") if np.isnan(error) else error)
     return worst
 
 

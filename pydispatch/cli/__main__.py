@@ -18,12 +18,13 @@ from pydispatch.suggestions import did_you_mean
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
-    """Return the modules of the subcommands by name, or that of `only` alone, so that the others are not imported.
+    """Import the modules of the subcommands, and return them by name.
 
-    An `only` that is no subcommand has no effect, and neither has None.
+    only: name of the subcommand whose module is imported alone; None, or a name that is no subcommand, for all of them.
     """
-    one = extensions.part("subcommand", only) if only is not None else None
-    return {part.name: part.load() for part in ([one] if one else sorted(extensions.parts("subcommand"), key=_name))}
+    named = extensions.part("subcommand", only) if only is not None else None
+    subcommands = [named] if named else sorted(extensions.parts("subcommand"), key=_name)
+    return {subcommand.name: subcommand.load() for subcommand in subcommands}
 
 
 def _name(part: extensions.Part) -> str:
@@ -69,17 +70,18 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
 def _quoting_hint(words: Sequence[str], unknown: Sequence[str]) -> str:
     """Return a hint about quotes if the shell seems to have split a value, else "".
 
-    That is so if extra words follow an option --name=value. words: all of the command line. unknown: the words that no
-    option or argument takes. An unknown option of a cluster, -x of -vx, is no word of the command line.
+    That is so if extra words follow an option: of --input=3xf32=1 2 the 2 is an unknown word.
+
+    words: all of the command line. unknown: the words that no option or argument takes.
     """
-    if unknown[0].startswith("-"):
+    if unknown[0].startswith("-"):  # an unknown option; of -vx it is -x, which is no word of the command line
         return ""
-    at = words.index(unknown[0])
-    before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
-    if before is None or "=" not in words[before]:
+    unknown_index = words.index(unknown[0])
+    option_index = next((i for i in reversed(range(unknown_index)) if words[i].startswith("-")), None)
+    if option_index is None or "=" not in words[option_index]:
         return ""
-    name, _, value = words[before].partition("=")
-    return f' (a value with blanks needs quotes: {name}="{value} {words[before + 1]} ...")'
+    name, _, value = words[option_index].partition("=")
+    return f' (a value with blanks needs quotes: {name}="{value} {words[option_index + 1]} ...")'
 
 
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
@@ -177,11 +179,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(f"error: this needs {error.name}: pip install 'pydispatch[compiler]'")
         return 1
     except (Error, OSError, MemoryError, UnicodeError) as error:
-        # The disk is full. `files` raises class Error for other files, so that this is standard output: a long text is
-        # written before the final _flush().
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC and not isinstance(error, Error):
+        # A full disk behind standard output, to which a long text is written before the final _flush(). For other files
+        # the module `files` raises a class of Error instead.
+        is_output_full = isinstance(error, OSError) and error.errno == errno.ENOSPC and not isinstance(error, Error)
+        if is_output_full:
             _drop_output()
-            error = Error(f"cannot write standard output: {error.strerror}")
+            error = Error(f"cannot write standard output: {os.strerror(errno.ENOSPC)}")
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise  # with the traceback
         text = _message_of(error)

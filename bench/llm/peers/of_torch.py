@@ -1,4 +1,4 @@
-"""The same layers in PyTorch, with a cache of their own and `scaled_dot_product_attention`."""
+"""PyTorch as a peer of the benchmark of language models: a Llama with the weights that we run, and its own cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from torch.nn import functional
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
     """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
 
-    kind: type of the weights, "f32" or "bf16". seconds: duration of the calls of each step.
+    kind: type of the weights, "f32" or "bf16". seconds: for how long each step is repeated; the least
+    time counts.
     """
     torch.set_num_threads(1)
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[kind]
@@ -26,7 +27,11 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
     frequencies = torch.from_numpy(Rotary(size).frequencies())
 
     def step(tokens: Any, start: int) -> Any:
-        """Return the most probable next token of each sequence. tokens: [sequence, n], at positions from `start` on."""
+        """Return the most probable next token of each sequence, and store the keys and values of its tokens in `cache`.
+
+        tokens: [sequence, n], at positions from `start` on. The enclosing function defines `cache`, `weights` and the
+        rotary `frequencies`.
+        """
         rows, length = tokens.shape
         angles = torch.arange(start, start + length)[:, None] * frequencies
         cosine, sine = angles.cos().to(dtype), angles.sin().to(dtype)
@@ -45,8 +50,8 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
 
             y = functional.rms_norm(x, (config.width,))
             q, k, v = (linear(y, f"self_attn.{n}").view(rows, length, heads, size).transpose(1, 2) for n in "qkv")
-            for part, new in enumerate((rotated(k), v)):
-                cache[layer, part, :rows, :, start : start + length] = new
+            for keys_or_values, new in enumerate((rotated(k), v)):
+                cache[layer, keys_or_values, :rows, :, start : start + length] = new
             keys, values = cache[layer, :, :rows, :, : start + length]
             # A token attends to all before it and to itself.
             mask = torch.ones(length, start + length, dtype=torch.bool).tril(start)
@@ -58,8 +63,8 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
         return functional.linear(last, weights["model.embed_tokens.weight"]).argmax(-1)
 
     with torch.inference_mode():
-        one = [torch.ones(n, 1, dtype=torch.long) for n in SEQUENCES]
-        steps: dict[str, Any] = {f"decode {len(tokens)}": partial(step, tokens, HELD) for tokens in one}
+        decoded = [torch.ones(n, 1, dtype=torch.long) for n in SEQUENCES]  # a token of each of n sequences
+        steps: dict[str, Any] = {f"decode {len(tokens)}": partial(step, tokens, HELD) for tokens in decoded}
         for length in PROMPTS:
             steps[f"prefill {length}"] = partial(step, torch.ones(1, length, dtype=torch.long), 0)
         results = least_seconds(steps, seconds)

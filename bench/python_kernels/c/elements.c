@@ -29,14 +29,14 @@ void histogram(const int32_t* x, int64_t n, int32_t* bins, int64_t count) {
   }
 }
 
-// One round of Philox 4x32: changes the counter `word`.
+// One round of Philox 4x32, a counter-based random generator: changes the four words of the counter.
 static void philox_round(const uint32_t key[2], uint32_t word[4]) {
   uint64_t first = (uint64_t)word[0] * 0xD2511F53u, second = (uint64_t)word[2] * 0xCD9E8D57u;
   uint32_t a = (uint32_t)(second >> 32) ^ word[1] ^ key[0], c = (uint32_t)(first >> 32) ^ word[3] ^ key[1];
   word[0] = a, word[1] = (uint32_t)second, word[2] = c, word[3] = (uint32_t)first;
 }
 
-// Four random words for each counter 0 to n - 1, after ten rounds with a key that changes between them.
+// Four random words for each counter 0 to n - 1: ten rounds of Philox 4x32, whose key grows after each round.
 void philox(uint32_t seed, uint32_t stream, uint32_t* restrict words, int64_t n, int64_t four) {
 #pragma omp parallel for simd
   for (int64_t i = 0; i < n; ++i) {
@@ -45,7 +45,7 @@ void philox(uint32_t seed, uint32_t stream, uint32_t* restrict words, int64_t n,
       philox_round(key, word);
       key[0] += 0x9E3779B9u, key[1] += 0xBB67AE85u;
     }
-    for (int part = 0; part < 4; ++part) words[4 * i + part] = word[part];
+    for (int k = 0; k < 4; ++k) words[4 * i + k] = word[k];
   }
 }
 
