@@ -82,7 +82,7 @@ class Allocation:
         self.views = ElementViews(self.data)
 
     def free(self) -> None:
-        """Release the bytes. The range is kept for messages about later accesses."""
+        """Release the bytes. `start` and `size` remain, for messages about later accesses."""
         self.live = False
         self.data = np.zeros(0, np.uint8)
         self.views = ElementViews(self.data)
@@ -232,6 +232,7 @@ class GlobalMemory:
         neighbours = [self._allocations[i] for i in (index, index + 1) if 0 <= i < len(self._allocations)]
         if not neighbours:
             return "; nothing is allocated"
+        # By the distance of the address from the start of an allocation after it, or the end of one before it.
         nearest = min(neighbours, key=lambda a: a.start - address if a.start > address else address - a.end)
         if nearest.start > address:
             return f"; nearest: {nearest.start - address} bytes before the {nearest}"
@@ -258,8 +259,9 @@ class GlobalMemory:
 
     def write(self, address: int, data: bytes | bytearray | memoryview | np.ndarray[Any, Any]) -> None:
         """Copy bytes, or an array's bytes, to an address."""
-        source = np.ascontiguousarray(data).reshape(-1).view(np.uint8) if isinstance(data, np.ndarray) else None
-        if source is None:
+        if isinstance(data, np.ndarray):
+            source = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        else:
             source = np.frombuffer(data, np.uint8)
         self.view(address, source.size)[:] = source
 

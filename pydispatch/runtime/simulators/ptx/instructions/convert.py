@@ -45,12 +45,13 @@ _BETWEEN_FLOATS = (*_FLOAT_MODES, *_INTEGRAL, "ftz", "sat", "relu")
 def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of cvt by its two types, first the type of the result: cvt.rn.f32.s32 converts s32 to f32.
 
-    First the forms with packed or special types: cvt.pack, pairs of 16-bit floats, tf32, pairs of 8-bit floats. Then
-    the conversions between integers and floats. Fail for modifiers that the conversion does not have.
+    Fail for modifiers that the conversion does not have.
     """
+    # Forms with packed or special types: cvt.pack, pairs of 16-bit floats, tf32, pairs of 8-bit floats.
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
-    if len(instruction.modifiers) < 2 or len({*_MODES, *_INTEGRAL}.intersection(instruction.modifiers)) > 1:
+    rounding_modifiers = {*_MODES, *_INTEGRAL}.intersection(instruction.modifiers)
+    if len(instruction.modifiers) < 2 or len(rounding_modifiers) > 1:
         builder.fail(instruction)
     to, source_type = instruction.modifiers[-2:]
     words = set(instruction.modifiers[:-2])
@@ -60,7 +61,8 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _tf32(builder, instruction, words)
     if "x2" in to or "x2" in source_type:
         return convert_small.convert(builder, instruction, to, source_type, words)
-    if not (is_integer(to) or to in _FLOATS) or not (is_integer(source_type) or source_type in _FLOATS):
+    # Conversions of one value between integers and floats.
+    if not all(is_integer(type_) or type_ in _FLOATS for type_ in (to, source_type)):
         builder.fail(instruction)
     target, source = builder.operands(instruction, 2)
     a = builder.source(instruction, source, source_type)
@@ -74,9 +76,9 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if is_integer(source_type):
         builder.require_modifiers(instruction, (*_FLOAT_MODES, "ftz", "sat"), words)
         return _from_integer(a, d, to, source_type, words)
-    builder.require_modifiers(
-        instruction, (*_BETWEEN_FLOATS, "satfinite") if to in _LARGEST else _BETWEEN_FLOATS, words
-    )
+    # .satfinite: f16 and bf16, the keys of _LARGEST, are clamped to their largest finite number.
+    allowed = (*_BETWEEN_FLOATS, "satfinite") if to in _LARGEST else _BETWEEN_FLOATS
+    builder.require_modifiers(instruction, allowed, words)
     return _between_floats(a, d, to, source_type, words)
 
 
@@ -95,7 +97,9 @@ def _between_integers(to: str, source_type: str, sat: bool) -> Callable[[Any], A
 def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], Any]:
     """Return the conversion of a float to an integer, clamped to its range.
 
-    NaN becomes 0; if either type has 64 bits, the top bit of the result alone. words: the modifiers of the instruction.
+    NaN becomes 0; if either type has 64 bits, it becomes the integer whose top bit alone is set, 0x8000... in hex.
+
+    words: the modifiers of the instruction.
     """
     rounded = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), np.trunc)
     dtype = dtype_of(to)
@@ -122,7 +126,7 @@ def _clamping(dtype: np.dtype[Any], result_of_nan: Any) -> Callable[[Any], Any]:
     least, exclusive_limit = float(limits.min), float(int(limits.max) + 1)
 
     def clamp(integral: Any) -> Any:
-        """Convert numbers; those beyond a bound of the type become that bound, NaN `result_of_nan`."""
+        """Convert integral numbers in f64. Numbers beyond a bound become the bound, and NaN becomes `result_of_nan`."""
         in_range = (integral >= least) & (integral < exclusive_limit)
         result = np.where(in_range, integral, 0.0).astype(dtype)
         if not in_range.all():
@@ -173,7 +177,7 @@ def _store(
         if to == "bf16":
             regs[target][...] = to_bf16(value)
         elif to == "f16":
-            regs[target].view(np.uint16)[...] = bits16(value, "f16")
+            regs[target].view(np.uint16)[...] = bits16(value, "f16")  # with the canonical NaN
         else:
             d = regs[target]
             d[...] = value
@@ -187,6 +191,7 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
     """Round f64 to a PTX float type in a mode of `_MODES`; bf16 is returned as the f32 of the same value."""
     if to == "f64":
         return wide
+    # bf16 is rounded from f32. The f32 is rounded to odd, so that rounding twice gives the same as rounding once.
     if to == "bf16":
         return from_bf16(to_bf16(exact.round_to_odd_f32(wide), mode))
     return exact.narrow(wide, dtype_of(to), mode)
@@ -260,12 +265,12 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
     d, a, b = builder.bind(instruction, "u32", "f32", "f32")
     kind = to.removesuffix("x2")
     mode = next((m for m in _MODES if m in words), "rn")
-    relu, finite = "relu" in words, "satfinite" in words
+    relu, is_clamped_to_finite = "relu" in words, "satfinite" in words
 
-    def half(v: Any) -> Any:
-        """Round numbers to the 16-bit format `kind`, apply satfinite and relu if stated, and return their bits."""
-        value = narrowed(np.asarray(v, np.float64), kind, mode)
-        if finite:
+    def bits_of_half(single: Any) -> Any:
+        """Round f32 numbers to the 16-bit type `kind`, with satfinite and relu if stated, and return their bits."""
+        value = narrowed(np.asarray(single, np.float64), kind, mode)
+        if is_clamped_to_finite:
             value = _finite(value, kind)
         if relu:
             value = rectify(value)
@@ -273,7 +278,7 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
 
     def step(regs: list[Any]) -> None:
         """Store the f32 numbers a and b, rounded to 16 bits each, as one word: b is the low half, a the high half."""
-        regs[d][...] = joined(half(regs[b]), half(regs[a]))
+        regs[d][...] = joined(bits_of_half(regs[b]), bits_of_half(regs[a]))
 
     return step
 
@@ -317,13 +322,17 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
     relu = "relu" in words
 
     def round_to_tf32(value: Any) -> Any:
-        """Round the bits of f32 to tf32, which lacks the low 13 bits of the fraction; NaN is canonical."""
+        """Round the bits of f32 to tf32, which lacks the low 13 bits of the fraction; NaN becomes the canonical one.
+
+        With `relu`, negative numbers become 0.
+        """
+        # The unit in the last place of tf32 is added to the magnitude of numbers that are rounded up.
         result = (value & ~_TF32_DROPPED) + np.where(_rounds_up(value, mode), _TF32_UNIT, np.uint32(0))
         is_special = value & _F32_INFINITY == _F32_INFINITY  # an infinity or NaN, which is not rounded
-        nan = is_special & (value & _F32_FRACTION != 0)
-        result = np.where(nan, CANONICAL_NAN, np.where(is_special, value, result))
+        is_nan = is_special & (value & _F32_FRACTION != 0)
+        result = np.where(is_nan, CANONICAL_NAN, np.where(is_special, value, result))
         is_negative = result >> np.uint32(31) != 0
-        return np.where(is_negative & ~nan, np.uint32(0), result) if relu else result
+        return np.where(is_negative & ~is_nan, np.uint32(0), result) if relu else result
 
     # The closure sets regs[d] to round_to_tf32(regs[a]): arrays with an element per thread, by slot.
     return into(d, round_to_tf32, a)
@@ -336,11 +345,8 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
     and for u16 and s16, where no bits are left for c.
     """
     has_c = len(instruction.operands) > 3  # c is left out in the form without .b32
-    if (
-        instruction.modifiers[1:2] != ("sat",)
-        or instruction.modifiers[3:] != (("s32", "b32") if has_c else ("s32",))
-        or instruction.modifiers[2] not in ("u8", "s8", "u16", "s16")
-    ):
+    source_types = ("s32", "b32") if has_c else ("s32",)
+    if instruction.modifiers not in [("pack", "sat", to, *source_types) for to in ("u8", "s8", "u16", "s16")]:
         builder.fail(instruction)
     part_dtype = dtype_of(instruction.modifiers[2])
     bits = 8 * part_dtype.itemsize

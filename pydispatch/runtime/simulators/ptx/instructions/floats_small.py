@@ -1,7 +1,6 @@
-"""PTX arithmetic of f16 and bf16 on arrays of all threads, computed in f32 or f64 and rounded to 16 bits.
-
-Rounding twice gives the correctly rounded sum or product, because f32 has more than twice the bits of either type. For
-fma that does not hold; its sum is rounded to odd first (see exact.py).
+"""PTX arithmetic of f16 and bf16, computed in f32 or f64 and rounded to 16 bits. Numbers are arrays with an element for
+each thread. Rounding twice gives the correctly rounded sum or product, because f32 has more than twice the bits of
+either type. For fma that does not hold; its sum is rounded to odd first (see exact.py).
 """
 
 from __future__ import annotations
@@ -38,7 +37,11 @@ _BF16_EXPONENT, _BF16_SIGN = np.uint16(0x7F80), np.uint16(0x8000)
 
 
 def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
-    """Compute x * y + z of f16 or bf16 numbers, which are passed and returned as f32, rounded once to their type."""
+    """Compute x * y + z of f16 or bf16 numbers, which are passed and returned as f32, rounded once to their type.
+
+    The product is exact in f64. The sum is rounded to odd (its last bit is set if it is inexact), so that rounding it
+    again gives the same as rounding the exact sum once.
+    """
     product_sum = exact.round_to_odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
     if is_bf16:
         return from_bf16(to_bf16(exact.round_to_odd_f32(product_sum)))
@@ -63,7 +66,7 @@ def _operation_on_f32(
             builder.fail(instruction)
 
         def min_or_max(x: Any, y: Any) -> Any:
-            """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
+            """Return the minimum or maximum; with .xorsign, that of the magnitudes with the product of both signs."""
             if not is_xorsign:
                 return min_max(x, y, is_min, propagates_nan)
             result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
@@ -165,7 +168,10 @@ def _narrowing(is_bf16: bool, words: set[str]) -> Callable[[Any], Any]:
             result = rectify(result)
         if is_bf16:
             bits = to_bf16(result)
-            return np.where(bits & _BF16_EXPONENT == 0, bits & _BF16_SIGN, bits) if flushes_subnormals else bits
+            if not flushes_subnormals:
+                return bits
+            is_subnormal_or_zero = bits & _BF16_EXPONENT == 0
+            return np.where(is_subnormal_or_zero, bits & _BF16_SIGN, bits)  # a zero with the sign of the number
         half = result.astype(np.float16)
         return bits16(flush(half) if flushes_subnormals else half, "f16")
 

@@ -1,8 +1,8 @@
-"""mma.sync: tensor cores. Products are exact, and their sum with the accumulator is rounded once (GPUs round more
-often, and differently from one to the next).
-
-Each lane of a warp holds some elements of A, B, C and D in its registers. Registers are arrays of words: uint32, or
-uint64 for f64. A word holds 1 to 4 elements (`_PER_REGISTER`).
+"""mma.sync, the instruction of tensor cores: D = A * B + C for each warp, with A [rows, depth], B [depth, 8], C and D
+[rows, 8]. The 32 lanes of a warp share the elements of each matrix: a lane holds some in its registers. A register is a
+word of each lane, uint32 (uint64 for f64), with 1 to 4 elements. A frame has the threads that run the instruction.
+Products are exact, and their sum with the accumulator is rounded once (GPUs round more often, and differently from one
+to the next).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class ProductOperands:
 
     Attributes:
         types: Types of the elements.
-        d, a, b, c: Slots of the registers of the matrices, in the order of the instruction.
+        d, a, b, c: Slots of the registers of each matrix: indices in the list `regs` of all operands.
         saturates: Whether integer sums are clamped to the range of s32.
     """
 
@@ -228,6 +228,7 @@ class _TileProduct:
 
     def step(self, regs: list[Any]) -> None:
         """Multiply the tiles of each warp, and add the accumulators."""
+        # Assemble the matrices from the registers of the lanes.
         operands, types = self.operands, self.operands.types
         positions = warps_of(self.instruction, regs[FRAME_SLOT])  # [warps, 32]
         a = left_matrices(words_of(regs, operands.a, positions), types.a, self.rows, self.depth)  # [warps, rows, depth]
@@ -238,6 +239,7 @@ class _TileProduct:
         elements_of_lane = _accumulator_positions(self.rows)
         for k, (row, column) in enumerate(elements_of_lane):
             c[:, row, column] = values_of_c[:, :, k]
+        # Compute D, and store the elements of each lane in its registers.
         sums = product(a, b, c, types.a)
         result = np.stack([sums[:, row, column] for row, column in elements_of_lane], axis=-1)
         packed = packed_registers(operands.clamped(result), types.d)
@@ -265,7 +267,7 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, int, MatrixTypes]:
-    """Return the rows and the depth of an mma, and its types; refuse an instruction that does not run here.
+    """Return the rows and the depth of an mma, and its types. Raise ArtifactError if it is not simulated.
 
     Its modifiers are the shape, the layouts of A and B, and the types of D, A, B and C:
     mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 returns (16, 8, MatrixTypes("f32", "f16", "f16", "f32")). The depth
@@ -304,7 +306,7 @@ def _check_register_counts(
     depth: int,
     types: MatrixTypes,
 ) -> None:
-    """Refuse an mma whose tiles have other numbers of registers than their elements need.
+    """Raise ArtifactError for an mma whose tiles have other numbers of registers than their elements need.
 
     The 32 lanes share the elements of a matrix equally: of a 16x16 matrix A of f16, each has 8, in 4 registers.
 
@@ -341,7 +343,10 @@ def _packed(type_: str) -> int:
 
 
 def accumulators(words: Any, type_: str) -> Any:
-    """Return the elements of C in registers as numbers: [warps, 32, registers] words become [warps, 32, elements]."""
+    """Return the elements of C in registers as numbers: [warps, 32, registers] words become [warps, 32, elements].
+
+    They are float64, or int64 for s32. A word of f16 has two elements, a word of other types has one.
+    """
     words = np.ascontiguousarray(words)
     if type_ == "f16":
         return words.view(np.float16).astype(np.float64)
