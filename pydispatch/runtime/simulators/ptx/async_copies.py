@@ -26,8 +26,8 @@ class _Copy:
 
     def complete(self, is_done: Any) -> None:
         """Write the bytes of the threads for which `is_done` holds, bool [threads], and leave the others pending."""
-        columns = np.arange(self.data.shape[1])
-        self.memory.data[self.offsets[is_done][:, None] + columns] = self.data[is_done]
+        byte_numbers = np.arange(self.data.shape[1])
+        self.memory.data[self.offsets[is_done][:, None] + byte_numbers] = self.data[is_done]
         is_pending = ~is_done
         self.threads, self.groups = self.threads[is_pending], self.groups[is_pending]
         self.offsets, self.data = self.offsets[is_pending], self.data[is_pending]
@@ -72,9 +72,8 @@ class AsyncCopies:
         # For each thread of the batch: the index of the first group that stays pending. A thread that does not wait has
         # -1, so that all of its groups stay pending.
         first_pending = np.full(self._groups.size, -1, np.int64)
-        first_pending[threads] = (
-            self._groups[threads] + 1 if most_pending is None else self._groups[threads] - most_pending
-        )
+        current_groups = self._groups[threads]
+        first_pending[threads] = current_groups + 1 if most_pending is None else current_groups - most_pending
         for copy in self._pending:
             # Write the bytes of these threads, which `complete` then removes from the copy.
             copy.complete(copy.groups < first_pending[copy.threads])

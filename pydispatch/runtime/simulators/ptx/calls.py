@@ -1,6 +1,6 @@
-"""PTX `call`: an activation of a function begins for the threads that call it, with registers of its own.
-
-Recursion therefore needs no further mechanism.
+"""PTX `call`: an activation of a function begins for the threads that call it, with registers of its own. So recursion
+needs no further mechanism. `builder.storages` lists the registers and `.param` variables of a function; a store is the
+array with the values of one of them for all threads of a frame. A slot is the index of an operand in `frame.regs`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Opera
 def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Callable[[Label, int], End]:
     """Compile a call, which ends its block of code: the group waits until the callee's threads return.
 
-    Return a function that is passed the labels, which a call does not need, and the index of the block after it.
+    The result is called with the labels of the function, which a call does not need, and with the index of the block
+    after the call. It returns the closure that runs the call.
     """
     builder.require_modifiers(instruction, ("uni",))
     compiled = _Call(builder, instruction)
@@ -84,7 +85,7 @@ class _Call:
         """
         self._instruction = instruction
         results, callee, arguments, _ = parts(instruction)  # the prototype of an indirect call is not needed
-        # For each result the register that receives it, None for `_`; the call writes these registers as a whole.
+        # For each result the register that receives it, None for `_`. The call writes all bytes of these registers.
         self.result_registers = [
             None if operand is None else _register(builder, instruction, operand) for operand in results
         ]
@@ -115,7 +116,7 @@ class _Call:
         if self.name:
             code = image.code(self.name)
             assert code is not None, "checked when the module was loaded"
-            self._begin(batch, group, frame, code, None, after)
+            self._begin(batch, group, frame, code, positions_in_frame=None, after=after)
         else:
             pointers = np.broadcast_to(frame.regs[self.address], frame.n)
             for pointer in np.unique(pointers):
@@ -126,7 +127,7 @@ class _Call:
                         self._instruction, int(np.argmax(calls_it)), f"calls {int(pointer):#x}, no function's address"
                     )
                 self._begin(batch, group, frame, code, np.flatnonzero(calls_it), after)
-        group.release_frame()  # the arguments are copied; a frame of some threads is created again when they continue
+        group.release_frame()  # the arguments are copied; a partial frame is created again when its threads continue
         return -1
 
     def _begin(
@@ -177,7 +178,8 @@ class _Call:
                 value = np.broadcast_to(caller.regs[slot], caller.n)
             else:  # a `.param` variable
                 value = caller.stores[caller.code.store_of[storage]]
-            _copy(callee.stores[store], slice(None), value if positions is None else value[positions])
+            all_threads = slice(None)  # the callee's frame has exactly the calling threads
+            _copy(callee.stores[store], all_threads, value if positions is None else value[positions])
 
     def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
         """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`.
@@ -262,7 +264,8 @@ def _register(builder: FunctionBuilder, instruction: Instruction, operand: Opera
 def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
     """Return (storage, slot) of an argument.
 
-    The storage is its index in `builder.storages` if it is a `.param` variable, else None. The slot has its value.
+    The storage is its index in `builder.storages` if it is a `.param` variable, else None. The slot has its value: the
+    first byte of a `.param` variable, and any other operand as a whole.
     """
     if operand is None:
         builder.fail(instruction, "has '_' as argument, which only results may be")
@@ -272,4 +275,5 @@ def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Opera
         return storage, slot
     if isinstance(operand, Register) and (size := builder.register_size(operand)):
         return None, builder.source(instruction, operand, f"b{8 * size}")
+    # An immediate, a special register or an address has no size of its own; the parameter takes its low bytes.
     return None, builder.source(instruction, operand, "b64")

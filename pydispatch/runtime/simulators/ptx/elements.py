@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -80,8 +81,6 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
 
 def _is_single(value: float, bits: int) -> bool:
     """Return whether the bits of a literal are those of a 32-bit float (0f) of that value, not of a 64-bit one (0d)."""
-    # A NaN (value != value) is never equal. As a 64-bit float it has bits above the low 32.
-    try:
-        return bool(np.uint32(bits).view(np.float32) == value) or (value != value and bits >> 32 == 0)
-    except OverflowError:  # the bits do not fit 32 bits
+    if bits >> 32:  # also every NaN of 64 bits
         return False
+    return math.isnan(value) or bool(np.uint32(bits).view(np.float32) == value)

@@ -34,8 +34,8 @@ class Frame:
         regs: The operands of closures, by slot: arrays [n], or scalars that hold for all threads.
         stores: The arrays of the registers, [n] each, and of `.param` variables, [n, bytes]; None: not loaded yet in a
             frame of some threads.
-        full: The frame of all threads of the call if these are some of them, else None.
-        index: Positions of the threads in the full frame, int64 [n]; None without one.
+        full: The frame of all threads of the call if this frame is partial, else None.
+        positions_in_full: Positions of the threads in the full frame, int64 [n]; None for a full frame.
         local_offset: Where the function's local memory begins in the local memory of a thread, in bytes.
     """
 
@@ -47,9 +47,9 @@ class Frame:
         "batch",
         "code",
         "full",
-        "index",
         "local_offset",
         "n",
+        "positions_in_full",
         "regs",
         "stores",
         "threads",
@@ -62,7 +62,7 @@ class Frame:
         threads: Any,
         local_offset: int,
         full: Frame | None = None,
-        index: Any = None,
+        positions_in_full: Any = None,
     ) -> None:
         """Create a full frame, with the arrays of all registers, or a partial frame, without them.
 
@@ -71,7 +71,7 @@ class Frame:
         """
         self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
         self.n = threads.size
-        self.full, self.index = full, index
+        self.full, self.positions_in_full = full, positions_in_full
         self._lanes: Any = None  # warp * 32 + lane in the batch → position of its thread in the frame, -1 for others
         self._shared: Any = None  # the result of shared_bases(), computed on first use
         self._loaded_blocks: set[int] = set()  # indices of the blocks of code whose registers are loaded
@@ -89,16 +89,20 @@ class Frame:
             self.stores = [None] * len(code.store_kinds)
 
     def _bind(self, slot: int) -> None:
-        """Set `regs[slot]` for a slot that is not a constant: a register, an unused result or a special value."""
+        """Set `regs[slot]` for a slot that is not a constant: a register, an unused result or a special value.
+
+        A partial frame, which has only some threads of a call, takes their special values from the full frame.
+        """
         operand = self.code.slots[slot]
-        if isinstance(operand, RegisterView):
-            self.regs[slot] = operand.of(self.stores[self.code.store_of[operand.storage]])
+        if isinstance(operand, RegisterView):  # of register number `storage`, whose array is `stores[store]`
+            store = self.code.store_of[operand.storage]
+            self.regs[slot] = operand.of(self.stores[store])
         elif isinstance(operand, Unused):  # a result that the instruction does not store
             self.regs[slot] = np.empty(self.n, operand.dtype)
         elif isinstance(operand, Special):
             if self.full is not None:  # the full frame has computed it for all threads
                 value = self.full.regs[slot]
-                self.regs[slot] = value[self.index] if isinstance(value, np.ndarray) else value
+                self.regs[slot] = value[self.positions_in_full] if isinstance(value, np.ndarray) else value
             else:
                 self.regs[slot] = specials.value(
                     self.batch, self.code.builder.module, self.threads, self.local_offset, operand
@@ -125,7 +129,7 @@ class Frame:
         assert full is not None
         for store in block.live_stores:
             if stores[store] is None:
-                stores[store] = full.stores[store][self.index]
+                stores[store] = full.stores[store][self.positions_in_full]
         for store in block.block_local_stores:
             if stores[store] is None:
                 stores[store] = self.code.pool.make(store, self.n)
@@ -136,11 +140,11 @@ class Frame:
         self._written_stores |= block.writes
 
     def flush(self) -> None:
-        """Write changed registers of some threads back to the full frame."""
+        """Write the changed registers of a partial frame back to the full frame. A full frame has nothing to write."""
         if self.full is not None:
             for store in self._written_stores:
                 if self.stores[store] is not None:
-                    self.full.stores[store][self.index] = self.stores[store]
+                    self.full.stores[store][self.positions_in_full] = self.stores[store]
 
     def return_stores_to_pool(self) -> None:
         """Return the arrays of the registers to the function's pool, for later calls. Only for a full frame."""
@@ -155,7 +159,7 @@ class Frame:
         part.batch, part.code, part.local_offset = self.batch, self.code, self.local_offset
         part.threads = self.threads[positions]
         part.n = positions.size
-        part.full, part.index, part._lanes = self, positions, None
+        part.full, part.positions_in_full, part._lanes = self, positions, None
         part._shared = None
         part._loaded_blocks, part._written_stores = set(), set()
         part.stores = []

@@ -99,7 +99,7 @@ class ThreadGroup:
         if self.frame is None:
             full = self.activation.frame
             threads = full.threads[self.index]
-            self.frame = Frame(full.batch, full.code, threads, full.local_offset, full=full, index=self.index)
+            self.frame = Frame(full.batch, full.code, threads, full.local_offset, full, positions_in_full=self.index)
         return self.frame
 
     def release_frame(self) -> None:

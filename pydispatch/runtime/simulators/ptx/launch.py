@@ -109,10 +109,11 @@ class Launch:
     def run(self) -> None:
         """Run all thread blocks, a limited number of them at once. Raise KernelError for a fault or data races."""
         total = self.grid[0] * self.grid[1] * self.grid[2]
+        # Blocks of a batch: at least one, within the limits of threads and of shared memory.
         at_once = max(1, THREADS_AT_ONCE // self.threads)
         if self.shared_stride:
             at_once = max(1, min(at_once, _SHARED_BYTES_AT_ONCE // self.shared_stride))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # overflow, division by 0 and NaN are no errors in a kernel
             for first in range(0, total, at_once):
                 batch = Batch(self, first, min(at_once, total - first))
                 code = self.kernel.code

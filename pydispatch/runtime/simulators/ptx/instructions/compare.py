@@ -57,10 +57,13 @@ def _comparison(
     if base not in _ORDERED or base in ("lo", "ls", "hi", "hs"):
         builder.fail(instruction, f"has '.{name}', no comparison of floats")
     ufunc = _ORDERED[base]
-    # NumPy's != is true for a NaN, its other comparisons are false.
-    if base != name:
-        return ufunc if base == "ne" else lambda x, y: ufunc(x, y) | np.isnan(x) | np.isnan(y)
-    return (lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))) if base == "ne" else ufunc
+    # NumPy's != is true if an operand is NaN, like `neu`; its other comparisons are false, like the ordered ones.
+    is_unordered = base != name
+    if is_unordered == (base == "ne"):
+        return ufunc
+    if is_unordered:
+        return lambda x, y: ufunc(x, y) | np.isnan(x) | np.isnan(y)
+    return lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))
 
 
 class _Condition(NamedTuple):
@@ -83,8 +86,8 @@ def _condition(builder: FunctionBuilder, instruction: Instruction, type_count: i
     In setp.lt.and.ftz.f32 p, a, b, c, `lt` is the comparison, and `and` combines its result with the predicate c. The
     result has (compare, combine, slot of the predicate); combine is None, and the slot -1, without a combination.
 
-    Refuse an instruction with other modifiers, or with another number of operands: the destination, the two operands
-    of the comparison, and the predicate if there is a combination.
+    Raise ArtifactError for other modifiers, or for another number of operands than these: the destination, the two
+    operands of the comparison, and the predicate if there is a combination.
 
     Args:
         builder: Builder of the function that contains the instruction.
@@ -95,6 +98,7 @@ def _condition(builder: FunctionBuilder, instruction: Instruction, type_count: i
     flushes_subnormals = "ftz" in words
     if flushes_subnormals:
         words.remove("ftz")
+    # `words` are the comparison and, if there is one, the combination.
     if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1] not in _COMBINE):
         builder.fail(instruction)
     type_ = instruction.modifiers[-1]
@@ -133,9 +137,10 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p = builder.target(instruction, first, BOOL)
     q = builder.target(instruction, second, BOOL) if second is not None else -1
     compare = condition.compare
-    # The common case: one result, and a comparison that is a ufunc, whose third argument is the array for the result.
-    if isinstance(compare, np.ufunc) and condition.combine is None and q < 0 and type_ != "bf16":
-        return lambda regs: compare(regs[a], regs[b], regs[p])
+    # The common case in one call of NumPy: one result, and a comparison that is a ufunc. A bf16 must be widened first.
+    is_plain = condition.combine is None and q < 0 and type_ != "bf16"
+    if isinstance(compare, np.ufunc) and is_plain:
+        return lambda regs: compare(regs[a], regs[b], out=regs[p])
     return _setp_of_numbers(condition, type_, a, b, p, q)
 
 
@@ -292,7 +297,8 @@ def slct(builder: FunctionBuilder, instruction: Instruction) -> Step:
     builder.require_modifiers(instruction, ("ftz",) if selector_type == "f32" else (), words)
     dtype = UNSIGNED[dtype_of(result_type).itemsize]
     d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, selector_type)
-    is_selected = _flushing(np.greater_equal) if words else np.greater_equal
+    has_ftz = bool(words)  # the only other modifier that is allowed
+    is_selected = _flushing(np.greater_equal) if has_ftz else np.greater_equal
     zero = dtype_of(selector_type).type(0)
     return into(d, lambda left, right, selector: np.where(is_selected(selector, zero), left, right), a, b, c)
 
@@ -311,11 +317,7 @@ _TESTS: dict[str, Callable[[Any], Any]] = {
 @handles("testp")
 def testp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of testp, which tests for finite, infinite, number, NaN, normal or subnormal values."""
-    if (
-        len(instruction.modifiers) != 2
-        or instruction.modifiers[0] not in _TESTS
-        or instruction.modifiers[1] not in ("f32", "f64")
-    ):
+    if instruction.modifiers not in [(test, type_) for test in _TESTS for type_ in ("f32", "f64")]:
         builder.fail(instruction)
     test, type_ = instruction.modifiers
     p, a = builder.bind(instruction, BOOL, type_)

@@ -127,7 +127,7 @@ def _unpack_register(
     ]
 
     def unpack(regs: list[Any]) -> None:
-        """Split a register into `count` elements; `targets` are (index of the element, slot). Others are dropped."""
+        """Split a register into `count` elements. Store those that `targets` lists: (index of the element, slot)."""
         # A copy: the source may be a register that is written here.
         elements = np.broadcast_to(regs[source], regs[FRAME_SLOT].n).copy().view(element_dtype).reshape(-1, count)
         for k, target in targets:
@@ -160,7 +160,7 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def convert_address(regs: list[Any]) -> None:
         """Convert the address of each thread to the other state space: add the distance of both, modulo 2^64."""
-        np.add(regs[a], distance, regs[p])
+        np.add(regs[a], distance, out=regs[p])
 
     def copy(regs: list[Any]) -> None:
         """Copy the addresses, which are the same in both spaces."""
@@ -210,8 +210,10 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Store the mask of the lanes of each thread's warp that execute the instruction."""
         frame = regs[FRAME_SLOT]
         lanes = frame.batch.lane_numbers()[frame.threads]
-        here = np.zeros(frame.batch.warps * WARP_LANES, bool)
-        here[lanes] = True
-        regs[target][...] = np.packbits(here, bitorder="little").view("<u4")[lanes >> LANE_BITS]
+        is_executing = np.zeros(frame.batch.warps * WARP_LANES, bool)
+        is_executing[lanes] = True
+        # 32 bools of a warp become one word, the lowest bit first.
+        mask_of_warp = np.packbits(is_executing, bitorder="little").view("<u4")
+        regs[target][...] = mask_of_warp[lanes >> LANE_BITS]
 
     return store_active_mask

@@ -1,4 +1,6 @@
-"""Halves and what is common to floats: bf16 by its bits, packed pairs, subnormals to zero, canonical NaN."""
+"""Helpers of PTX instructions on floats: bf16 numbers by their bits, packed pairs of 16-bit numbers, subnormals to
+zero, canonical NaN. Arguments are arrays with an element for each thread.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ def flush(x: Any) -> Any:
 
 def make_nans_canonical(x: Any) -> None:
     """Replace every NaN of an f32 array by the canonical NaN of GPUs, in place."""
-    nan = np.isnan(x)
-    if nan.any():
-        x[nan] = _NAN32
+    is_nan = np.isnan(x)
+    if is_nan.any():
+        x[is_nan] = _NAN32
 
 
 def saturate(x: Any) -> Any:

@@ -29,7 +29,7 @@ class _PackedOperation:
 
     Attributes:
         compute: The operation on two arrays of int64.
-        lanes: Parts of a word, 4 or 2.
+        part_count: Parts of a word, 4 or 2.
         a, b: Slots of the words whose parts are combined.
         a_type, b_type: Types of their parts.
         part: Unsigned type of a part.
@@ -37,7 +37,7 @@ class _PackedOperation:
     """
 
     compute: Callable[[Any, Any], Any]
-    lanes: int
+    part_count: int
     a: int
     b: int
     a_type: np.dtype[Any]
@@ -46,21 +46,22 @@ class _PackedOperation:
     limits: tuple[int, int] | None
 
     def results(self, regs: list[Any]) -> Any:
-        """Return the result of each part, int64 [threads, lanes]."""
+        """Return the result of each part, int64 [threads, parts]."""
         n = regs[FRAME_SLOT].n
-        result = self.compute(self._parts(regs[self.a], n, self.a_type), self._parts(regs[self.b], n, self.b_type))
+        a, b = self._parts(regs[self.a], n, self.a_type), self._parts(regs[self.b], n, self.b_type)
+        result = self.compute(a, b)
         return result if self.limits is None else np.clip(result, *self.limits)
 
     def pack(self, results: Any) -> Any:
-        """Return the words whose parts have the low bits of results [threads, lanes], uint32 [threads]."""
+        """Return the words whose parts have the low bits of results [threads, parts], uint32 [threads]."""
         return np.ascontiguousarray(results.astype(self.part)).view(np.uint32)[:, 0]
 
     def _parts(self, words: Any, n: int, part_type: np.dtype[Any]) -> Any:
-        """Return the parts of the words of n threads, int64 [n, lanes]."""
-        return np.array(np.broadcast_to(words, n)).view(part_type).astype(np.int64).reshape(n, self.lanes)
+        """Return the parts of the words of n threads, lowest first, int64 [n, parts]."""
+        return np.array(np.broadcast_to(words, n)).view(part_type).astype(np.int64).reshape(n, self.part_count)
 
 
-@handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
+@handles(*(f"{name}{part_count}" for name in _OPERATIONS for part_count in (2, 4)))
 def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of a SIMD video instruction, such as `vadd4.u32.u32.u32 d, a, b, c`.
 
@@ -71,22 +72,22 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):
         builder.fail(instruction)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
-    lanes = int(instruction.opcode[-1])
-    bits = 32 // lanes
+    part_count = int(instruction.opcode[-1])
+    bits = 32 // part_count
     d_type, a_type, b_type = (dtype_of(f"{type_[0]}{bits}") for type_ in types)
     # With .sat each result is clamped to the range of its type.
     limits = None
     if "sat" in instruction.modifiers:
         limits = int(np.iinfo(d_type).min), int(np.iinfo(d_type).max)
     compute = _OPERATIONS[instruction.opcode[:-1]]
-    operation = _PackedOperation(compute, lanes, a, b, a_type, b_type, dtype_of(f"u{bits}"), limits)
+    operation = _PackedOperation(compute, part_count, a, b, a_type, b_type, part=dtype_of(f"u{bits}"), limits=limits)
 
     def pack(regs: list[Any]) -> None:
-        """Compute the operation on each packed byte or half, and store the results in the bytes or halves of d."""
+        """Compute each byte or half, and store the results as the bytes or halves of d."""
         regs[d][...] = operation.pack(operation.results(regs))
 
     def add(regs: list[Any]) -> None:
-        """Compute the operation on each packed byte or half, and store the sum of all results and c."""
+        """Compute each byte or half, and store the sum of all results and c."""
         regs[d][...] = (operation.results(regs).sum(axis=1) + regs[c]).astype(np.uint32)
 
     return add if "add" in instruction.modifiers else pack
