@@ -111,18 +111,18 @@ def _resolved(stated: Stated) -> Term | None:
 
     Return None for an element of a tensor of sizes (`SizeElement`) whose value is not known.
 
-    stated: an integer; an index value; a dimension of a tensor; a sum or product of such; or an `SizeElement`.
+    stated: an integer; an index value; a dimension of a tensor; a sum or product of such; or a `SizeElement`.
     """
     if isinstance(stated, SSAValue):
         return term_of(stated)
     if isinstance(stated, Sum | Product):
         parts = [size_of(p.tensor, p.axis) if isinstance(p, Dim) else _resolved(p) for p in stated.parts]
         known_parts = [part for part in parts if part is not None]
-        assert len(known_parts) == len(parts)  # parts are terms; only an SizeElement, which is none, can be unknown
+        assert len(known_parts) == len(parts)  # parts are terms; only a SizeElement, which is none, can be unknown
         return (add if isinstance(stated, Sum) else multiply)(known_parts)
-    return (
-        _listed_size(stated) if isinstance(stated, SizeElement) else stated
-    )  # an int, or a Dim that size_of() has followed
+    if isinstance(stated, SizeElement):
+        return _listed_size(stated)
+    return stated  # an int, or a Dim that size_of() has followed
 
 
 def _listed_size(entry: SizeElement) -> Term | None:

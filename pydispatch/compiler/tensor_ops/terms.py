@@ -80,7 +80,7 @@ def multiply(parts: Sequence[Term]) -> Term:
 
 
 def values_in(term: Stated | None) -> Iterator[SSAValue]:
-    """Yield the SSA values of type index in a term. Terms that refer to sizes of tensors (`Dim`, `SizeElement`) have none."""
+    """Yield the SSA values of type index in a term. Sizes of tensors (`Dim`, `SizeElement`) have none."""
     if isinstance(term, SSAValue):
         yield term
     elif isinstance(term, Sum | Product):
