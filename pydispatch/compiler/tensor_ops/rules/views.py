@@ -269,9 +269,9 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     if to_bits > from_bits:  # element n consists of the `count` source elements from n * count on
         count = to_bits // from_bits
 
-        def joined_element(number: int) -> SSAValue:
-            """Emit the bits of source element `number`, of 0 to count - 1, of those that the element consists of."""
-            return source_bits(build.plus(build.times(linear, count), number))
+        def joined_element(offset: int) -> SSAValue:
+            """Emit the bits of source element n * count + `offset`, with n for `linear`."""
+            return source_bits(build.plus(build.times(linear, count), offset))
 
         bits = _joined_bits(build, joined_element, from_bits, to_bits)
     else:  # element n is part n mod `count` of source element n / count
