@@ -111,16 +111,16 @@ MATH_FUNCTIONS = (
     "asinh", "acosh", "atanh", "erf", "erfc", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "rsqrt", "round",
     "roundeven", "trunc",
 )  # fmt: skip
-"""Functions of FMATH; its operand b is an index into this list."""
+"""Functions that the opcode FMATH evaluates; its operand b is an index into this list."""
 
 
 class BufferKind(IntEnum):
-    """Owner of a buffer's memory."""
+    """Kind of value that a buffer of a host function is: it determines who owns the memory."""
 
     ARGUMENT = 0
     RESULT = 1
-    TRANSIENT = 2
-    CONSTANT = 3
+    TRANSIENT = 2  # lives only during a call of the function
+    CONSTANT = 3  # data of the program
 
 
 class Access(IntEnum):
@@ -199,7 +199,9 @@ def dtype_name(word: int) -> str:
         numerical = Numerical(kind)
     except ValueError:
         return f"dtype 0x{word:08x}"
-    return f"{_PREFIXES[numerical]}{bits}" if numerical in _PREFIXES else numerical.name.replace("F", "f", 1)
+    if numerical in _PREFIXES:
+        return f"{_PREFIXES[numerical]}{bits}"
+    return numerical.name.replace("F", "f", 1)  # F8E5M2 is f8E5M2 in MLIR
 
 
 def element_bits(word: int) -> int:

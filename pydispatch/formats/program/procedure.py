@@ -32,7 +32,7 @@ class Port:
         dtype: Word that encodes the element type.
         dims: Sizes, -1 for a dynamic one; None for a scalar.
         name: Name; "" for none.
-        slot: Number of the slot that an argument is in; unused for a result.
+        slot: Number of the slot that the procedure receives an argument in; 0, unused, for a result.
     """
 
     dtype: int
@@ -49,7 +49,7 @@ class Global:
         name: Name.
         dtype: Word that encodes the element type.
         dims: Sizes, -1 for a dynamic one; None for a scalar.
-        constant: Number of the constant with the initial tensor; NONE for a scalar, or a tensor without one.
+        constant: Number of the constant with the initial tensor; NONE for a scalar or an uninitialized tensor.
         value: Bits of the initial value of a scalar, as an unsigned 64-bit number; 0 for a tensor.
         is_mutable: Whether the program may store into it.
     """
@@ -70,8 +70,8 @@ class Check:
         kind: Assertion, such as the equality of two tensors.
         location: Source location for error messages.
         name: Name of the check; "" for none.
-        atol, rtol: Tolerances; the check passes if |a - b| <= atol + rtol * |b|. For EXPECT_CLOSE, the largest and the
-            smallest permitted distance in units of the last place.
+        atol, rtol: Tolerances; the check passes if |a - b| <= atol + rtol * |b|. The kind EXPECT_CLOSE stores two other
+            numbers in them: atol is the largest permitted distance in units of the last place, rtol the smallest.
     """
 
     kind: CheckKind
@@ -86,7 +86,7 @@ class Parameter:
     """Constant that is supplied when the program is loaded, not stored in the artifact.
 
     Attributes:
-        scope: Namespace of its name, "" for the unnamed one; whoever loads the program supplies files by scope.
+        scope: Namespace of `key`, "" for the unnamed one. Loading takes one file of parameters for each scope.
         key: Name of the parameter in the scope.
         dtype: Word that encodes the element type.
         shape: Sizes, all static.
@@ -251,11 +251,17 @@ class Procedure:
         self._step(Step.VIEW, target, *self._with_last_use([source], last_uses), self._push([offset, *dims]))
 
     def save(self, target: int, source: int, positions: int, saved: int, last_uses: Collection[int] = ()) -> None:
-        """Append a step that saves rows of `source` before later steps overwrite them in place.
+        """Append a step that prepares a tensor for later steps that overwrite some of its rows in place.
 
-        The slot `target` becomes the tensor that these steps update, in the memory of `source`. `positions` has the
-        numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots. `last_uses` lists
-        those that are read for the last time, so that their memory is free after the step.
+        All four slots hold tensors.
+
+        Args:
+            target: Slot that receives the tensor to update: it has the value of `source`, in the same memory if
+                possible, else in a copy.
+            source: Slot of the tensor.
+            positions: Slot with the numbers of the rows that may be overwritten, i64; a negative number is ignored.
+            saved: Slot with the current elements of these rows, which restore them if the call fails.
+            last_uses: Those of the last three slots that no later step reads.
         """
         source, positions, saved = self._with_last_use([source, positions, saved], last_uses)
         self._step(Step.SAVE, target, source, self._push([positions, saved]))

@@ -38,8 +38,9 @@ _SECTIONS: dict[int, int] = {
     **dict.fromkeys((Op.DECORATE, Op.MEMBER_DECORATE, Op.DECORATION_GROUP, Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE,
                      Op.DECORATE_ID, Op.DECORATE_STRING, Op.MEMBER_DECORATE_STRING), 9),
 }  # fmt: skip
-"""Opcode → its section, up to the annotations; then come types with constants and variables, functions."""
+"""Opcode → number of its section in the order that SPIR-V prescribes, for the sections before the declarations."""
 _DECLARATIONS, _FUNCTIONS = 10, 11
+"""Numbers of the last two sections: types, constants and variables; functions."""
 _ANYWHERE = frozenset((Op.NOP, Op.LINE, Op.NO_LINE))
 """Opcodes that every section may contain."""
 
@@ -68,16 +69,16 @@ def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
 
 def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     """Check a module without consulting the cache of valid modules."""
-    reader = _ModuleChecker(SpirvDeclarations(read(data, what)))
-    for inst in reader.tables.instructions:
-        reader.take(inst)
-    reader.finish()
+    checker = _ModuleChecker(SpirvDeclarations(read(data, what)))
+    for inst in checker.tables.instructions:
+        checker.check_instruction(inst)
+    checker.finish()
     # Functions last: one may call another that is defined after it.
-    check_functions(reader.declared, reader.has_unknown_instructions)
+    check_functions(checker.declared, checker.has_unknown_instructions)
 
 
 class _ModuleChecker:
-    """Checker of one module: `take` is called with each instruction in order, and then `finish`.
+    """Checker of one module: `check_instruction` is called with each instruction in order, and then `finish`.
 
     The functions are collected in `declared`; `check_functions` checks their code afterwards.
 
@@ -87,30 +88,31 @@ class _ModuleChecker:
         section: Section of the last instruction, see _SECTIONS.
         function: Function that is being read; None between functions.
         results: Id → index of the word where the instruction begins that defines it.
-        local: Id of a result → its type, by which the width of the literals of switches is known.
-        forward: Ids that OpTypeForwardPointer declares.
-        decorated: Tuples (index of the word, id, index of the member or -1) of the decorations, which precede what they
-            decorate.
+        result_types: Id of a result → the id of its type, which determines the width of the literals of a switch.
+        forward_pointers: Ids that OpTypeForwardPointer declares.
+        decorations: Tuples (index of the word, decorated id, index of the decorated member or -1). They are checked at
+            the end, because a decoration precedes the definition of its id.
         has_unknown_instructions: Whether the module has instructions of unknown extensions, which may define any id.
     """
 
     def __init__(self, declared: SpirvDeclarations) -> None:
         """Begin before the first instruction. `fail(index of a word, message)` returns the error to raise."""
         self.declared, self.tables, self.fail = declared, declared.tables, declared.fail
-        self.section = 0
-        self.function: SpirvFunction | None = None
-        self.results: dict[int, int] = {}
-        self.local: dict[int, int] = {}
-        self.forward: set[int] = set()
-        self.decorated: list[tuple[int, int, int]] = []
+        self.section = 0  # the first one, of the capabilities
+        self.function: SpirvFunction | None = None  # the function that is being read
+        self.results: dict[int, int] = {}  # id -> index of the word where its definition begins
+        self.result_types: dict[int, int] = {}  # id -> id of its type
+        self.forward_pointers: set[int] = set()
+        self.decorations: list[tuple[int, int, int]] = []  # index of the word, decorated id, decorated member or -1
         self.has_unknown_instructions = False
 
-    def take(self, inst: SpirvInstruction) -> None:
+    def check_instruction(self, inst: SpirvInstruction) -> None:
         """Check one instruction of the module, and record what it declares.
 
-        Checked are its place in the order of sections (`_SECTIONS`: capabilities first, functions last), its ids, the
-        operands of types, constants and variables, and the operand counts of decorations. An instruction in a function
-        is only added to the function: `check_functions` checks the code when the whole module is known.
+        Checked are its section, which must not precede that of the last instruction (capabilities are first, functions
+        last), its ids, the operands of types, constants and variables, and the operand counts of decorations. An
+        instruction in a function is only added to the function: `check_functions` checks the code when the whole module
+        is known.
         """
         op = inst.op
         if op not in patterns() or op in _ONLY_OPENCL:  # patterns(): operand patterns of the known opcodes
@@ -121,11 +123,10 @@ class _ModuleChecker:
         if op in _ANYWHERE:
             self._locate_ids(inst)
             return
-        section = _SECTIONS.get(op, _DECLARATIONS)
-        if op == Op.FUNCTION or self.section == _FUNCTIONS:
-            # An opcode that is not in `_SECTIONS`, such as OpVariable or OpUndef, is a declaration before the first
-            # OpFunction, and code from there on.
-            section = _FUNCTIONS if section >= _DECLARATIONS else section
+        # An opcode that is not in `_SECTIONS`, such as OpVariable or OpUndef, is a declaration before the first
+        # OpFunction, and code from there on.
+        is_in_functions = op == Op.FUNCTION or self.section == _FUNCTIONS
+        section = _SECTIONS.get(op, _FUNCTIONS if is_in_functions else _DECLARATIONS)
         if section < self.section:
             raise self.fail(inst.at, f"opcode {op} after code that must follow it")
         if op == Op.MEMORY_MODEL and self.section == section:
@@ -137,7 +138,7 @@ class _ModuleChecker:
         elif section == _DECLARATIONS:
             self._check_declaration(inst)
         elif op == Op.EXT_INST_IMPORT:
-            self.declared.sets[inst.id] = inst.text(2, self.fail)[0]
+            self.declared.sets[inst.id] = inst.text(2, self.fail)[0]  # the name of the instruction set
         elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
             self._check_decoration(inst)
 
@@ -153,11 +154,11 @@ class _ModuleChecker:
             if self.results.setdefault(inst.id, inst.at) != inst.at:
                 raise self.fail(inst.at + inst.result_word, f"id {inst.id} is defined twice")
             if inst.type_word:
-                self.local[inst.id] = inst.type_id
+                self.result_types[inst.id] = inst.type_id
 
     def _case_words(self, selector: int) -> int:
         """Return the number of words of a case literal in an OpSwitch on this selector."""
-        shape = self.declared.shape(self.local.get(selector, 0))
+        shape = self.declared.shape(self.result_types.get(selector, 0))
         return 2 if shape is not None and shape.width > 32 else 1
 
     # Functions
@@ -178,14 +179,14 @@ class _ModuleChecker:
     def _check_declaration(self, inst: SpirvInstruction) -> None:
         """Check and record a type, constant or variable at module scope.
 
-        Debug information (OpExtInst of a debug set) is ignored; any other instruction is an error. The opcodes of types
-        follow each other, as do those of constants.
+        Debug information (OpExtInst of a debug set) is ignored; any other instruction is an error.
         """
+        # The opcodes of types have consecutive numbers, and so have those of constants.
         op, declared = inst.op, self.declared
         if op == Op.TYPE_FORWARD_POINTER:
-            self.forward.add(inst.words[1])
+            self.forward_pointers.add(inst.words[1])
         elif Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
-            check_type(declared, inst, self.forward)
+            check_type(declared, inst, self.forward_pointers)
             declared.types[inst.id] = op, inst.words[2:]
         elif Op.CONSTANT_TRUE <= op <= Op.SPEC_CONSTANT_OP or op == Op.UNDEF:
             check_constant(declared, inst)
@@ -214,26 +215,39 @@ class _ModuleChecker:
 
     def _check_decoration(self, inst: SpirvInstruction) -> None:
         """Check the operand count of a decoration, and record its target, which may be defined later."""
-        is_member = inst.op == Op.MEMBER_DECORATE
-        kind, count = inst.words[2 + is_member], len(inst.words) - 3 - is_member
-        wanted = _DECORATION_OPERANDS.get(kind)
-        if wanted is not None and count != wanted:
-            raise self.fail(inst.at, f"decoration {kind} with {count} operands, expected {wanted}")
-        self.decorated.append((inst.at, inst.words[1], inst.words[2] if is_member else -1))
+        # OpDecorate id decoration operands...; OpMemberDecorate id member decoration operands...
+        if inst.op == Op.MEMBER_DECORATE:
+            _, target, member, decoration, *operands = inst.words
+        else:
+            _, target, decoration, *operands = inst.words
+            member = -1
+        expected = _DECORATION_OPERANDS.get(decoration)  # None for an unknown or variable number
+        if expected is not None and len(operands) != expected:
+            raise self.fail(inst.at, f"decoration {decoration} with {len(operands)} operands, expected {expected}")
+        self.decorations.append((inst.at, target, member))
 
     # The whole
 
     def finish(self) -> None:
         """Check what requires the whole module: targets of decorations, entry points, layouts of buffers."""
-        declared, tables = self.declared, self.tables
-        # Each decoration has a target that exists; `member` is -1 unless it decorates a member of a struct.
-        for at, target, member in self.decorated:
+        self._check_decoration_targets()
+        self._check_entry_points()
+        self._check_layouts()
+
+    def _check_decoration_targets(self) -> None:
+        """Check that each decoration has a target that exists: an id, or a member of a struct."""
+        declared = self.declared
+        for at, target, member in self.decorations:  # `at`: index of the decoration's word in the module
             if target not in self.results and not self.has_unknown_instructions:  # unknown ones may define any id
                 raise self.fail(at, f"a decoration of id {target}, which is not defined")
             is_struct, member_count = declared.opcode(target) == Op.TYPE_STRUCT, declared.parts(target).length
-            if member >= 0 and not (is_struct and member < member_count):  # type: ignore[operator]
+            decorates_member = member >= 0
+            if decorates_member and not (is_struct and member < member_count):  # type: ignore[operator]
                 raise self.fail(at, f"a decoration of member {member} of id {target}, which has none such")
-        # Entry points are functions `void f()` with code, and their interfaces consist of variables.
+
+    def _check_entry_points(self) -> None:
+        """Check that entry points are functions `void f()` with code, whose interfaces consist of variables."""
+        declared, tables = self.declared, self.tables
         for entry in tables.entry_points:
             function = declared.functions[entry.function]
             where = f"{tables.what}: entry point '{entry.name}'"
@@ -244,7 +258,6 @@ class _ModuleChecker:
                     raise ArtifactError(f"{where} names id {id} in its interface, which is no variable")
             if entry.model == GL_COMPUTE:
                 self._check_workgroup_size(entry.function, where)
-        self._check_layouts()
 
     def _check_workgroup_size(self, function: int, where: str) -> None:
         """Check the workgroup size of the entry point with the id `function`. `where` is the prefix of messages."""
@@ -281,17 +294,17 @@ class _ModuleChecker:
         Only the type itself is checked; `_check_layouts` passes its nested types one by one.
         """
         declared, tables = self.declared, self.tables
-        op, words = declared.type(id)
+        op, operands = declared.type(id)
         at = self.results.get(id, 0)
         if op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
-            is_block = (  # an array of structs with the decoration Block is an array of buffers, which has no stride
-                declared.opcode(words[0]) == Op.TYPE_STRUCT
-                and tables.decoration(words[0], Decoration.BLOCK) is not None
+            element = operands[0]
+            is_array_of_buffers = (  # has no stride
+                declared.opcode(element) == Op.TYPE_STRUCT and tables.decoration(element, Decoration.BLOCK) is not None
             )
-            if not tables.decoration(id, Decoration.ARRAY_STRIDE) and not is_block:
+            if not tables.decoration(id, Decoration.ARRAY_STRIDE) and not is_array_of_buffers:
                 raise self.fail(at, f"the array type {id} of a buffer has no ArrayStride")
         if op == Op.TYPE_STRUCT:
-            for member in range(len(words)):
+            for member in range(len(operands)):
                 if Decoration.OFFSET not in tables.member_decorations.get((id, member), {}):
                     raise self.fail(at, f"member {member} of the structure type {id} of a buffer has no Offset")
         if op == Op.TYPE_BOOL:

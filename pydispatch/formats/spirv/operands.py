@@ -8,6 +8,7 @@ switch, P operation of a specialization constant; `?` optional, `*` any number.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 
 from pydispatch.formats.spirv.instruction import Fail, SpirvInstruction
@@ -80,9 +81,11 @@ PATTERNS = {
     "IIW": "251",
     "TRILI": "342",
 }  # fmt: skip
-"""Pattern → the opcodes that have it. A pattern has a letter for each operand: T the type of the result, R the result,
-I an id, L a literal word; the file's docstring has the other letters. `?` follows an optional operand, `*` a repeated
-one."""
+"""Pattern of operands → the opcodes with these operands: numbers and ranges of numbers, both ends included.
+
+A pattern has a letter for each operand: T type of the result, R result, I id, L literal word, S string, M memory
+access, G image operands, C loop control, W cases of a switch, P operation of a specialization constant. `?` follows an
+optional operand, `*` one that occurs any number of times."""
 
 WRITTEN_POINTERS: dict[int, int] = {
     Op.STORE: 1, Op.COPY_MEMORY: 1, Op.COPY_MEMORY_SIZED: 1, Op.ATOMIC_STORE: 1, Op.ATOMIC_FLAG_CLEAR: 1,
@@ -101,11 +104,11 @@ _KNOWN_MEMORY_BITS = 0x3F
 _MEMORY_ALIGNED = 0x2  # bit of the mask of memory operands: a literal follows, the alignment
 _MEMORY_IDS = (0x8, 0x10)
 """Bits of the mask of memory operands that an id follows: the scope of MakePointerAvailable or MakePointerVisible."""
-_IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
-              (0x200, 1), (0x10000, 1))  # fmt: skip
-"""Bits of a mask of image operands, each with the number of ids that follow for it, in their order."""
-_IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
-"""Bits of a mask of image operands that no id follows."""
+_IMAGE_ID_COUNTS = {0x1: 1, 0x2: 1, 0x4: 2, 0x8: 1, 0x10: 1, 0x20: 1, 0x40: 1, 0x80: 1, 0x100: 1, 0x200: 1, 0x10000: 1}
+"""Bit of a mask of image operands → number of ids that follow the mask for it. The ids have the order of the bits: 0x4
+is Grad, with two derivatives."""
+_IMAGE_FLAGS = 0xC00 | 0x1000 | 0x2000 | 0x4000
+"""Bits of a mask of image operands that have no ids, such as SignExtend (0x1000)."""
 
 
 @functools.cache
@@ -137,12 +140,11 @@ def _positions_by_length(opcode: int, count: int) -> Positions | None:
     pattern = patterns().get(opcode)
     if pattern is None or count > _MAX_CACHED_WORDS or not _PLAIN_OPERANDS.issuperset(pattern):
         return None
-    any_words = list(range(count))  # no operand of a plain pattern determines which words follow it
+    any_words = list(range(count))  # the values do not matter: no operand of a plain pattern determines what follows
+    inst = SpirvInstruction(opcode, any_words, at=0)
     try:
-        return _walked_positions(
-            SpirvInstruction(opcode, any_words, at=0), lambda at, text: ValueError(text), case_words=_no_words
-        )
-    except ValueError:
+        return _walked_positions(inst, fail=lambda index, message: ValueError(message), case_words=_no_words)
+    except ValueError:  # too few or too many words: locate_ids() walks again, for an error with the index
         return None
 
 
@@ -180,23 +182,24 @@ def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[
     `case_words` returns the number of words of a case literal of an OpSwitch, from the id of its selector.
     """
     walk = _Walk(inst, fail, case_words)
-    walk.take(patterns()[inst.op])
-    return walk.type, walk.result, tuple(walk.id_positions)
+    walk.consume_pattern(patterns()[inst.op])
+    return walk.type_position, walk.result_position, tuple(walk.id_positions)
 
 
 class _Walk:
     """Walk over the operands of one instruction along its pattern; collects the positions of ids.
 
-    `take` is called once with the pattern, a key of `PATTERNS`. The attributes below then have the positions.
+    `consume_pattern` is called once with the pattern, a key of `PATTERNS`. The attributes below then have the
+    positions: indices in the words of the instruction, whose word 0 is the opcode.
 
     Attributes:
         words: Words of the instruction.
         opcode: Its opcode.
-        first: Index of its first word in the module, for messages.
-        at: Position of the next word to consume.
+        index_in_module: Index of its word 0 in the module, for messages.
+        next: Position of the next word to consume.
         end: Number of its words, the position after the last one.
-        type: Position of the type of the result; 0 for none.
-        result: Position of the result; 0 for none.
+        type_position: Position of the type of the result; 0 for none.
+        result_position: Position of the id of the result; 0 for none.
         id_positions: Positions of the other ids.
     """
 
@@ -209,59 +212,58 @@ class _Walk:
             case_words: Id of a switch's selector → number of words of a literal in its cases.
         """
         self.words, self.opcode = inst.words, inst.op
-        self.first = inst.at
-        self.at, self.end = 1, len(inst.words)  # word 0 is the opcode
+        self.index_in_module = inst.at
+        self.next, self.end = 1, len(inst.words)  # positions in `words`, whose word 0 is the opcode
         self.fail = fail
-        self.case_words = case_words  # id of a switch's selector -> number of words of a case literal
-        self.type = self.result = 0
+        self.case_words = case_words
+        self.type_position = self.result_position = 0  # 0: the instruction has none
         self.id_positions: list[int] = []
 
-    def take(self, pattern: str) -> None:
+    def consume_pattern(self, pattern: str) -> None:
         """Consume the operands of a pattern, which must be all words of the instruction.
 
         The pattern of OpLoad, "TRIM?", consumes the type, the result, the id of the pointer and, if words are left,
         memory operands. "TRI*", that of OpCompositeConstruct, consumes all words after the result as ids.
         """
-        position = 0
-        while position < len(pattern):
-            kind, mark = pattern[position], pattern[position + 1 : position + 2]
-            position += 1
+        for kind, mark in re.findall(r"([A-Z])([*?]?)", pattern):  # "RI*" has the pairs ("R", "") and ("I", "*")
             if mark == "*":
-                while self.at < self.end:
+                while self.next < self.end:
                     self.consume(kind)
-                position += 1
             elif mark == "?":
-                if self.at < self.end:
+                if self.next < self.end:
                     self.consume(kind)
-                position += 1
             else:
                 self.consume(kind)
-        if self.at != self.end:
-            raise self.fail(self.first, f"opcode {self.opcode} has {self.end - self.at} operand words too many")
+        if self.next != self.end:
+            raise self.fail(
+                self.index_in_module, f"opcode {self.opcode} has {self.end - self.next} operand words too many"
+            )
 
     def word(self) -> int:
         """Consume one word and return it."""
-        if self.at >= self.end:
-            raise self.fail(self.first, f"opcode {self.opcode} has {self.end} words, which are too few")
-        self.at += 1
-        return self.words[self.at - 1]
+        if self.next >= self.end:
+            raise self.fail(self.index_in_module, f"opcode {self.opcode} has {self.end} words, which are too few")
+        word = self.words[self.next]
+        self.next += 1
+        return word
 
     def consume(self, kind: str) -> None:
         """Consume one operand of the kind that a pattern letter denotes, and record the positions of ids.
 
-        Letters denote a word or a string, or what has a length of its own: memory operands (M), image operands (G), the
-        control of a loop (C), cases of a switch (W), and the operation of an OpSpecConstantOp (P).
+        I, L, T and R are operands of one word. S is a string. The others have a variable number of words: memory
+        operands (M), image operands (G), the control of a loop (C), the cases of a switch (W), and the operation of an
+        OpSpecConstantOp with its operands (P).
         """
         if kind == "I":  # an id
-            self.id_positions.append(self.at)
+            self.id_positions.append(self.next)
             self.word()
         elif kind == "L":  # a literal word
             self.word()
         elif kind == "T":  # the id of the result's type
-            self.type = self.at
+            self.type_position = self.next
             self.word()
         elif kind == "R":  # the id of the result
-            self.result = self.at
+            self.result_position = self.next
             self.word()
         elif kind == "S":  # a string, whose last word has a zero byte
             while 0 not in self.word().to_bytes(4, "little"):
@@ -274,10 +276,11 @@ class _Walk:
             consume()
 
     def _consume_memory_operands(self) -> None:
-        """Consume memory operands: a mask, an alignment if the mask has that bit, then an id for each further bit."""
+        """Consume memory operands: a mask, the alignment if the mask has the bit Aligned, and an id for each of the
+        bits MakePointerAvailable and MakePointerVisible."""
         mask = self.word()
         if mask & ~_KNOWN_MEMORY_BITS:
-            raise self.fail(self.first, f"memory access 0x{mask:X}, which the linker does not know")
+            raise self.fail(self.index_in_module, f"memory access 0x{mask:X}, which the linker does not know")
         if mask & _MEMORY_ALIGNED:
             self.word()
         for bit in _MEMORY_IDS:
@@ -285,37 +288,42 @@ class _Walk:
                 self.consume("I")
 
     def _consume_image_operands(self) -> None:
-        """Consume image operands: a mask, then ids for its bits."""
+        """Consume image operands: a mask, then one or two ids for each of its bits that is not a mere flag."""
         mask = self.word()
-        unknown = mask & ~_IMAGE_PLAIN
-        for bit, count in _IMAGE_IDS:
+        unknown = mask & ~_IMAGE_FLAGS
+        for bit, id_count in _IMAGE_ID_COUNTS.items():
             if mask & bit:
                 unknown &= ~bit
-                for _ in range(count):
+                for _ in range(id_count):
                     self.consume("I")
         if unknown:
-            raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
+            raise self.fail(self.index_in_module, f"image operands 0x{mask:X}, which the linker does not know")
 
     def _consume_loop_control(self) -> None:
         """Consume loop control, the last operand: a mask, then parameters up to the end, which are all literals."""
         self.word()
-        self.at = self.end
+        self.next = self.end
 
     def _consume_switch_cases(self) -> None:
         """Consume the pairs (literal, label) of an OpSwitch."""
-        size = self.case_words(self.words[1])  # word 1 is the selector
-        while self.at < self.end:
-            for _ in range(size):
+        selector = self.words[1]
+        words_per_literal = self.case_words(selector)  # depends on the selector's type: 2 for 64 bits, else 1
+        while self.next < self.end:
+            for _ in range(words_per_literal):
                 self.word()
-            self.consume("I")
+            self.consume("I")  # the label
 
     def _consume_constant_operation(self) -> None:
-        """Consume the operation of an OpSpecConstantOp and its operands: those of the operation's pattern after its
-        type and result (TR). The operation must not be an OpSpecConstantOp itself (P).
+        """Consume the operation of an OpSpecConstantOp, an opcode, and the operands that this opcode has.
+
+        They are those of the opcode's pattern without TR: the OpSpecConstantOp itself has the type and the result. The
+        operation must not be an OpSpecConstantOp (P).
         """
         opcode = self.word()
         pattern = patterns().get(opcode, "")
         is_excluded = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)  # have results, but compute no constants
         if not pattern.startswith("TR") or "P" in pattern or is_excluded:
-            raise self.fail(self.first, f"opcode {opcode} in a specialization constant, which the linker does not know")
-        self.take(pattern.removeprefix("TR"))
+            raise self.fail(
+                self.index_in_module, f"opcode {opcode} in a specialization constant, which the linker does not know"
+            )
+        self.consume_pattern(pattern.removeprefix("TR"))

@@ -40,7 +40,7 @@ class Binding:
         self.scalars = [p.type_id for p in function.parameters if not kernel.is_buffer(p.type_id)]
 
     def make(self) -> int:
-        """Return the id of the function in the output that calls of the import call.
+        """Return the id of the function in the output that replaces the import.
 
         Raises InvalidArgumentError if no overload of the library fits the call.
         """

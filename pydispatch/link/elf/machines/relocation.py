@@ -18,7 +18,11 @@ the reason if the value does not fit, struct.error if the bytes are outside of t
 
 
 class Formula(Enum):
-    """Formula of the value that a relocation stores."""
+    """Formula of the value that a relocation stores.
+
+    S is the address of the symbol, A the addend, P the address of the relocated field, and G the address of the
+    symbol's entry in the global offset table (GOT).
+    """
 
     NOTHING = auto()  # no value is stored
     ADDRESS = auto()  # S + A, to which the loader adds the load base
@@ -52,11 +56,11 @@ class Machine:
     """Machine description for the linker.
 
     Attributes:
-        number: e_machine of ELF.
+        number: Number of the machine in ELF headers (e_machine).
         page: Largest page size of any system with this machine, in bytes.
         relative: Type of the relocation that adds the load base (R_*_RELATIVE).
-        rules: Supported relocations by their type, the number in the ABI.
-        flags: e_flags of ELF.
+        rules: Type of a relocation, its number in the ABI → how to apply it, for the supported relocations.
+        flags: Processor-specific flags of ELF headers (e_flags).
         shorten: Function (content, offset, relocation type) that replaces a load of an address from the GOT by an
             instruction that computes the address (GOT relaxation). Returns False if it cannot.
     """
@@ -66,7 +70,7 @@ class Machine:
     relative: int
     rules: dict[int, Rule]
     flags: int = 0
-    shorten: Callable[[bytearray, int, int], bool] = lambda content, offset, kind: False
+    shorten: Callable[[bytearray, int, int], bool] = lambda content, offset, relocation_type: False
 
 
 def nothing(content: bytearray, offset: int, value: int) -> None:
@@ -80,7 +84,7 @@ def word(layout: str) -> Put:
     """
 
     def put(content: bytearray, offset: int, value: int) -> None:
-        """Store a value at an offset; raise ValueError if it does not fit."""
+        """Store a value in the format `layout` at an offset; raise ValueError if it does not fit."""
         try:
             encoded = struct.pack("<" + layout, value)
         except struct.error as error:
@@ -94,9 +98,9 @@ class BitField(NamedTuple):
     """Bits of a value that are stored as a field of an instruction.
 
     Attributes:
-        low: Lowest bit in the value.
+        low: Number of the field's lowest bit in the value.
         width: Number of bits.
-        at: Lowest bit in the instruction.
+        at: Number of the field's lowest bit in the instruction.
     """
 
     low: int
@@ -109,8 +113,8 @@ class BitField(NamedTuple):
         return ((1 << self.width) - 1) << self.at
 
     def encode(self, value: int) -> int:
-        """Return the bits of the instruction for a value."""
-        return value >> self.low << self.at & self.mask
+        """Return the field of the instruction for a value; all other bits are 0."""
+        return ((value >> self.low) << self.at) & self.mask
 
 
 def fields(layout: str, bits: int, parts: Sequence[BitField], scale: int = 0, signed: bool = True) -> Put:
@@ -132,16 +136,21 @@ def fields(layout: str, bits: int, parts: Sequence[BitField], scale: int = 0, si
     Returns:
         A function that raises ValueError if the value does not fit or is misaligned.
     """
-    mask = sum(part.mask for part in parts)
+    immediate_mask = sum(part.mask for part in parts)  # bits of the instruction that the fields occupy
 
     def put(content: bytearray, offset: int, value: int) -> None:
-        """Store the parts of a value in the fields of an instruction; raise ValueError if it does not fit."""
-        if signed and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        """Store a value in the fields `parts` of the instruction at an offset, of the `struct` format `layout`.
+
+        Raises ValueError if the value is not a multiple of 2**scale, or `signed` and too large for `bits` bits. The
+        high bits of a value that is not `signed` are dropped on purpose: another instruction has them.
+        """
+        limit = 1 << (bits - 1)
+        if signed and not -limit <= value < limit:
             raise ValueError(f"{value:#x} has more than {bits} bits")
-        if value & ((1 << scale) - 1):
+        if value % (1 << scale) != 0:
             raise ValueError(f"{value:#x} is no multiple of {1 << scale}")
-        (old,) = struct.unpack_from("<" + layout, content, offset)
+        (instruction,) = struct.unpack_from("<" + layout, content, offset)
         immediates = sum(part.encode(value) for part in parts)
-        struct.pack_into("<" + layout, content, offset, old & ~mask | immediates)
+        struct.pack_into("<" + layout, content, offset, (instruction & ~immediate_mask) | immediates)
 
     return put
