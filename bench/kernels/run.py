@@ -39,9 +39,9 @@ PEERS = ("iree", "onnxruntime", "jax", "numpy")
 def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozenset[str]) -> dict[str, Any]:
     """Return the figures of a kernel (`work.Work`): a dict that can be written as JSON.
 
-    "seconds": least seconds of a call by contender. "difference" and "PEER difference": largest difference from JAX,
-    relative to the largest element. "tolerance": of the former. "operations", "bytes": of a call. "missing": peer ->
-    why it could not compile the kernel.
+    "seconds": least seconds of a call by contender. "difference" (of pydispatch) and "PEER difference": largest
+    difference from JAX, relative to the largest element. "tolerance": largest "difference" that is accepted.
+    "operations", "bytes": of a call. "missing": peer -> why it could not compile the kernel.
 
     Args:
         work: The kernel.
@@ -67,6 +67,7 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
     figures: dict[str, Any] = {"difference": differs(prepared(), expected), "tolerance": model.tolerance}
     figures["operations"], figures["bytes"] = work.operations, work.bytes
     contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared}
+    # Ours with constant weights, if there are weights; `work.text` is MLIR whose weights are arguments.
     if jax.tree.leaves(model.weights) and work.text is None:
         constants = model.call(lambda weights, *inputs: pydispatch.from_jax(
             model.function, *inputs, params=weights, targets="cpu", cpu="native"
@@ -154,7 +155,7 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
         done = process.returncode == 0
         if not done:
             print(f"kernel number {start} ended its process with {process.returncode}", file=sys.stderr, flush=True)
-            start += 1
+            start += 1  # after the kernel at which the process ended
     return everything
 
 

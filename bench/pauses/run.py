@@ -79,15 +79,15 @@ def measure(work: str, contender: str, workers: int, callers: int, pauses: list[
     Each entry has the calls per second of all callers, then four times in seconds: the median and the 99th percentile
     of all calls, and the same two of first calls after a pause.
     """
-    make = CONTENDERS[contender].start(model(work), workers)
-    calls = [make() for _ in range(callers)]
+    call_of_a_caller = CONTENDERS[contender].start(model(work), workers)
+    calls = [call_of_a_caller() for _ in range(callers)]
     for call in calls:
         until = time.perf_counter() + WARM_UP_S / callers
         while time.perf_counter() < until:
             call()
     result = []
     for pause in pauses:
-        times: list[list[float]] = [[] for _ in calls]
+        times: list[list[float]] = [[] for _ in calls]  # of each caller, the seconds of its calls
         threads = [
             threading.Thread(target=time_rounds, args=(call, pause, seconds, own))
             for call, own in zip(calls[1:], times[1:], strict=True)
@@ -99,9 +99,10 @@ def measure(work: str, contender: str, workers: int, callers: int, pauses: list[
         for thread in threads:
             thread.join()
         rate = sum(map(len, times)) / (time.perf_counter() - begin)
-        every = np.concatenate([np.array(own) for own in times])
-        first = np.concatenate([np.array(own[::CALLS]) for own in times])  # CALLS follow each pause
-        result.append([rate] + [float(np.percentile(of, share)) for of in (every, first) for share in (50, 99)])
+        all_calls = np.concatenate([np.array(own) for own in times])
+        first_calls = np.concatenate([np.array(own[::CALLS]) for own in times])  # CALLS follow each pause
+        percentiles = [float(np.percentile(seconds_of, q)) for seconds_of in (all_calls, first_calls) for q in (50, 99)]
+        result.append([rate, *percentiles])
     print(json.dumps(result))
 
 
@@ -138,7 +139,8 @@ def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iter
                     yield Row(work, contender.name, rate, unit="calls/s", size=size, workers=workers)
                     continue
                 yield Row(work, contender.name, median, size=size, workers=workers, spread=(median, late))
-                if pause and not setting.size:
+                is_alone = not setting.size
+                if pause and is_alone:
                     size, spread = f"first call after {pause} ms", (first_median, first_late)
                     yield Row(work, contender.name, first_median, size=size, workers=workers, spread=spread)
 

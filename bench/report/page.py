@@ -107,8 +107,8 @@ def absent(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
                 lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> {sign}: <code>{escape(why)}</code></li>")
     for name, machines in figures.items():
         for machine, measured in machines.items():
-            for what in measured.missing:
-                lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> without {escape(what)}</li>")
+            for contender in measured.missing:
+                lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> without {escape(contender)}</li>")
     inside = f"<ul>{''.join(lines)}</ul>" if lines else "<p>Nothing is missing.</p>"
     return f'<section id="missing"><h2>What is missing</h2>{inside}</section>'
 
@@ -129,11 +129,11 @@ def section(name: str, machines: Machines) -> str:
     lost, tables = losses(machines, most=None), list[str]()
     if lost.rows:
         tables.append(f"<div><h3>{MARK} A peer is faster in {len(lost.rows)}</h3>{html(lost)}</div>")
-    if any(True for measured in machines.values() for _ in comparisons(measured.rows)):
+    if any(list(comparisons(measured.rows)) for measured in machines.values()):
         tables.append(f"<div><h3>Advantages</h3>{html(summary(machines))}</div>")
     parts.append(f'<div class="tables">{"".join(tables)}</div>')
-    whole = listed(machines) if is_list(machines) else grid(machines)
-    parts.append(f"<details><summary>All figures</summary>{html(whole)}</details></section>")
+    all_figures = listed(machines) if is_list(machines) else grid(machines)
+    parts.append(f"<details><summary>All figures</summary>{html(all_figures)}</details></section>")
     return "".join(parts)
 
 
@@ -168,7 +168,7 @@ def plots(rows: Sequence[Row], machine: str) -> list[str]:
         for workers in sorted({row.workers for row in rows if row.name == name}):
             here = [row for row in rows if row.name == name and row.workers == workers and row.value > 0]
             if here:
-                parts = (name, machine, f"{workers} worker{'s'[: workers - 1]}")
+                parts = (name, machine, f"{workers} worker{'' if workers == 1 else 's'}")
                 figures.append(_figure(here, ", ".join(part for part in parts if part)))
     return figures
 
@@ -185,7 +185,7 @@ def _figure(rows: Sequence[Row], title: str) -> str:
 
 def _over_sizes(rows: Sequence[Row], sizes: Sequence[str]) -> Panel:
     """Return a panel of values over sizes, all of which match `SIZE`."""
-    matches = [SIZE.match(size) for size in sizes]
+    matches = [SIZE.match(size) for size in sizes]  # groups: a number, and a unit of time or None
     x_of_size = {m.string: float(m[1].replace(",", "")) * SCALES[m[2] or ""] for m in matches if m}
     unit, is_time = rows[0].unit, any(m and m[2] for m in matches)
     series = {
@@ -201,11 +201,11 @@ def _distribution(rows: Sequence[Row]) -> Panel:
     advantages: dict[str, list[float]] = {}
     for comparison in comparisons(rows):
         advantages.setdefault(comparison.row.contender, []).append(comparison.advantage)
-    series = {
-        peer: [(100 * i / max(1, len(values) - 1), value) for i, value in enumerate(sorted(values))]
-        for peer in in_order(advantages)
-        for values in [advantages[peer]]
-    }
+    series = {}
+    for peer in in_order(advantages):
+        ordered = sorted(advantages[peer])
+        last = max(1, len(ordered) - 1)  # not 0 for a single case, which is at 0 %
+        series[peer] = [(100 * i / last, value) for i, value in enumerate(ordered)]
     return Panel("", "% of the cases, sorted", f"advantage of {OURS}", series, x_logarithmic=False, level=1.0)
 
 

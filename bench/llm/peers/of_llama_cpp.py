@@ -1,4 +1,4 @@
-"""The same weights in llama.cpp, through a GGUF file and the C functions of `llama-cpp-python`."""
+"""llama.cpp as a peer of the benchmark of language models: our weights in a GGUF file, run by `llama-cpp-python`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _stored(weight: Any) -> tuple[Any, Any, Any]:
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
     """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
 
-    kind: type of the weights, of `TYPES`. seconds: duration of the calls of each step.
+    kind: type of the weights, of `TYPES`. seconds: for how long each step is repeated.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
@@ -88,8 +88,8 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
         for sequence in range(max(SEQUENCES)):
             decode(context, [(1, position, sequence) for position in range(HELD)])
 
-        def answers(count: int) -> Callable[[], None]:
-            """Return a step that decodes a token of `count` sequences after HELD others, and forgets it again."""
+        def decoding(count: int) -> Callable[[], None]:
+            """Return a step that decodes a token of `count` sequences, which hold HELD each, and forgets it again."""
 
             def step() -> None:
                 """Decode a token of each sequence, then remove it from the cache."""
@@ -98,7 +98,7 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
 
             return step
 
-        def prompt(length: int) -> Callable[[], None]:
+        def prefilling(length: int) -> Callable[[], None]:
             """Return a step that computes a prompt of `length` tokens in sequence 0, after emptying it."""
 
             def step() -> None:
@@ -108,9 +108,9 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
 
             return step
 
-        # Prompts replace what sequence 0 holds, so answers come first.
-        results = least_seconds({f"decode {count}": answers(count) for count in SEQUENCES}, seconds)
-        results |= least_seconds({f"prefill {length}": prompt(length) for length in PROMPTS}, seconds)
+        # Prompts replace the tokens that sequence 0 holds, so decoding is measured first.
+        results = least_seconds({f"decode {count}": decoding(count) for count in SEQUENCES}, seconds)
+        results |= least_seconds({f"prefill {length}": prefilling(length) for length in PROMPTS}, seconds)
         return {"memory": peak_memory(), **results}
 
 

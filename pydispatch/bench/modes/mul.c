@@ -78,6 +78,7 @@ typedef struct {
   size_t size;
 } arrays_t;
 
+// Multiplies the tiles from begin to end - 1, of kTile elements each; |self|: an arrays_t.
 static int32_t tiles(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;
   const arrays_t* a = self;
