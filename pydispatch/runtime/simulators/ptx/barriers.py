@@ -1,4 +1,6 @@
-"""Barriers (bar, barrier) of the PTX interpreter: the threads that wait at a block's sixteen, and their release."""
+"""Barriers (bar, barrier) of the PTX interpreter: the threads that wait at the sixteen barriers of each thread block,
+and their release. A batch is the thread blocks that are simulated together.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,15 @@ class Reduction(NamedTuple):
 class Waiting:
     """Threads of a function call that wait at barriers, after one barrier instruction that they ran together.
 
-    The closure of the instruction (`terminators._barrier_end`) creates it without `slots` and `barrier_numbers`.
-    `Barriers.arrive` sets these and adds it to `Barriers.waiting`. `Barriers.release` removes the threads whose barrier
-    opens, which are a `subset` if the threads belong to several thread blocks or wait at several barriers.
+    The closure of the instruction (`terminators._barrier_end`) creates it. `Barriers.arrive` sets `thread_blocks` and
+    `barrier_numbers`, and adds it to `Barriers.waiting`. `Barriers.release` removes the threads whose barrier opens: a
+    `subset` if the threads belong to several thread blocks or wait at several barriers.
 
     Attributes:
         activation: The function call.
         return_block: Index of the block of code where they continue.
-        index: Their positions in the frame of the call, int64 [threads].
-        slots: Thread block of each thread, as its index in the batch, int64 [threads]. These are no slots of operands.
+        positions: Their positions in the frame of the call, int64 [threads].
+        thread_blocks: Index in the batch of the thread block of each, int64 [threads].
         barrier_numbers: The barrier that each waits at, 0 to 15, int64 [threads].
         instruction: The barrier instruction.
         reduction: The reduction of bar.red; None for other barriers.
@@ -53,23 +55,23 @@ class Waiting:
 
     activation: Activation
     return_block: int
-    index: Any
-    slots: Any
+    positions: Any
+    thread_blocks: Any
     barrier_numbers: Any
     instruction: Instruction
     reduction: Reduction | None = None
 
     def threads(self) -> Any:
         """Return the number of each thread in the batch, int64 [threads]."""
-        return self.activation.frame.threads[self.index]
+        return self.activation.frame.threads[self.positions]
 
     def subset(self, selected: Any) -> Waiting:
         """Return the threads where the boolean array `selected` holds."""
         reduction = self.reduction and self.reduction._replace(values=self.reduction.values[selected])
         return replace(
             self,
-            index=self.index[selected],
-            slots=self.slots[selected],
+            positions=self.positions[selected],
+            thread_blocks=self.thread_blocks[selected],
             barrier_numbers=self.barrier_numbers[selected],
             reduction=reduction,
         )
@@ -109,20 +111,20 @@ class Barriers:
             instruction: The barrier instruction, for messages.
             barrier_number: Barrier of each thread, or of all of them.
             count: Number of threads that the barrier waits for, of each thread or of all; None: all living threads.
-            wait: The threads to add to `waiting`, whose `slots` and `barrier_numbers` are set here. None for
+            wait: The threads to add to `waiting`, whose `thread_blocks` and `barrier_numbers` are set here. None for
                 bar.arrive, whose threads go on.
         """
         self.is_unused = False
-        slots = self._batch.block_slots()[frame.threads]  # which thread block of the batch each thread is in
-        barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), slots.shape)
+        thread_blocks = self._batch.block_indices()[frame.threads]
+        barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), thread_blocks.shape)
         _require_existing(frame, instruction, barrier_numbers)
-        np.add.at(self._arrived, (slots, barrier_numbers), 1)
+        np.add.at(self._arrived, (thread_blocks, barrier_numbers), 1)
         if count is not None:
-            counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
+            counts = np.broadcast_to(np.asarray(count, np.int64), thread_blocks.shape)
             _require_whole_warp_counts(frame, instruction, counts)
-            self._counts[slots, barrier_numbers] = counts
+            self._counts[thread_blocks, barrier_numbers] = counts
         if wait is not None:
-            wait.slots, wait.barrier_numbers = slots, barrier_numbers
+            wait.thread_blocks, wait.barrier_numbers = thread_blocks, barrier_numbers
             self._require_whole_warps(wait)
             self.waiting.append(wait)
         # Without a count all living threads must arrive; the scheduler calls `release` when no thread is ready.
@@ -146,7 +148,7 @@ class Barriers:
             if shares_warp.any():
                 wait.activation.frame.fault(
                     wait.instruction,
-                    int(wait.index[np.argmax(shares_warp)]),
+                    int(wait.positions[np.argmax(shares_warp)]),
                     f"threads of the same warp wait at the barrier of line {other.instruction.line}: a warp has to "
                     "come to a barrier together (use barrier.sync, or move it out of the branch)",
                 )
@@ -162,7 +164,7 @@ class Barriers:
         if not self.waiting and not self._arrived.any():
             return False
         batch = self._batch
-        living = np.bincount(batch.block_slots()[batch.alive], minlength=batch.count)  # threads of each block
+        living = np.bincount(batch.block_indices()[batch.alive], minlength=batch.count)  # threads of each block
         # A thread count is a multiple of 32, so it may exceed the threads of a block whose last warp is incomplete.
         needed = np.where(self._counts > 0, np.minimum(self._counts, batch.threads_per_block), living[:, None])
         is_complete = (self._arrived >= needed) & (self._arrived > 0)  # a block without living threads needs 0
@@ -175,7 +177,7 @@ class Barriers:
         self.is_unused = not self.waiting and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.reduction])
         for wait in opened:
-            self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))
+            self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.positions))
         return bool(opened)  # False if only threads of bar.arrive, which do not wait, have arrived
 
     def _remove_waiting(self, is_complete: Any) -> list[Waiting]:
@@ -185,7 +187,7 @@ class Barriers:
         """
         opened, still_waiting = [], []
         for wait in self.waiting:
-            released = is_complete[wait.slots, wait.barrier_numbers]
+            released = is_complete[wait.thread_blocks, wait.barrier_numbers]
             if released.all():
                 opened.append(wait)
             elif released.any():
@@ -199,7 +201,8 @@ class Barriers:
     def _reduce(self, opened: list[Waiting]) -> None:
         """Compute the reductions of bar.red over the threads of each opened barrier, and store the results.
 
-        All threads that meet at a barrier use the same function; barriers that open together may use different ones.
+        `Waiting.reduction` has the predicates of some threads, and the register of the result. All threads that meet at
+        a barrier use the same function; barriers that open together may use different ones.
         """
         if not opened:
             return
@@ -208,17 +211,17 @@ class Barriers:
         for wait in opened:
             assert wait.reduction is not None
             if wait.reduction.function == "and":
-                result[wait.slots, wait.barrier_numbers] = 1  # the neutral element
+                result[wait.thread_blocks, wait.barrier_numbers] = 1  # the neutral element
         for wait in opened:
             assert wait.reduction is not None
             # `ufunc.at` applies the predicate of every thread, also where several threads have one element of `result`.
             values = wait.reduction.values.astype(np.int64)
-            _REDUCTIONS[wait.reduction.function].at(result, (wait.slots, wait.barrier_numbers), values)
+            _REDUCTIONS[wait.reduction.function].at(result, (wait.thread_blocks, wait.barrier_numbers), values)
         for wait in opened:
             assert wait.reduction is not None
             # Each thread gets the result of its barrier in its own register.
             store = wait.activation.frame.stores[wait.reduction.store]
-            store[wait.index] = result[wait.slots, wait.barrier_numbers].astype(store.dtype)
+            store[wait.positions] = result[wait.thread_blocks, wait.barrier_numbers].astype(store.dtype)
 
 
 def _require_existing(frame: Frame, instruction: Instruction, barrier_numbers: Any) -> None:

@@ -171,7 +171,7 @@ class Frame:
         if self._shared is None:
             batch = self.batch
             stride = batch.launch.shared_stride
-            bases = batch.per_thread("shared", lambda: batch.block_slots() * stride)
+            bases = batch.per_thread("shared", lambda: batch.block_indices() * stride)
             self._shared = bases if self.n == batch.n else bases[self.threads]
         return self._shared
 

@@ -26,7 +26,7 @@ def _thread_index(batch: ThreadBatch, axis: int) -> Any:
 
 def _block_index(batch: ThreadBatch, axis: int) -> Any:
     """Return %ctaid of each thread along an axis: the index of its block in the grid."""
-    block = batch.first + batch.block_slots()
+    block = batch.first + batch.block_indices()
     return coordinates(block, batch.launch.grid)[axis].astype(np.uint32)
 
 
@@ -123,7 +123,7 @@ def clock(name: str) -> int:
     return now if name in ("%clock64", "%globaltimer") else now & 0xFFFFFFFF
 
 
-def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Special) -> Any:
+def value(batch: ThreadBatch, module: str, threads: Any, local_offset: int, special: Special) -> Any:
     """Return a special value: a scalar if it is uniform across threads, else an array over `threads`.
 
     A special value is one that only the launch or the thread determines: %tid.x is [0, 1, 2, ...] for the first threads
@@ -133,25 +133,25 @@ def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Speci
         batch: The threads that run.
         module: Name of the module, for errors.
         threads: Indices in the batch of the threads whose values are returned.
-        local: Where the function's local memory begins in the local memory of a thread, in bytes. As every thread has
-            local memory of its own, such an offset is an address in it, the same for all threads.
-        what: What to return, by `what.name`, as `what.dtype`: a special register; or "parameter" (value in the memory
-            of kernel parameters), "param" (generic address in that memory) or "local" (address of a local variable),
-            at `what.offset` bytes from the start of the parameters or of the function's local memory.
+        local_offset: Where the function's local memory begins in the local memory of a thread, in bytes. As every
+            thread has local memory of its own, such an offset is an address in it, the same for all threads.
+        special: The value to return, by its name: a special register; or "parameter" (value in the memory of kernel
+            parameters), "param" (generic address in that memory) or "local" (address of a local variable), at
+            `special.offset` bytes from the start of the parameters or of the function's local memory.
 
     Raises:
         ArtifactError: There is no such register.
     """
-    name, dtype = what.name, what.dtype
+    name, dtype = special.name, special.dtype
     launch = batch.launch
     if name == "parameter":
         # Zeros stand in for bytes that an instruction reads beyond the end of the parameters.
-        data = launch.params.data[what.offset : what.offset + dtype.itemsize]
+        data = launch.params.data[special.offset : special.offset + dtype.itemsize]
         return np.frombuffer(data.tobytes().ljust(dtype.itemsize, b"\0"), dtype)[0]
     if name == "param":
-        return np.uint64(PARAM + what.offset).astype(dtype)
+        return np.uint64(PARAM + special.offset).astype(dtype)
     if name == "local":
-        return np.uint64(local + what.offset).astype(dtype)
+        return np.uint64(local_offset + special.offset).astype(dtype)
     if name in _UNIFORM:
         return np.uint64(_UNIFORM[name](batch)).astype(dtype)
     values_of = _THREADS.get(name)

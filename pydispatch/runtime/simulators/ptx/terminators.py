@@ -308,9 +308,14 @@ def _barrier_end(operands: _BarrierOperands, after: int) -> End:
             barriers.arrive(frame, instruction, barrier_numbers, needed, wait=None)
             return after
         group.release_frame()
-        # `arrive` sets the thread blocks (slots) and barriers of the waiting threads.
+        # `arrive` sets the thread blocks and barriers of the waiting threads.
         wait = Waiting(
-            group.activation, after, group.positions(), slots=None, barrier_numbers=None, instruction=instruction
+            group.activation,
+            after,
+            group.positions(),
+            thread_blocks=None,
+            barrier_numbers=None,
+            instruction=instruction,
         )
         if reduction is not None:
             values = np.broadcast_to(regs[reduction.predicate], frame.n).copy()

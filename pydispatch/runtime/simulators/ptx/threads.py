@@ -134,9 +134,9 @@ class ThreadBatch:
             values = self._per_thread[name] = compute()
         return values
 
-    def block_slots(self) -> Any:
+    def block_indices(self) -> Any:
         """Return which block of the batch each thread belongs to, int64 [n]."""
-        return self.per_thread("slot", lambda: np.repeat(np.arange(self.count), self.threads_per_block))
+        return self.per_thread("block", lambda: np.repeat(np.arange(self.count), self.threads_per_block))
 
     def lane_numbers(self) -> Any:
         """Return warp * 32 + lane of each thread, int64 [n]. Warps are numbered through the batch; each block begins
@@ -146,7 +146,7 @@ class ThreadBatch:
         def lanes_of_threads() -> Any:
             """Return warp * 32 + lane of each thread of the batch, int64 [n]; the caller caches it."""
             index_in_block = np.tile(np.arange(self.threads_per_block), self.count)
-            return self.block_slots() * (self.warps_per_block * WARP_LANES) + index_in_block
+            return self.block_indices() * (self.warps_per_block * WARP_LANES) + index_in_block
 
         return self.per_thread("lanes", lanes_of_threads)
 

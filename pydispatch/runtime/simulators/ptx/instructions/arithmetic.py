@@ -56,7 +56,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     relu = "relu" in instruction.modifiers
-    operation = ufunc
+    operation = ufunc  # a name that is never None, for the type checker
 
     def combine_parts(regs: list[Any]) -> None:
         """Combine registers a and b into d: each u32 is viewed as two 16-bit integers, computed separately."""

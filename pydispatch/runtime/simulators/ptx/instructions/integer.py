@@ -49,7 +49,7 @@ def _plain(ufunc: Any) -> Any:
         # The only modifier that the instruction may have beside its type, which is the last one.
         modifier = "sat" if ufunc in (np.add, np.subtract) else "relu"
         type_ = integer_type(builder, instruction, allowed=(modifier,))
-        if instruction.modifiers[0] == "sat":
+        if "sat" in instruction.modifiers:
             return _saturated(builder, instruction, ufunc)
         d, a, b = builder.bind(instruction, type_, type_, type_)
 
@@ -150,12 +150,12 @@ def _sum(left: Any, right: Any, carry: Any) -> tuple[Any, Any]:
 
 
 def _difference(left: Any, right: Any, borrow: Any) -> tuple[Any, Any]:
-    """Return left - right - borrow, which wraps, and whether it does.
+    """Return left - right - borrow, which wraps, and the borrow out: whether it has wrapped, bool.
 
     left, right: unsigned integers of one dtype. borrow: uint32.
     """
     partial = left - right
-    return partial - borrow, (left < right) | (partial < borrow)
+    return partial - borrow, (left < right) | (partial < borrow)  # either subtraction may wrap
 
 
 def multiply_high(lhs: Any, rhs: Any) -> Any:
@@ -222,7 +222,7 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     factor_dtype, multiply, product_dtype = _product(builder, instruction, type_, mode)
     d, a, b = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype)
     if mode == "lo":
-        return lambda regs: np.multiply(regs[a], regs[b], regs[d])
+        return lambda regs: np.multiply(regs[a], regs[b], out=regs[d])  # drops the high half
 
     def store_product(regs: list[Any]) -> None:
         """Store the high half of the product of a and b, or all of it for mul.wide."""
@@ -251,7 +251,7 @@ def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if saturate:
             regs[d][...] = np.clip(left.astype(np.int64) + regs[c], S32_LEAST, S32_MOST)
         else:
-            np.add(left, regs[c], regs[d])
+            np.add(left, regs[c], out=regs[d])
 
     return multiply_and_add
 
@@ -310,7 +310,7 @@ def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def store_magnitude_or_negation(regs: list[Any]) -> None:
         """Store the magnitude or the negation of a in d."""
-        ufunc(regs[a], regs[d])
+        ufunc(regs[a], out=regs[d])
 
     return store_magnitude_or_negation
 
@@ -399,10 +399,11 @@ class _PackedInteger(NamedTuple):
 
     def read(self, regs: list[Any]) -> Any:
         """Return the integers of all threads as int64."""
-        _, dtype, width, position = self
-        # Shift the integer to the top, then down again, which extends it by its sign or zeros.
-        word = regs[self.slot] << np.uint32(32 - width - position * width)
-        return (word.view(dtype) >> dtype.type(32 - width)).astype(np.int64)
+        # Shift the integer to the top, then down again, which extends it by its sign or zeros. Byte 1 (position 1,
+        # width 8) of 0x0000FE00 becomes 0xFE000000, then 0xFFFFFFFE: -2 as s32.
+        bits_above = 32 - (self.position + 1) * self.width
+        word = regs[self.slot] << np.uint32(bits_above)
+        return (word.view(self.dtype) >> self.dtype.type(32 - self.width)).astype(np.int64)
 
 
 INTEGER = {

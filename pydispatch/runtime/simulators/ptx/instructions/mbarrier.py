@@ -68,7 +68,7 @@ def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: A
     old_words, new_words: the barrier words before and after the arrivals, one for each accessing thread.
     """
     has_ended_phase = old_words >> _PHASE != new_words >> _PHASE
-    blocks_of_threads = frame.batch.block_slots()[access.select_threads(frame.threads)]
+    blocks_of_threads = frame.batch.block_indices()[access.select_threads(frame.threads)]
     frame.batch.epochs[np.unique(blocks_of_threads[has_ended_phase])] += 1
 
 

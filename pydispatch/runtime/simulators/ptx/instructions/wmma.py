@@ -1,7 +1,6 @@
-"""wmma: matrices in fragments whose layout is the machine's own.
-
-Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row. Where an instruction has more
-registers than the elements need (f16), the elements are repeated.
+"""PTX wmma: D = A * B + C of matrices that the 32 lanes of a warp hold in fragments, a share of the elements in each
+lane's registers. PTX leaves the layout of fragments open. Here lane l holds the elements l * c to l * c + c - 1 of the
+matrix, row by row. Where an instruction has more registers than the elements need (f16), the elements are repeated.
 """
 
 from __future__ import annotations
@@ -121,10 +120,11 @@ class _MatrixInMemory:
         write: bool,
     ) -> None:
         """Compile the operands of wmma.load or wmma.store. For the parameters, see the class."""
-        # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16, and what follows it.
+        # Read the modifiers, as of wmma.load.a.sync.aligned.row.m16n16k16.f16: "a", and those that follow it.
         matrix, modifiers = instruction.modifiers[1], instruction.modifiers[2:]
         layouts = [m for m in modifiers if m in _LAYOUTS]
-        if matrix not in (("d",) if write else ("a", "b", "c")) or len(layouts) != 1:
+        matrices = ("d",) if write else ("a", "b", "c")
+        if matrix not in matrices or len(layouts) != 1:
             builder.fail(instruction)
         shape, types = _shape_and_types(builder, instruction, modifiers, _MEMORY_WORDS)
         self.is_factor = matrix in ("a", "b")
@@ -134,23 +134,23 @@ class _MatrixInMemory:
         self._is_row_major = layouts == ["row"]
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
-        # Slots of the base address, which may have 32 bits, and of the stride.
+        # Find the slots of the base address, which may have 32 bits, and of the stride.
         size = builder.register_size(address.base) or ADDRESS_BYTES
         self._base, self._offset = builder.source(instruction, address.base, f"u{8 * size}"), address.offset
         packed_stride = self.columns if self._is_row_major else self.rows
-        self._stride = (
-            builder.source(instruction, stride, "u32")
-            if stride is not None
-            else builder.constant(np.uint32(packed_stride))
-        )
+        if stride is not None:
+            self._stride = builder.source(instruction, stride, "u32")
+        else:
+            self._stride = builder.constant(np.uint32(packed_stride))
         self._element_bytes = _BYTES[self.type]
         # strong=False: it is no atomic, volatile or ordered access.
         self._resolver = AddressResolver(instruction, space_of(instruction), self._element_bytes, write, strong=False)
 
     def resolve(self, regs: list[Any], element: int) -> list[MemoryAccess]:
-        """Return the accesses of all threads to element `element` of their fragments.
+        """Return the accesses of all threads to element number `element` of their fragments.
 
-        Lane l has the elements count * l to count * (l + 1) - 1 of the matrix, in row-major order.
+        Lane l has the elements count * l to count * (l + 1) - 1 of the matrix, in row-major order. With 16 columns and
+        8 elements in a fragment, element 2 of lane 3 is number 26 of the matrix: row 1, column 10.
         """
         frame: Frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
@@ -163,6 +163,7 @@ class _MatrixInMemory:
             return [
                 self._resolver.resolve_window(frame, positions=None, offsets=plus_offset(base, offset), shared=True)
             ]
+        # Seen as unsigned, a negative offset is subtracted, since the sum wraps at 64 bits.
         return self._resolver.resolve(frame, base.astype(np.uint64) + offset.view(np.uint64))
 
 
@@ -284,23 +285,24 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     and B (row, col) have no effect here: fragments are in row-major order, whatever layout they were loaded from.
     """
     (m, n, k), words = _shape_and_types(builder, instruction, instruction.modifiers[1:], _PRODUCT_WORDS)
+    if len(words) not in (2, 4):
+        builder.fail(instruction)
     # Two types are those of D and C, and A and B are f16.
     types = MatrixTypes(*words) if len(words) == 4 else MatrixTypes(words[0], "f16", "f16", words[-1])
-    if (
-        f"m{m}n{n}k{k}" not in _SHAPES.get(types.a, ())
-        or _BYTES[types.a] != _BYTES[types.b]
-        or len(words) not in (2, 4)
-    ):
+    if f"m{m}n{n}k{k}" not in _SHAPES.get(types.a, ()) or _BYTES[types.a] != _BYTES[types.b]:
         builder.fail(instruction)
     if (types.d, types.c) not in accumulator_types(types.a):
         builder.fail(instruction, f"has no accumulators of {types.d} and {types.c} for {types.a}")
     # The registers: each lane has an equal share of the elements of each matrix.
     register = UNSIGNED[8 if types.a == "f64" else 4]
     registers = [items(operand) for operand in builder.operands(instruction, 4)]
-    expected_counts = tuple(
-        _register_count(type_, rows * columns // WARP_LANES, is_factor=matrix in ("a", "b"))
-        for matrix, type_ in types._asdict().items()
-        for rows, columns in (_size(matrix, (m, n, k)),)
+    d_elements = c_elements = m * n // WARP_LANES  # of one lane
+    a_elements, b_elements = m * k // WARP_LANES, k * n // WARP_LANES
+    expected_counts = (
+        _register_count(types.d, d_elements, is_factor=False),
+        _register_count(types.a, a_elements, is_factor=True),
+        _register_count(types.b, b_elements, is_factor=True),
+        _register_count(types.c, c_elements, is_factor=False),
     )
     counts = tuple(map(len, registers))
     if counts != expected_counts:
@@ -310,8 +312,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     # The slots of A, B and C, which are read, and of D, which is written.
     a, b, c = (builder.sources(instruction, register, registers) for registers in source_registers)
     # Fragments in f16 may have more registers than their elements need: those after the first copy repeat it.
-    a = a[: m * k // WARP_LANES // per_register]
-    b = b[: k * n // WARP_LANES // per_register]
+    a, b = a[: a_elements // per_register], b[: b_elements // per_register]
     d = [builder.target(instruction, operand, register) for operand in d_registers]
     saturates = "satfinite" in instruction.modifiers
     if saturates and types.d != "s32":  # for floats it would replace infinities and NaN
