@@ -1,4 +1,8 @@
-"""Contractions and windows of bench/contract.py: products, transposed operands, convolutions, pooling."""
+"""Contractions and windows of bench/contract.py: products, transposed operands, convolutions, pooling.
+
+Functions yield cases: (name, MLIR of @f, arguments, function that computes the same in NumPy or None, number of
+multiplications).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Case = tuple[str, str, list[np.ndarray[Any, Any]], "Callable[[], Any] | None", float]
-"""(name, MLIR of @f, arguments, function that computes the same in NumPy or None, number of multiplications)."""
+"""A case, as described above."""
 
 
 def program(op: str, a: str, b: str, c: str, zero: str) -> str:
@@ -136,13 +140,15 @@ def windows() -> Iterator[Case]:
     for out, c, stride in ((112, 32, 1), (56, 64, 2), (14, 512, 1)):
         h = (out - 1) * stride + 3
         yield _windows("depthwise_conv_2d_nhwc_hwc", f"depthwise 3x3/{stride} {out}x{out}x{c}", (1, h, h, c), (3, 3, c),
-                       (1, out, out, c), stride, 9)  # fmt: skip
-    yield _windows("pooling_nhwc_max", "max pooling 3x3/2 56x56x64", (1, 113, 113, 64), (3, 3), (1, 56, 56, 64), 2, 9,
-                   "0xFF800000")  # fmt: skip
-    yield _windows("pooling_nhwc_sum", "sum pooling 3x3 112x112x32", (1, 114, 114, 32), (3, 3), (1, 112, 112, 32), 1, 9)
+                       (1, out, out, c), stride, steps=9)  # fmt: skip
+    # A maximum begins with -infinity, 0xFF800000.
+    yield _windows("pooling_nhwc_max", "max pooling 3x3/2 56x56x64", (1, 113, 113, 64), (3, 3), (1, 56, 56, 64),
+                   stride=2, steps=9, zero="0xFF800000")  # fmt: skip
+    yield _windows("pooling_nhwc_sum", "sum pooling 3x3 112x112x32", (1, 114, 114, 32), (3, 3), (1, 112, 112, 32),
+                   stride=1, steps=9)  # fmt: skip
     for out, c in ((56, 64), (14, 256), (7, 512)):
         h = out + 2
         yield _windows("conv_2d_nhwc_hwcf", f"conv nhwc 3x3 {out}x{out}x{c}", (1, h, h, c), (3, 3, c, c),
-                       (1, out, out, c), 1, 9 * c)  # fmt: skip
+                       (1, out, out, c), stride=1, steps=9 * c)  # fmt: skip
         yield _windows("conv_2d_nchw_fchw", f"conv nchw 3x3 {out}x{out}x{c}", (1, c, h, h), (c, c, 3, 3),
-                       (1, c, out, out), 1, 9 * c)  # fmt: skip
+                       (1, c, out, out), stride=1, steps=9 * c)  # fmt: skip

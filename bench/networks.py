@@ -77,8 +77,9 @@ class Network:
 
         flat = self.put("Flatten", self.put("GlobalAveragePool", x))
         self.put("Gemm", flat, self.weight(1000, features), self.weight(1000), transB=1)
-        sides = (("x", [self.batch, 3, 224, 224]), (self.nodes[-1].output[0], [self.batch, 1000]))
-        inputs, outputs = ([self.helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)] for n, shape in sides)
+        info, result = self.helper.make_tensor_value_info, self.nodes[-1].output[0]
+        inputs = [info("x", TensorProto.FLOAT, [self.batch, 3, 224, 224])]
+        outputs = [info(result, TensorProto.FLOAT, [self.batch, 1000])]
         graph = self.helper.make_graph(self.nodes, "network", inputs, outputs, self.weights)
         save(self.helper.make_model(graph, opset_imports=[self.helper.make_opsetid("", 17)], ir_version=8), path)
 
@@ -89,10 +90,11 @@ def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool, batch: int | s
     x = n.put("Relu", n.conv("x", 3, 64, 7, 2))
     x, inputs = n.put("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), 64
     for stage, count in enumerate(blocks):
-        narrow = 64 << stage
+        narrow = 64 << stage  # channels: each stage has twice as many as the one before, and half the size
         wide = narrow * (4 if bottleneck else 1)
         for block in range(count):
-            stride = 2 if stage and block == 0 else 1
+            halves_size = stage > 0 and block == 0
+            stride = 2 if halves_size else 1
             if bottleneck:
                 y = n.put("Relu", n.conv(x, inputs, narrow, 1))
                 y = n.conv(n.put("Relu", n.conv(y, narrow, narrow, 3, stride)), narrow, wide, 1)
@@ -113,12 +115,15 @@ def mobilenet(path: Path, batch: int | str = 1) -> None:
         return n.put("Clip", x, "low", "high")
 
     x, inputs = clipped(n.conv("x", 3, 32, 3, 2)), 32
-    for wider, channels, count, first in MOBILENET:
+    for factor, channels, count, first_stride in MOBILENET:
         for block in range(count):
-            stride, middle = first if block == 0 else 1, inputs * wider
-            y = clipped(n.conv(x, inputs, middle, 1)) if wider > 1 else x
-            y = n.conv(clipped(n.conv(y, middle, middle, 3, stride, middle)), middle, channels, 1)
-            x, inputs = n.put("Add", y, x) if stride == 1 and inputs == channels else y, channels
+            # A block widens the image by `factor`, filters each channel, and narrows the image to `channels`.
+            stride, middle = first_stride if block == 0 else 1, inputs * factor
+            y = clipped(n.conv(x, inputs, middle, 1)) if factor > 1 else x
+            y = clipped(n.conv(y, middle, middle, 3, stride, groups=middle))
+            y = n.conv(y, middle, channels, 1)
+            keeps_shape = stride == 1 and inputs == channels
+            x, inputs = n.put("Add", y, x) if keeps_shape else y, channels
     n.save(clipped(n.conv(x, inputs, 1280, 1)), 1280, path)
 
 
@@ -173,14 +178,14 @@ def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = workers
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {"x": x})
+    (expected,) = session.run(None, {"x": x})
     contenders: dict[str, Callable[[], Any]] = {OURS: call, "onnxruntime": lambda: session.run(None, {"x": x})}
     with suppress(ModuleNotFoundError):
         request = openvino.compiled(path, workers).create_infer_request()
         contenders["openvino"] = lambda: request.infer([x], share_inputs=True, share_outputs=True)
     clock = time.process_time if workers == 1 else time.perf_counter
     seconds_of = {samples.name: samples.least for samples in measure(contenders, seconds, pause=PAUSE, clock=clock)}
-    return {"seconds": seconds_of, "difference": float(np.abs(call() - wanted).max() / np.abs(wanted).max())}
+    return {"seconds": seconds_of, "difference": float(np.abs(call() - expected).max() / np.abs(expected).max())}
 
 
 def main() -> int:

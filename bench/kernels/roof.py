@@ -1,4 +1,4 @@
-"""What this machine can do at most, measured by a program in C that is built here."""
+"""The peak rates of this machine, measured by a program in C that is built here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Roof:
 
     Attributes:
         flops: GFLOP/s of multiply-adds of f32.
-        bandwidths: GB/s of a triad over so many bytes as in `SIZES`.
+        bandwidths: GB/s of a triad, a[i] = b[i] + s * c[i], over arrays of each size in `SIZES`.
         dots: GOP/s of products of bytes and their sums; 0 without an instruction for them that `roof.c` knows.
     """
 
@@ -31,9 +31,9 @@ class Roof:
         operations: multiplications and additions. moved: bytes, at the bandwidth of the next larger size of `SIZES`.
         multiplies_bytes: The operations are products of bytes and their sums, not of f32.
         """
-        at = min(bisect.bisect_left(SIZES, moved), len(SIZES) - 1)
+        size_index = min(bisect.bisect_left(SIZES, moved), len(SIZES) - 1)
         rate = self.dots if multiplies_bytes and self.dots else self.flops
-        return 1e-9 * max(operations / rate, moved / self.bandwidths[at])
+        return 1e-9 * max(operations / rate, moved / self.bandwidths[size_index])
 
 
 def roof(workers: int, folder: Path) -> Roof:

@@ -57,12 +57,12 @@ def run(benchmark: Benchmark, output: Path, is_quick: bool) -> str:
     limit = 60 * (2 + 4 * benchmark.minutes)
     timer = Timer(limit, os.killpg, (process.pid, signal.SIGKILL))
     timer.start()
-    last = deque[str](maxlen=KEPT_LINES)
+    last_lines = deque[str](maxlen=KEPT_LINES)
     begin = time.monotonic()
     try:
         for line in process.stdout:
             print(f"    {line}", end="", flush=True)
-            last.append(line)
+            last_lines.append(line)
         code = process.wait()
     finally:
         timer.cancel()
@@ -71,7 +71,7 @@ def run(benchmark: Benchmark, output: Path, is_quick: bool) -> str:
             process.wait()
     if time.monotonic() - begin >= limit:
         return f"it took more than {limit / 60:.0f} minutes"
-    tail = "".join(last).strip()
+    tail = "".join(last_lines).strip()
     if code:
         return f"exit code {code}: {tail}"
     return "" if output.exists() else f"it wrote no figures: {tail}"
@@ -88,11 +88,11 @@ def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[s
     for name, why in absent.items():
         print(f"left out: {name}: {why}")
     failed, seconds = {}, {}
-    left = sum(benchmark.minutes for benchmark in todo)
+    minutes_left = sum(benchmark.minutes for benchmark in todo)
     for position, benchmark in enumerate(todo, 1):
-        about = "" if is_quick else f", about {benchmark.minutes:g} min, {left:.0f} min with those after it"
+        about = "" if is_quick else f", about {benchmark.minutes:g} min, {minutes_left:.0f} min with those after it"
         print(f"[{position}/{len(todo)}] {benchmark.name}{about}", flush=True)
-        left -= benchmark.minutes
+        minutes_left -= benchmark.minutes
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "figures.json"
@@ -109,12 +109,12 @@ def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[s
 
 def note(path: Path, chosen: Sequence[Benchmark], result: Mapping[str, Any]) -> None:
     """Update run.json: replace the entries of the chosen benchmarks by `result`, and leave those of others."""
-    kept = json.loads(path.read_text()) if path.exists() else {}
+    earlier = json.loads(path.read_text()) if path.exists() else {}
     names = {benchmark.name for benchmark in chosen}
     merged: dict[str, Any] = {"date": datetime.date.today().isoformat()}
     for kind in ("missing", "failed", "seconds"):
-        before = {name: value for name, value in kept.get(kind, {}).items() if name not in names}
-        merged[kind] = {**before, **result[kind]}
+        of_others = {name: value for name, value in earlier.get(kind, {}).items() if name not in names}
+        merged[kind] = {**of_others, **result[kind]}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
 

@@ -187,16 +187,16 @@ def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str,
 
     target = device(args.device)
     works: dict[str, Work] = {}
-    wanted = peer.parse(args.peer) if args.peer else []
+    requested_peers = peer.parse(args.peer) if args.peer else []
     for text in [args.file, *args.compare]:
         path = Path(path_of("bench", text, "the path of a .pdx or .mlir file"))
         program = load_program(path, args, cpu="native")
         function = function_of(program, args.function)
         inputs, named = _inputs(function, args.input)
-        if text in works:
+        if text in works:  # titles must differ
             raise InvalidArgumentError(f"--compare: '{text}' is there twice")
         works[text] = work_of(target, function, inputs, named)
-    for name, file in wanted:  # a peer gets inputs of the types that the last program takes
+    for name, file in requested_peers:  # a peer gets inputs of the types that the last program takes
         inputs, named = _inputs(function, args.input)
         if named:
             raise InvalidArgumentError("--peer: give values in order, without names")
@@ -228,14 +228,14 @@ def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list
         about: Properties of the device and the machine.
         samples: Measured times of each contender.
         table: Rows of the report, as `report.rows` returns them.
-        items: Number of items that one call computes; 1 for rates in calls.
+        items: Number of items that one call computes; with 1 the table has calls per second, else items per second.
     """
     from pydispatch.bench import report
 
-    what = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)
+    system = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)
     workers = about.get("workers")
     device = f"{about['device']} with {workers} workers" if workers else about["device"]
-    print(f"@{name} on {device} ({what}), {len(samples[0].seconds)} rounds in turns")
+    print(f"@{name} on {device} ({system}), {len(samples[0].seconds)} rounds in turns")
     print(report.text(table, "calls" if items == 1 else "items"))
 
 

@@ -225,7 +225,8 @@ def _add_plugin(target: Device, spec: str) -> None:
     plugin.
     """
     path, _, query = spec.partition("?")
-    params: dict[str, Any] = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    pairs = (part.partition("=") for part in query.split("&") if part)
+    params: dict[str, Any] = {key: value for key, _, value in pairs}
     priority = params.pop("priority", "0")
     if not re.fullmatch(r"-?\d{1,9}", priority, re.ASCII):
         raise InvalidArgumentError(f"--plugin={spec}: priority: expected a whole number, got '{priority}'")
@@ -308,11 +309,11 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
             continue
         # A number, whose rank is None, is parsed as its type. The text of a tensor states the type itself.
         expected = reader.read_all([text], [kind if rank is None else None])[0]
-        wrong = mismatch(value, expected, kind, args.equality_mode == "exact")
-        if wrong is None:
+        problem = mismatch(value, expected, kind, exact=args.equality_mode == "exact")
+        if problem is None:
             continue
         failed = 1
-        print(f"[FAILED] result[{i}]: {wrong}")
+        print(f"[FAILED] result[{i}]: {problem}")
         print(f"  expected:\n{text}\n  actual:")
         print(format_result(value, kind, args.output_max_element_count).removeprefix("hal.buffer_view\n"))
     if not failed:
@@ -327,15 +328,17 @@ def _write(function: Function | Procedure, returned: list[Value], args: argparse
     """
     from pydispatch.cli.results import format_result
 
-    for where, value, (kind, _) in zip(args.output, returned, function.results, strict=True):
-        if where == "-":
+    for output, value, (kind, _) in zip(args.output, returned, function.results, strict=True):
+        if output == "-":
             print(format_result(value, kind, args.output_max_element_count))
-        elif where:
-            if where[0] not in "@+" or not where.endswith((".npy", ".bin")):
-                raise InvalidArgumentError(f"--output: expected '', -, @FILE or +FILE with .npy or .bin, got '{where}'")
-            path = path_of("--output", where[1:], "the path of a file")
-            with writing("--output", path), Path(path).open("wb" if where[0] == "@" else "ab") as stream:
-                _write_value(stream, value, kind.dtype, where.endswith(".npy"))
+        elif output:
+            mark, file = output[0], output[1:]
+            if mark not in "@+" or not file.endswith((".npy", ".bin")):
+                expected = "'', -, @FILE or +FILE with .npy or .bin"
+                raise InvalidArgumentError(f"--output: expected {expected}, got '{output}'")
+            path = path_of("--output", file, "the path of a file")
+            with writing("--output", path), Path(path).open("wb" if mark == "@" else "ab") as stream:
+                _write_value(stream, value, kind.dtype, is_npy=file.endswith(".npy"))
 
 
 def _write_value(stream: IO[bytes], value: Value, dtype: Any, is_npy: bool) -> None:
