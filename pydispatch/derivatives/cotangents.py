@@ -74,6 +74,7 @@ class Cotangents:
             # A loop or a branch depends on the values that operations in its regions use.
             if any(operand in self.active for inner in op.walk() for operand in inner.operands):
                 self.active |= {result for result in op.results if is_float(result)}
+        # Begin with the cotangents of the results, and go back from each operation to its operands.
         for value, seed in seeds:
             if seed is not None:
                 self.add(value, seed)
@@ -87,7 +88,8 @@ class Cotangents:
         """Add the cotangents of the operands of an operation by its rule. Raise CompileError if it has none."""
         rule = self.rules.get(op.name)
         if rule is None:
-            raise self.refuse(*_REFUSALS.get(op.name, (f"'{op.name}'",)))
+            description, remedy = _REFUSALS.get(op.name, (f"'{op.name}'", _REMEDY))
+            raise self.refuse(description, remedy)
         rule(self, op)
 
     def of(self, value: SSAValue) -> Tensor | None:

@@ -66,6 +66,8 @@ def differentiated(
 def _operations_after(op: Operation) -> list[Operation]:
     """Return the operations that follow an operation in its block, in order."""
     following = []
-    while (after := op.next_op) is not None:
-        following.append(op := after)
+    after = op.next_op
+    while after is not None:
+        following.append(after)
+        after = after.next_op
     return following

@@ -173,7 +173,8 @@ class Scheduler:
     def _suspend(self, sequence: TokenSequence) -> None:
         """Take the row and the pages from a running sequence, which then neither waits, prefills nor decodes."""
         row, batch = sequence.row, self._decode
-        (self._decoding if sequence.is_decoding else self._prefilling).remove(sequence)
+        group = self._decoding if sequence.is_decoding else self._prefilling
+        group.remove(sequence)
         batch.counts[row] = batch.starts[row] = batch.tokens[row, 0] = 0
         batch.pages[row] = SCRAP_PAGE
         self._free_rows.append(row)

@@ -127,9 +127,10 @@ class TokenSequence:
         while len(self.page_keys) < count:
             start = len(self.page_keys) * size
             tokens = self.prompt[start : start + size]
-            if (prompt_tokens := len(tokens)) < size:
-                first = max(0, start - prompt_length)
-                last = start + size - prompt_length
-                tokens = np.concatenate([tokens, np.array(self.generated[first:last], np.int32)])
+            prompt_tokens = len(tokens)
+            if prompt_tokens < size:  # fill the page with generated tokens; `begin` and `end` count these from 0
+                begin = max(0, start - prompt_length)
+                end = start + size - prompt_length
+                tokens = np.concatenate([tokens, np.array(self.generated[begin:end], np.int32)])
             previous_key = self.page_keys[-1] if self.page_keys else b""
             self.page_keys.append(page_key(previous_key, tokens, prompt_tokens))

@@ -8,8 +8,8 @@ _INCOMPLETE = "\ufffd"
 """Character that tokenizers decode a part of a multi-byte character to."""
 
 _MAX_HELD_TOKENS = 16
-"""Tokens that wait for the end of a character, at most. Fewer could split emoji of byte tokens; more delay the text of
-a model that writes invalid bytes."""
+"""Tokens that wait for the end of a character, at most. A character has up to 4 bytes, each of which may be a token, so
+that 16 leaves a margin. A larger number delays the text of a model that writes invalid bytes."""
 
 
 class TextStream:
@@ -73,7 +73,8 @@ class TextStream:
         before = self._decode(tokens[self._start : self._end])
         text = self._decode(tokens[self._start :])
         is_incomplete = text.endswith(_INCOMPLETE) and len(tokens) - self._end < _MAX_HELD_TOKENS
-        if len(text) <= len(before) or (is_incomplete and not is_last):
+        has_new_text = len(text) > len(before)  # false for tokens without text, such as the end of a sequence
+        if not has_new_text or (is_incomplete and not is_last):
             return ""
         self._start, self._end = self._end, len(tokens)
         return text[len(before) :]

@@ -48,10 +48,12 @@ def constant_attribute(value: Any, dtype: DType) -> Any:
     """
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
-    unsigned = int(value) & ((1 << dtype.bits) - 1)
-    # Attributes of signless types have signed numbers, also for unsigned types; an attribute of i1 has 0 or 1.
-    signed = unsigned - (1 << dtype.bits) if unsigned >> (dtype.bits - 1) and dtype.bits > 1 else unsigned
-    return IntegerAttr(signed, dtype.element)
+    bits = int(value) & ((1 << dtype.bits) - 1)
+    # Attributes of signless types have signed numbers, also for unsigned types: 255 of u8 is -1. One of i1 has 0 or 1.
+    is_top_bit_set = bits >> (dtype.bits - 1) == 1
+    if is_top_bit_set and dtype.bits > 1:
+        bits -= 1 << dtype.bits
+    return IntegerAttr(bits, dtype.element)
 
 
 def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr[Any]:
@@ -59,7 +61,9 @@ def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsA
     import numpy as np
 
     type = tensor_type(dtype.element, array.shape)
-    if array.size > 1 and not any(stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1):
+    # The stride of an axis of one element is not used: it may be any number.
+    strides = [stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1]
+    if array.size > 1 and not any(strides):  # all elements are the same one in memory
         return splat_of_bytes(type, array[(0,) * array.ndim].tobytes())
     return DenseIntOrFPElementsAttr(type, BytesAttr(np.ascontiguousarray(array).tobytes()))
 

@@ -98,7 +98,12 @@ class DType:
             return np.dtype(f"c{self.bits // 4}")  # NumPy counts the bytes of both parts
         if self.is_bool:
             return np.dtype(np.bool_)
-        code = {Kind.INT: "i", Kind.UINT: "u"}.get(self.kind, "f" if self.name in ("f16", "f32", "f64") else "u")
+        if self.kind is Kind.INT:
+            code = "i"
+        elif self.is_float and self.has_numpy_values:
+            code = "f"
+        else:
+            code = "u"
         return np.dtype(f"{code}{max(1, self.bits // 8)}")
 
     @property

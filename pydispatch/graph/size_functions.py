@@ -44,15 +44,18 @@ def _minimum_term(a: Size, b: Size) -> Size:
     An operand of a minimum within a or b that cannot be the least of all is left out: min(n, min(n, 1) + 1) is
     min(n, 2).
     """
+    # In the example, outer is n, inner is min(n, 1) + 1, nested is min(n, 1) and rest is 1. The operand n of `nested`
+    # is left out, because rest + n >= outer; the operand 1 remains.
     for outer, inner in ((a, b), (b, a)):
         for atoms, factor in terms_of(inner):
             (nested,) = atoms if len(atoms) == 1 else (None,)
-            if factor != 1 or not isinstance(nested, Term) or nested.op != "min":
+            is_minimum = isinstance(nested, Term) and nested.op == "min"
+            if not is_minimum or factor != 1:
                 continue
             rest = inner - Expr({atoms: 1})
-            for kept, other in ((nested.a, nested.b), (nested.b, nested.a)):
-                if is_at_least(rest + other, outer):
-                    return minimum(outer, rest + kept)
+            for remaining, left_out in ((nested.a, nested.b), (nested.b, nested.a)):
+                if is_at_least(rest + left_out, outer):
+                    return minimum(outer, rest + remaining)
     # A number is the second operand; other operands are sorted by their text.
     first, second = sorted((a, b), key=lambda n: (not isinstance(n, Expr), str(n)))
     return term("min", first, second)

@@ -273,8 +273,13 @@ def _lower_bound(of: Size, cases: int = 4) -> int | None:
     if extremum is not None and cases:
         either = [_lower_bound(_substituted(of, extremum, n), cases - 1) for n in (extremum.a, extremum.b)]
         bounds = [n for n in either if n is not None]
-        # -min(a, b) is at least -a and at least -b; min(a, b) is only known to be one of both.
-        if _falls_with(of, extremum) if extremum.op == "min" else _falls_with(-of, extremum):
+        # -min(a, b) is at least -a and at least -b: each bound holds. min(a, b) is only known to be one of both, so that
+        # the lesser bound holds.
+        if extremum.op == "min":
+            both_hold = _falls_with(of, extremum)
+        else:
+            both_hold = _falls_with(-of, extremum)  # the size does not fall with the maximum
+        if both_hold:
             return max(bounds, default=None)
         return min(bounds) if len(bounds) == len(either) else None
     total = 0
@@ -307,11 +312,12 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
     """Return a lower bound of a symbol or of a term; None if no bound is known."""
     if isinstance(atom, SizeSymbol):
         return atom.least
+    is_by_positive = not isinstance(atom.b, Expr) and atom.b > 0
     if atom.op == "%":  # a remainder by a positive number is not negative
-        return 0 if not isinstance(atom.b, Expr) and atom.b > 0 else None
+        return 0 if is_by_positive else None
     a, b = _lower_bound(atom.a), _lower_bound(atom.b)
     if atom.op == "//":
-        return None if a is None or isinstance(atom.b, Expr) or atom.b <= 0 else a // atom.b
+        return a // atom.b if a is not None and is_by_positive else None
     if atom.op == "max":
         return max((n for n in (a, b) if n is not None), default=None)
     return None if a is None or b is None else min(a, b)

@@ -74,7 +74,7 @@ class Captures:
         for sequence, values, path in self._sequences:
             if len(sequence) != len(values):
                 yield path
-            elif not all(map(is_, sequence, values)):
+            elif not all(map(is_, sequence, values)):  # in the usual case all are identical, which is fast to test
                 pairs = zip(sequence, values, strict=True)
                 yield from (f"{path}[{n}]" for n, pair in enumerate(pairs) if not _is_equal(*pair))
         yield from self._changed_contents()
@@ -222,7 +222,8 @@ class _Search:
         """
         self._search_value(program.function, path)
         self._search_value(program.statics, path)
-        rule = program.stated_derivative  # unlike the other attributes, it may be replaced after tracing
+        # The stated derivative is recorded, because it may be replaced after tracing, unlike the other attributes.
+        rule = program.stated_derivative
         self._captures.add_attribute(program, "stated_derivative", rule, path=f"the derivative of {path}")
         self._search_value(rule, f"the derivative of {path}")
         self._search_value(program.primal, path)
@@ -231,10 +232,12 @@ class _Search:
         """Search the members of a module or a class whose names occur in visited code."""
         if not _is_foreign(owner):
             for name in sorted(self._names & vars(owner).keys()):
-                value = vars(owner)[name]
                 self._captures.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
-                # Search the getter of a property, and the function of a static or class method.
-                self._search_value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
+                # Descriptors are searched for what they wrap: the getter of a property, the function of a static method
+                # or class method.
+                member = vars(owner)[name]
+                wrapped = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                self._search_value(wrapped, f"{path}.{name}")
 
     def _search_object(self, value: Any, path: str) -> None:
         """Search the attributes of an instance whose names occur in visited code, its classes, and the function that it
@@ -245,7 +248,9 @@ class _Search:
         for kind in type(value).__mro__:
             self._search_value(kind, kind.__name__)
             slots = kind.__dict__.get("__slots__", ())
-            for name in self._names.intersection((slots,) if isinstance(slots, str) else slots):
+            if isinstance(slots, str):  # __slots__ = "name" declares one slot
+                slots = (slots,)
+            for name in self._names.intersection(slots):
                 referenced = getattr(value, name, _ABSENT)
                 self._captures.add_attribute(value, name, referenced, path=f"{path}.{name}")
                 self._search_value(referenced, f"{path}.{name}")

@@ -106,7 +106,8 @@ class DerivedProgram(TracedProgram):
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
         """Record a call of the primal, and return its results.
 
-        If the user has stated a derivative of the primal, reverse mode calls it instead of differentiating the primal.
+        `recorded` also handles a derivative that the user has stated for the primal: it marks the call, so that reverse
+        mode applies that derivative.
         """
         return recorded(trace, self.primal, args=(), named=arguments)
 
@@ -204,8 +205,13 @@ def names_with_gradients(program: TracedProgram, wrt: Sequence[str] | str | None
         name for name, type in program.parameters.items() if type is not None and type.shape is not None
         and type.dtype.startswith(("f", "bf"))
     ]  # fmt: skip
-    names = floats if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
-    if not names or not set(names) <= set(floats) or len(set(names)) < len(names):
+    if wrt is None:
+        names = floats
+    else:
+        names = [wrt] if isinstance(wrt, str) else list(wrt)
+    has_unknown_name = not set(names) <= set(floats)
+    has_repeated_name = len(set(names)) < len(names)
+    if not names or has_unknown_name or has_repeated_name:
         raise InvalidArgumentError(
             f"wrt: expected names of arrays of floats among the arguments of '{program.name}' "
             f"({', '.join(floats) or 'it has none'}), got {wrt if wrt is not None else names!r}; other arguments have "

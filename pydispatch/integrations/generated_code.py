@@ -56,10 +56,12 @@ def _disassembled(file: Path) -> str:
     import shutil
     import subprocess
 
-    if tool := shutil.which("spirv-dis"):
+    tool = shutil.which("spirv-dis")
+    if tool:
         return subprocess.run([tool, "--no-color", file], capture_output=True, text=True, check=True).stdout
     words = memoryview(file.read_bytes()).cast("I")  # SPIR-V is a stream of 32-bit words
-    lines = (" ".join(f"{word:08x}" for word in words[at : at + 8]) for at in range(0, len(words), 8))
+    rows = (words[start : start + 8] for start in range(0, len(words), 8))
+    lines = (" ".join(f"{word:08x}" for word in row) for row in rows)
     return "; spirv-dis is not installed\n" + "\n".join(lines)
 
 

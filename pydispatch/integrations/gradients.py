@@ -186,12 +186,12 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
             f"it: its elements before the call have no gradient; leave '{overwritten}' out"
         )
     positions = tuple(arguments.index(name) for name in names)
-    positions_in_known = _operands(value, function, rule, derivative.function)
+    operands = _operands(value, function, rule, derivative.function)
     # Compare the types. A gradient has the type of its result, so the results stand for their gradients here.
     gradients_of_results = function.outputs
-    known = [*function.inputs, *function.outputs, *gradients_of_results]
+    possible_operands = [*function.inputs, *function.outputs, *gradients_of_results]
     subject = f"the derivative '{rule.name}' of '{value.name}'"
-    expected = [known[position] for position in positions_in_known]
+    expected = [possible_operands[index] for index in operands]
     if not _have_equal_kinds(derivative.function.inputs, expected):
         raise InvalidArgumentError(
             f"{subject} takes ({_types_text(derivative.function.inputs)}); expected {_expected(value)}, "
@@ -202,7 +202,7 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
             f"{subject} gives ({_types_text(derivative.function.outputs)}); expected the gradients of "
             f"{', '.join(names)}, of their types"
         )
-    return LoadedFunction(function, Gradient(derivative, operands=positions_in_known, positions=positions), batches)
+    return LoadedFunction(function, Gradient(derivative, operands=operands, positions=positions), batches)
 
 
 def _derivative_of(function: Rule) -> tuple[Rule, Sequence[str]]:

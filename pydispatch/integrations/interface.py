@@ -84,10 +84,11 @@ def result_shapes(
     tensors = [shape for value, shape in zip(function.inputs, arguments, strict=True) if value.shape is not None]
     shapes = [tuple(_size(n, sizes) for n in value.shape or ()) for value in function.outputs]
     # Only the compiled function can compute a size that is no expression of names; it takes static shapes, not symbols.
-    is_open = any(n is None for shape in shapes for n in shape)
-    if is_open and all(isinstance(n, int) for shape in tensors for n in shape):
-        computed = target.result_shapes(tensors)
-        return shapes if computed is None else [shape or () for shape in computed]  # None for a number
+    has_unknown_sizes = any(n is None for shape in shapes for n in shape)
+    if has_unknown_sizes and all(isinstance(n, int) for shape in tensors for n in shape):
+        computed = target.result_shapes(tensors)  # None if a size depends on more than the shapes of arguments
+        if computed is not None:
+            return [shape or () for shape in computed]  # None is the shape of a number
     return shapes
 
 
@@ -142,7 +143,8 @@ def _size(size: int | str, sizes: dict[str, Any]) -> Any:
             for value in values[1:]:
                 result = result + value if sign == " + " else result * value
             return result
-    return _size(size[1:-1], sizes) if size[:1] == "(" and size[-1:] == ")" else None
+    is_in_parentheses = size[:1] == "(" and size[-1:] == ")"
+    return _size(size[1:-1], sizes) if is_in_parentheses else None  # None: a name without a value
 
 
 def _split(text: str, sign: str) -> list[str]:

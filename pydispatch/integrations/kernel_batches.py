@@ -51,15 +51,16 @@ class KernelBatches:
         arguments = [parameter for parameter in self._kernel.passed if parameter.name not in self._allocated]
         batched_arguments = [argument for argument, is_batched in zip(arguments, batched, strict=True) if is_batched]
         written = {self._kernel.passed[position].name for position in self._kernel.written}
-        # Views with the leading dimension. Every written view needs it, since each element writes its own values.
-        names = {*self._allocated, *(argument.name for argument in batched_arguments)}
-        if not all(argument.is_view for argument in batched_arguments) or not written <= names:
+        batched_views = {*self._allocated, *(argument.name for argument in batched_arguments)}
+        has_batched_number = not all(argument.is_view for argument in batched_arguments)
+        has_shared_result = not written <= batched_views  # elements of the batch would overwrite each other's values
+        if has_batched_number or has_shared_result:
             return None
-        # Compile a version whose views of these names have one more axis, once for each set of batched arguments.
+        # Compile a version whose batched views have one more axis, once for each set of batched arguments.
         key = tuple(batched)
         with self._lock:
             if key not in self._operators:
-                lowered = self._kernel.lowered(allocated=self._allocated, batched=sorted(names))
+                lowered = self._kernel.lowered(allocated=self._allocated, batched=sorted(batched_views))
                 self._operators[key] = create(load(lowered.text, self._kernel.name))
             return self._operators[key]
 

@@ -136,9 +136,10 @@ def _colored(source: Mapping[int, str]) -> dict[int, str]:
         spans = {}  # lines of several functions, one after the other, need not be valid Python
     colored = {}
     for index, (line, code) in enumerate(source.items()):
-        text, at = "", 0  # HTML of the columns before `at`
+        text, done = "", 0  # HTML of the line's columns before column `done`
         for start, end, color in spans.get(index, ()):
-            text += f'{html.escape(code[at:start])}<span style="color: {color}">{html.escape(code[start:end])}</span>'
-            at = end
-        colored[line] = text + html.escape(code[at:])
+            text += html.escape(code[done:start])
+            text += f'<span style="color: {color}">{html.escape(code[start:end])}</span>'
+            done = end
+        colored[line] = text + html.escape(code[done:])
     return colored

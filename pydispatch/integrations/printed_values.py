@@ -44,15 +44,16 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
     def receive(parameters: Any, context: Any, reserved: Any) -> int:
         """Collect one number of a printed line, and print the line after its last number.
 
-        The kernel calls it once for each number. `context` and `reserved`, which every import has, are unused. Return
-        0, which means success.
+        The kernel calls it once for each number; for a line without numbers once, with a 0 at position 0. `context` and
+        `reserved`, which every import has, are unused. Return 0, which means success.
         """
         passed = parameters.contents
         line = lines[passed.line]
         if passed.position == 0:
             thread.values = []  # the numbers of the line that this thread has received
         thread.values.append(passed.value)
-        if passed.position + 1 >= len(line.numbers):  # `>`: for a line without numbers, one 0 is received
+        received_count = max(1, len(line.numbers))
+        if passed.position == received_count - 1:
             print(*_shown(line, thread.values))
         return 0
 

@@ -66,12 +66,12 @@ class TracedProgram(ProgramSource):
             trace.count_inlined(self.name)  # raises CompileError if inlined calls make the program too large
             with trace.here():  # operations get the line of this call
                 return recorded(trace, self, args, named)
-        first = next((argument for argument in args if type(argument) is Buffer), None)
         # Outside of programs: compile for the device of the arrays, unless that was done with the present captures.
-        device = "cpu" if first is None else first.device  # other arrays are in host memory
+        buffer = next((argument for argument in args if type(argument) is Buffer), None)
+        device = "cpu" if buffer is None else buffer.device  # arrays other than buffers are in host memory
         loaded = self._loaded.get(device)
         if loaded is None or is_closed(loaded.function):
-            require_open(first)  # raises DeviceUnavailableError for a buffer of a closed device
+            require_open(buffer)  # raises DeviceUnavailableError for a buffer of a closed device
             loaded = self._load(device)
         elif (changed := loaded.captures.changed()) is not None:
             self._require_no_state(changed)

@@ -102,7 +102,7 @@ class TorchFunction:
         self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_internal=True)
         try:
             users_may_differentiate = gradient is None and not is_internal
-            self._register(torch, match, is_derivative_final=not users_may_differentiate)
+            self._register(torch, match, users_may_differentiate)
         except BaseException:
             if self.rule is not None:
                 self.rule.close()
@@ -111,7 +111,7 @@ class TorchFunction:
         self._rank_0: dict[int | str, Rank0] = rank_0_arguments(torch, function)
         self.op = getattr(getattr(torch.ops, match[1]), match[2]).default
 
-    def _register(self, torch: Any, match: re.Match[str], is_derivative_final: bool) -> None:
+    def _register(self, torch: Any, match: re.Match[str], users_may_differentiate: bool) -> None:
         """Register the operator, unless an operator with the same schema was closed, which is then reused.
 
         Operators are never unregistered. The kernel of an operator is a C function that calls the function of the
@@ -121,7 +121,7 @@ class TorchFunction:
         Args:
             torch: The module torch.
             match: Match of the operator's name: group 1 is the library, group 2 the operator.
-            is_derivative_final: Whether users may not register a derivative.
+            users_may_differentiate: Whether users may register a derivative.
 
         Raises:
             InvalidArgumentError: The name is in use, was used with another schema, or PyTorch lacks a type of the
@@ -153,7 +153,7 @@ class TorchFunction:
                 if known is None:
                     operator = _define(torch, library, name, schema, address, isinstance(function, Procedure))
                     make_differentiable(torch, name, operator, partial(_backward, name))
-                    if not is_derivative_final:
+                    if users_may_differentiate:
                         let_users_differentiate(torch, name)
                     _operators[name] = _Operator(schema, target_number, operator)
             except BaseException:
@@ -282,9 +282,10 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     registrations = ctypes.c_void_p()  # handle of PyTorch for the kernels of a namespace
     file, line = b"pydispatch", 0  # where PyTorch's messages say that the kernel is registered
     # Both functions return 0 if they succeed.
-    if library.aoti_torch_library_init_impl(
-        namespace.encode(), b"CPU", file, line, ctypes.byref(registrations)
-    ) or library.aoti_torch_library_impl(registrations, operator.encode(), ctypes.c_void_p(kernel)):
+    error = library.aoti_torch_library_init_impl(namespace.encode(), b"CPU", file, line, ctypes.byref(registrations))
+    if not error:
+        error = library.aoti_torch_library_impl(registrations, operator.encode(), ctypes.c_void_p(kernel))
+    if error:
         raise InvalidArgumentError(f"PyTorch refuses a kernel for the operator {name}; it has printed why")
     return defined
 
@@ -347,7 +348,8 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
         results = over_batch(
             *(arg if dim is None else arg.movedim(dim, 0) for arg, dim in zip(args, dims, strict=True))
         )
-        return results, (0,) * len(results) if isinstance(results, (tuple, list)) else 0
+        is_single = not isinstance(results, (tuple, list))
+        return results, 0 if is_single else (0,) * len(results)
     if info.batch_size == 0:
         return _results_of_no_elements(function, dims, args)
     # A call for each element, whose results are stacked along a new axis 0.
@@ -390,13 +392,16 @@ def _schema(function: PublicFunction) -> str:
     An argument is called `arg` and its index if its name is not unique, or is no name in Python.
     """
     names = [value.name for value in function.inputs]
-    usable = [n.isidentifier() and n.isascii() and not keyword.iskeyword(n) and names.count(n) == 1 for n in names]
-    arguments = [
-        f"{'Tensor' if dims is not None else torch_scalar_type(kind.word)} {name if is_usable else f'arg{i}'}"
-        for i, (name, is_usable, (_, kind, dims)) in enumerate(zip(names, usable, function.arguments, strict=True))
-    ]
+    arguments = []
+    for i, (name, (_, kind, dims)) in enumerate(zip(names, function.arguments, strict=True)):
+        type = "Tensor" if dims is not None else torch_scalar_type(kind.word)
+        is_name = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+        is_unique = names.count(name) == 1
+        arguments.append(f"{type} {name if is_name and is_unique else f'arg{i}'}")
     results = ", ".join(["Tensor"] * len(function.results))
-    return f"({', '.join(arguments)}) -> {results if len(function.results) == 1 else f'({results})'}"
+    if len(function.results) != 1:
+        results = f"({results})"
+    return f"({', '.join(arguments)}) -> {results}"
 
 
 def _is_type_supported(kind: ElementType, is_number: bool) -> bool:

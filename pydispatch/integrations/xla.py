@@ -26,8 +26,8 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
     """Return a callable for use in JAX functions that calls a function of a program.
 
     The callable takes arrays of the function's types and shapes, by position or by name, also inside `jax.jit`, loops
-    and `jax.vmap`. `jax.vmap` calls a kernel once for a whole batch if only arrays are batched, among them all that it
-    writes. It calls any other function once for each element.
+    and `jax.vmap`. `jax.vmap` calls a kernel once for a whole batch, if no scalar is batched and every array that the
+    kernel writes is. It calls any other function once for each element.
     The callable has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp` can replace it. Program and callable
     stay alive until `close`, since compiled computations may call them at any time.
 
@@ -187,7 +187,9 @@ class JaxFunction:
             self._name, results, vmap_method=None if has_state else "sequential", has_side_effect=has_state
         )
         returned = call(*arrays, function=np.int64(self._target.number))
-        return returned[0] if len(returned) == 1 else tuple(returned) or None  # None without results
+        if not returned:
+            return None
+        return returned[0] if len(returned) == 1 else tuple(returned)
 
     def _array(self, position: int, value: Any) -> Any:
         """Return an argument as an array of JAX, of the type and rank that the function has."""

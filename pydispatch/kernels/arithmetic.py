@@ -81,8 +81,9 @@ def check_literal(literal: Literal, type: str, what: str) -> None:
             raise TypeMismatch(f"{what} of {type} and the fraction {value!r}",
                                f"write a whole number, or pydispatch.f32(...) around the {type}")  # fmt: skip
         width = INTEGERS[type]
-        # A signed type also takes the literals of its bit patterns, such as 0xFF of an i8.
-        if not (0 if type in UNSIGNED else -(1 << (width - 1))) <= value < 1 << width:
+        least = 0 if type in UNSIGNED else -(1 << (width - 1))
+        end = 1 << width  # for a signed type, too: it also takes literals of bit patterns, such as 0xFF of an i8
+        if not least <= value < end:
             raise TypeMismatch(f"the number {value} does not fit into {type}", "use a wider type")
 
 
@@ -198,7 +199,7 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
     if symbol == "**":  # converts the operands itself: the literal exponents 2 and 3 become products
         return _power(writer, lhs, rhs, type)
     left, right = cast(writer, lhs, type), cast(writer, rhs, type)
-    table = _FLOAT if is_float(type) else _CONDITION if type == "i1" else _UNSIGNED if type in UNSIGNED else _INTEGER
+    table = _CONDITION if type == "i1" else _table_of_numbers(type)
     if symbol not in table:
         raise TypeMismatch(
             f"'{symbol}' of {type}", _REMEDIES.get((symbol, is_float(type)), "convert the operands first")
@@ -258,13 +259,11 @@ def _result_bits(symbol: str, lhs: Any, rhs: Any) -> int:
     """
     if not isinstance(lhs, int) or not isinstance(rhs, int) or rhs < 0:
         return 0
-    return (
-        lhs.bit_length() * rhs
-        if symbol == "**" and abs(lhs) > 1
-        else lhs.bit_length() + rhs
-        if symbol == "<<" and lhs
-        else 0
-    )
+    if symbol == "**" and abs(lhs) > 1:  # powers of 0, 1 and -1 stay small
+        return lhs.bit_length() * rhs
+    if symbol == "<<" and lhs != 0:
+        return lhs.bit_length() + rhs
+    return 0
 
 
 def _shown(literal: Literal) -> str:
@@ -393,9 +392,16 @@ def combiner(symbol: str, type: str) -> str:
 
     `symbol` is "+", "max" or "min".
     """
-    lowering = (_FLOAT if is_float(type) else _UNSIGNED if type in UNSIGNED else _INTEGER)[symbol]
+    lowering = _table_of_numbers(type)[symbol]
     assert isinstance(lowering, str)
     return lowering.removeprefix("arith.")
+
+
+def _table_of_numbers(type: str) -> Table:
+    """Return the operators of floats, unsigned or signed integers, whichever `type` is."""
+    if is_float(type):
+        return _FLOAT
+    return _UNSIGNED if type in UNSIGNED else _INTEGER
 
 
 def reassociable(lines: Sequence[str], type: str) -> list[str]:

@@ -122,13 +122,16 @@ class Assignments(Expressions):
     def check_name(self, target: ast.Name) -> None:
         """Raise CompileError for a variable that would hide memory, or a value known when the kernel is compiled."""
         name, old = target.id, self.environment.get(target.id)
-        what = ""
         if isinstance(old, MemoryRef):
-            what = "a view" if old.parameter else described(old) if old.is_private else "workgroup memory"
+            if old.parameter:
+                kind = "a view"
+            else:
+                kind = described(old) if old.is_private else "workgroup memory"
         elif name in self.static_names:
-            what = "known when the kernel is compiled"
-        if what:
-            raise self.error(target, f"'{name}' is {what}, and cannot be assigned", "give the variable another name")
+            kind = "known when the kernel is compiled"
+        else:
+            return
+        raise self.error(target, f"'{name}' is {kind}, and cannot be assigned", "give the variable another name")
 
     static_names: frozenset[str] = frozenset()
     """Parameters whose values are known when the kernel is compiled."""

@@ -52,7 +52,7 @@ def _emit(context: CallContext, node: ast.Call, memory: MemoryRef, text: str) ->
     The operation counts as a write of the memory and, if that is a parameter, as a read.
     """
     context.record_write(node, memory)
-    if memory.parameter:
+    if memory.parameter:  # "" for memory of the workgroup
         context.read.add(memory.parameter)
     context.writer.has_effects = True
     return context.writer.value(text, memory.dtype)

@@ -148,9 +148,12 @@ class Coverage(RaceInstrumentation):
             bounds = [(kind, bound) for kind, evidence in used.items() if (bound := evidence.bound()) is not None]
             if len(bounds) == 1:
                 kind, size = bounds[0]
-                grid[axis] = size, self.workgroup[axis] if kind == "global" else 1
+                invocations = self.workgroup[axis] if kind == "global" else 1  # a group_id counts workgroups
+                grid[axis] = size, invocations
+                continue
             # Without a bound, or with two, which may contradict each other, the grid is unknown unless no id is used.
-            elif kinds_in_use := [kind for kind in used if self._is_used(kind, axis)]:
+            kinds_in_use = [kind for kind in used if self._is_used(kind, axis)]
+            if kinds_in_use:
                 raise used[kinds_in_use[0]].error
         return grid
 

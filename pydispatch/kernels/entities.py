@@ -189,11 +189,9 @@ def described(entity: Entity) -> str:
         case TupleValue():
             return f"a tuple of {len(entity.items)}"
         case MemoryRef():
-            return (
-                f"a view of {len(entity.shape)}-dimensional {entity.dtype}"
-                if entity.parameter
-                else f"memory of the {'invocation' if entity.is_private else 'workgroup'}"
-            )
+            if entity.parameter:
+                return f"a view of {len(entity.shape)}-dimensional {entity.dtype}"
+            return "memory of the invocation" if entity.is_private else "memory of the workgroup"
         case Tile():
             return f"a tile of {entity.shape_text} {entity.dtype}"
         case Known():
@@ -205,9 +203,9 @@ def described(entity: Entity) -> str:
 
 def is_number(entity: Entity) -> bool:
     """Return whether an entity is a scalar, a number without a type or a tuple of numbers."""
-    return (
-        all(map(is_number, entity.items)) if isinstance(entity, TupleValue) else isinstance(entity, (Scalar, Literal))
-    )
+    if isinstance(entity, TupleValue):
+        return all(map(is_number, entity.items))
+    return isinstance(entity, (Scalar, Literal))
 
 
 def scalars_in(entity: Entity) -> list[Scalar] | None:
@@ -231,7 +229,9 @@ def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
 
     def build(part: Entity) -> Entity:
         """Return a part of the structure with its scalars replaced by the next ones."""
-        return replace(part, items=tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(remaining)
+        if isinstance(part, TupleValue):
+            return replace(part, items=tuple(map(build, part.items)))
+        return next(remaining)
 
     return build(like)
 

@@ -336,13 +336,9 @@ class Expressions(Subscripts):
         """
         called = self.evaluate(node.func)
         if not isinstance(called, Known):
-            raise self.error(
-                node.func,
-                f"{described(called)} cannot be called",
-                f"give the variable '{node.func.id}' another name"
-                if isinstance(node.func, ast.Name) and node.func.id in self.environment
-                else "call functions",
-            )
+            is_variable = isinstance(node.func, ast.Name) and node.func.id in self.environment
+            advice = f"give the variable '{ast.unparse(node.func)}' another name" if is_variable else "call functions"
+            raise self.error(node.func, f"{described(called)} cannot be called", advice)
 
         # Calls that kernels do not have.
         function = called.value
@@ -368,23 +364,23 @@ class Expressions(Subscripts):
             return self.inlined(node, function, arguments)
 
         inner = getattr(function, "__wrapped__", None)  # the Python function of another kernel
-        raise self.error(
-            node,
-            f"'{ast.unparse(node.func)}' cannot be called in a kernel",
-            f"move what both need into a plain function, without @pydispatch.kernel over '{inner.__name__}'"
-            if inspect.isfunction(inner)
-            else foreign_function(function, self.handlers)
-            or "functions of Python that are written like kernels can, and those of pydispatch and math",
-        )
+        if inspect.isfunction(inner):
+            advice = f"move what both need into a plain function, without @pydispatch.kernel over '{inner.__name__}'"
+        else:
+            default = "functions of Python that are written like kernels can, and those of pydispatch and math"
+            advice = foreign_function(function, self.handlers) or default
+        raise self.error(node, f"'{ast.unparse(node.func)}' cannot be called in a kernel", advice)
 
     def _named_tuple(self, node: ast.Call, kind: Any, arguments: list[Entity]) -> TupleValue:
         """Return the tuple that a call of `kind`, a NamedTuple class, gives. Raise CompileError for wrong arguments."""
         names: tuple[str, ...] = kind._fields
         defaults = {name: known(default) for name, default in kind._field_defaults.items()}
         in_order = dict(zip(names, arguments, strict=False))
-        by_name = {keyword.arg or "**": self.evaluate(keyword.value) for keyword in node.keywords}
+        by_name = {keyword.arg or "**": self.evaluate(keyword.value) for keyword in node.keywords}  # "**" is no name
         values = {**defaults, **in_order, **by_name}
-        if len(arguments) > len(names) or in_order.keys() & by_name.keys() or values.keys() != set(names):
+        has_surplus = len(arguments) > len(names)
+        is_given_twice = bool(in_order.keys() & by_name.keys())
+        if has_surplus or is_given_twice or values.keys() != set(names):
             raise self.error(
                 node, f"'{kind.__name__}' has {', '.join(names)}, and this call does not give these",
                 "give each value once, in order or by its name",
@@ -395,8 +391,8 @@ class Expressions(Subscripts):
         """Emit a call of an `@pydispatch.imported` function, which is linked at load time, and return its result."""
         calls.check_count(self, node, arguments, len(function.parameters))
         values = [
-            self.converted(at, entity, type, f"an argument of '{function.name}'")
-            for at, entity, type in zip(node.args, arguments, function.parameters, strict=True)
+            self.converted(argument, entity, type, f"an argument of '{function.name}'")
+            for argument, entity, type in zip(node.args, arguments, function.parameters, strict=True)
         ]
         self.imports[function.symbol] = function.declaration
         self.writer.has_effects = True  # so that it is called only where the kernel calls it

@@ -93,13 +93,13 @@ class LoopBounds(Subgroups):
         runs over all invocations.
         """
         *before, guard = nodes
-        # A spilled variable has a value for every invocation, so that its phase runs for all of them.
+        # A phase that does not end with an `if` may have a guard before its end: `if i >= n: return`.
+        if not isinstance(guard, ast.If):
+            return self._bounded_by_return(nodes) if len(nodes) >= 2 else (nodes, None)
+        # A spilled variable is stored for every invocation, so that its phase runs for all of them.
         assigns_spilled = not self.variables.spilled.isdisjoint(assigned_in(nodes))
-        if not isinstance(guard, ast.If) or guard.orelse or assigns_spilled or _has_exit(guard):
-            # A phase that does not end with an `if` may have a guard before its end: `if i >= n: return`.
-            if isinstance(guard, ast.If) or len(nodes) < 2:
-                return nodes, None
-            return self._bounded_by_return(nodes)
+        if guard.orelse or assigns_spilled or _has_exit(guard):
+            return nodes, None
         tests = [guard.test]
         if isinstance(guard.test, ast.BoolOp) and isinstance(guard.test.op, ast.And):
             tests = guard.test.values
@@ -156,22 +156,19 @@ class LoopBounds(Subgroups):
         Return (nodes, None) if this gives no end: then the statements stay as they are, and the loop runs over all
         invocations.
         """
-        for index, statement in enumerate(nodes):
-            if (
-                isinstance(statement, ast.If)
-                and len(statement.body) == 1
-                and isinstance(statement.body[0], ast.Return)
-                and not returns_value(statement.body[0])  # `Statements` refuses it
-                and not statement.orelse
-            ):
-                test = statement.test
-                if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
-                    in_range = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
-                    guarded = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
-                    bounded, end = self._bounded([*nodes[:index], guarded])
-                    return (bounded, end) if end is not None else (nodes, None)
-                return nodes, None  # a return under another condition: only the first one is considered
-        return nodes, None
+        index = next((index for index, statement in enumerate(nodes) if _is_conditional_return(statement)), None)
+        if index is None:
+            return nodes, None
+        # Only the first conditional return is considered.
+        statement = nodes[index]
+        assert isinstance(statement, ast.If)
+        test = statement.test
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.GtE):
+            return nodes, None
+        in_range = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
+        guarded = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
+        bounded, end = self._bounded([*nodes[:index], guarded])
+        return (bounded, end) if end is not None else (nodes, None)
 
     def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
         """Emit how many invocations of a workgroup pass the test `global_id(0) < n`; return None for any other test.
@@ -202,7 +199,9 @@ class LoopBounds(Subgroups):
             return None
         group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
-        if is_size(right, size):  # no comparison is emitted, so that this one bounds the grid like one that is
+        # The end of the loop replaces the comparison. It is reported as if it were emitted, because an inferred grid is
+        # computed from comparisons of ids with sizes.
+        if is_size(right, size):
             self.record_position(left, "global", 0, first)
             self.on_comparison((left, right), "<", (first, size))
         distance = binary(self.writer, "-", cast(self.writer, size, "index"), first)
@@ -214,6 +213,14 @@ class LoopBounds(Subgroups):
 def _expression_of(value: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
     """Return the expression that `values` has for a variable, and any other expression as it is."""
     return values.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def _is_conditional_return(statement: ast.stmt) -> bool:
+    """Return whether a statement is `if ...: return`, without a value, which `Statements` refuses, and without else."""
+    if not isinstance(statement, ast.If) or statement.orelse or len(statement.body) != 1:
+        return False
+    (only,) = statement.body
+    return isinstance(only, ast.Return) and not returns_value(only)
 
 
 def _assigns_variables(statement: ast.stmt) -> TypeGuard[ast.Assign]:

@@ -131,7 +131,8 @@ class Loops(Statements):
 
     def _unroll(self, node: ast.For, items: Sequence[Entity]) -> None:
         """Emit the body of a loop once for each item of a tuple."""
-        if exits := {name for statement in node.body for name in exits_of(statement)}:
+        exits = {name for statement in node.body for name in exits_of(statement)}
+        if exits:
             keyword = sorted(exits)[0].strip()  # names of exits end with a space
             raise self.error(
                 node, f"'{keyword}' in a loop over a tuple, which is written once for each item",
@@ -187,7 +188,8 @@ class Loops(Statements):
         """Emit the scf.yield of an iteration: `more`, the next counters, then the values of the variables `carried`."""
         values = list(more)
         for name in carried:
-            if isinstance(entity := self.environment[name], Undefined):
+            entity = self.environment[name]
+            if isinstance(entity, Undefined):
                 raise self.error(
                     self.writer.node, f"'{name}' {entity.reason}, and the loop around it passes it on",
                     "give the variable of the inner loop another name",
@@ -216,11 +218,8 @@ class Loops(Statements):
         """
         # The loop: over range, with one variable.
         call = node.iter
-        is_range = (
-            isinstance(call, ast.Call)
-            and isinstance(called := self.evaluate(call.func), Known)
-            and (called.value is range or called.value is functions.range)
-        )
+        called = self.evaluate(call.func) if isinstance(call, ast.Call) else None
+        is_range = isinstance(called, Known) and (called.value is range or called.value is functions.range)
         if not is_range or not isinstance(call, ast.Call):
             raise self.error(
                 node.iter,
@@ -232,7 +231,8 @@ class Loops(Statements):
 
         # The arguments. Python's range has no keywords; pydispatch.range has `stages`.
         has_stages = self.evaluate(call.func) == Known(functions.range)
-        if (other := next((k for k in call.keywords if not has_stages or k.arg != "stages"), None)) is not None:
+        other = next((keyword for keyword in call.keywords if not has_stages or keyword.arg != "stages"), None)
+        if other is not None:
             remedy = "pydispatch.range(..., stages=3) reads tiles ahead" if other.arg == "stages" else "leave it out"
             raise self.error(other.value, f"range has no '{other.arg}'", remedy)
         if not 1 <= len(call.args) <= 3:

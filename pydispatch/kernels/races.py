@@ -109,13 +109,13 @@ class RaceInstrumentation(WorkgroupMemory):
         self._stamp = Scalar(self._i64_op("ori", shifted, self._barriers_passed_value.name), "i64")
 
     def end_phase(self) -> None:
-        """Emit the increment of the workgroup's counter of barriers, modulo 2 ** PHASE_BITS."""
-        if self.watched is None:
+        """Emit the increment of the count of barriers that the workgroup has passed, modulo 2 ** PHASE_BITS."""
+        if self.watched is None:  # no race checks
             return
         passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._counter_type}", "i64")
-        more = self._i64_op("addi", passed.name, self._i64_constant(1))
-        phase = self._i64_op("andi", more, self._i64_constant((1 << PHASE_BITS) - 1))
-        self.writer.line(f"memref.store {phase}, %race_passed[%zero] : {self._counter_type}")
+        incremented = self._i64_op("addi", passed.name, self._i64_constant(1))
+        new_count = self._i64_op("andi", incremented, self._i64_constant((1 << PHASE_BITS) - 1))
+        self.writer.line(f"memref.store {new_count}, %race_passed[%zero] : {self._counter_type}")
 
     def allocated(self, memory: MemoryRef) -> None:
         """Emit the allocation of the stamps of workgroup memory, and a loop nest that sets them to 0 (`%race_none`).
@@ -220,20 +220,21 @@ class RaceInstrumentation(WorkgroupMemory):
         return self._i1_op("andi", is_set.name, differs.name)
 
     def _races(self, stamp: str) -> str:
-        """Emit the test that the access of a stamp is unordered with one by this invocation now; return the result's
-        name.
+        """Emit the test that the access that left a stamp is unordered with an access by this invocation now; return
+        the name of the result.
 
-        It is unordered if another invocation has set the stamp, in another workgroup or since the last barrier, when
-        its count of barriers is the present one. A stamp is (invocation + 1) << PHASE_BITS | number of barriers passed.
+        The accesses are unordered if the stamp is of another invocation, and either that is in another workgroup, or
+        its access was after the last barrier: the stamp then has the present number of passed barriers. A stamp is
+        (invocation + 1) << PHASE_BITS | number of barriers passed.
         """
         invocation = self._i64_op(
             "subi", self._i64_op("shrui", stamp, self._i64_constant(PHASE_BITS)), self._i64_constant(1)
         )
         group = self._i64_op("divui", invocation, self._i64_constant(math.prod(self.workgroup)))
-        elsewhere = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")
-        phase = self._i64_op("andi", stamp, self._i64_constant((1 << PHASE_BITS) - 1))
-        now = self.writer.value(f"arith.cmpi eq, {phase}, {self._barriers_passed_value.name} : i64", "i1")
-        return self._i1_op("andi", self._is_other(stamp), self._i1_op("ori", elsewhere.name, now.name))
+        is_other_group = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")
+        barriers = self._i64_op("andi", stamp, self._i64_constant((1 << PHASE_BITS) - 1))
+        is_recent = self.writer.value(f"arith.cmpi eq, {barriers}, {self._barriers_passed_value.name} : i64", "i1")
+        return self._i1_op("andi", self._is_other(stamp), self._i1_op("ori", is_other_group.name, is_recent.name))
 
     def _index_op(self, lhs: str, operation: str, rhs: str) -> str:
         """Emit an operation on values of type index, and return the name of its result."""

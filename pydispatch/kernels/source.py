@@ -86,12 +86,16 @@ class Source:
     def location(self, node: ast.AST) -> Location:
         """Return the location of a node in its file; that of a node of several lines ends with its first line."""
         line = getattr(node, "lineno", 1)
-        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
         text = self._lines[line - 1].rstrip("\n") if line <= len(self._lines) else ""
-        # Offsets of nodes are counted in bytes, without the indentation; columns in characters, from 1 on.
-        column = characters(text, getattr(node, "col_offset", 0) + self._indent) + 1
-        length = max(1, (characters(text, end + self._indent) if end is not None else len(text)) + 1 - column)
-        return Location(self.file, self._first + line - 1, column, text, length)
+        # Offsets of nodes are counted in bytes, without the indentation. `start` and `end` count characters, with it.
+        start = characters(text, getattr(node, "col_offset", 0) + self._indent)
+        end_offset = getattr(node, "end_col_offset", None)
+        is_on_one_line = getattr(node, "end_lineno", line) == line
+        if is_on_one_line and end_offset is not None:
+            end = characters(text, end_offset + self._indent)
+        else:
+            end = len(text)
+        return Location(self.file, self._first + line - 1, column=start + 1, text=text, length=max(1, end - start))
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         """Return a CompileError that points at a node. note: the remedy."""

@@ -59,7 +59,9 @@ def foreign_function(function: object, own: Iterable[object]) -> str:
     name = getattr(function, "__name__", "")
     packages = {_package_of(other) for other in own if getattr(other, "__name__", None) == name}
     preferred = next((package for package in ("pydispatch", "math", "builtins") if package in packages), "")
-    return f"write {name if preferred == 'builtins' else f'{preferred}.{name}'}" if name and preferred else ""
+    if not name or not preferred:
+        return ""
+    return f"write {name}" if preferred == "builtins" else f"write {preferred}.{name}"
 
 
 def _package_of(function: object) -> str:

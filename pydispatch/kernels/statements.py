@@ -295,10 +295,10 @@ class Statements(Assignments):
         source = self._source_of_inlined(node, function)
         names = [parameter.arg for parameter in source.tree.args.args]
         if node.keywords or len(arguments) != len(names):
+            plural = "" if len(names) == 1 else "s"
             raise self.error(
                 node,
-                f"'{function.__name__}' takes {len(names)} argument{'s'[: len(names) != 1]} in order, "
-                f"got {len(arguments)}",
+                f"'{function.__name__}' takes {len(names)} argument{plural} in order, got {len(arguments)}",
                 f"give {', '.join(names)}" if names else "give none",
             )
         saved = self.source, self.environment, self.static_names
@@ -342,7 +342,8 @@ class Statements(Assignments):
         """
         if any(function is source.function for source in self.callers) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
-        if (fault := self.inlined_calls.count_or_fault(function.__name__)) is not None:  # too many calls
+        fault = self.inlined_calls.count_or_fault(function.__name__)
+        if fault is not None:  # too many calls
             message, note = fault
             raise self.error(node, message, note)
         try:

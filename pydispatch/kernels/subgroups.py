@@ -117,7 +117,8 @@ class Subgroups(Coverage):
     def _lane(self, node: ast.Call) -> Scalar | Literal:
         """Emit the lane of a shuffle, its second argument. Raise CompileError if it is no integer."""
         lane = self.number(node.args[1])
-        if not (isinstance(lane.value, int) if isinstance(lane, Literal) else lane.type in INTEGERS):
+        is_integer = isinstance(lane.value, int) if isinstance(lane, Literal) else lane.type in INTEGERS
+        if not is_integer:
             raise self.error(node.args[1], f"{described(lane)} as a lane", "convert it: pydispatch.i32(...)")
         return lane
 

@@ -148,9 +148,9 @@ def classify(
     liveness = _Liveness(kind_of)
     liveness.before(statements, after=set())
     assigned: dict[str, list[Assignment]] = {}
-    for part, live in reversed(liveness.after_stretch.items()):  # in the order of the source
-        for name, value, is_statement in assignments(part.nodes) if part.kind == "phase" else ():
-            assigned.setdefault(name, []).append(Assignment(value, is_statement, name in live))
+    for stretch, live in reversed(liveness.after_stretch.items()):  # in the order of the source
+        for name, value, is_statement in assignments(stretch.nodes) if stretch.kind == "phase" else ():
+            assigned.setdefault(name, []).append(Assignment(value, is_statement, is_live=name in live))
     for name, is_live in liveness.collective.items():
         assigned.setdefault(name, []).append(Assignment(None, is_statement=True, is_live=is_live, is_collective=True))
 
@@ -191,16 +191,16 @@ class _Liveness:
         after: variables that are live after the block.
         """
         live = after
-        for part in reversed(list(split(block, self._kind_of))):
-            self.after_stretch.setdefault(part, set()).update(live)
-            node = part.nodes[0]
-            if part.kind == "phase":
+        for stretch in reversed(list(split(block, self._kind_of))):
+            self.after_stretch.setdefault(stretch, set()).update(live)
+            node = stretch.nodes[0]
+            if stretch.kind == "phase":
                 assigned = set[str]()  # on every path through the phase
-                exposed = read_before_assigned(part.nodes, assigned)
+                exposed = read_before_assigned(stretch.nodes, assigned)
                 live = exposed | (live - assigned)
-            elif part.kind in ("reduction", "exchange"):
+            elif stretch.kind in ("reduction", "exchange"):
                 # The statement of an exchange is also the first one of the next phase, which assigns its target.
-                targets = self._assign_collectively(node, live) if part.kind == "reduction" else set()
+                targets = self._assign_collectively(node, live) if stretch.kind == "reduction" else set()
                 live = read_in(n for n in ast.walk(node) if isinstance(n, ast.Call)) | (live - targets)
             # An `if` or a loop that contains a collective; barriers and allocations read no variables.
             elif isinstance(node, ast.If):

@@ -65,13 +65,11 @@ class WorkgroupMemory(Loops):
         """
         value = self.environment.get(name)
         if not isinstance(value, Scalar):
-            raise self.error(
-                node,
-                f"'{name}' is used after a barrier, and is {described(value) if value else 'nothing'}",
-                "keep what is in it in workgroup memory"
-                if isinstance(value, MemoryRef)
-                else "use one variable for each number",
-            )
+            shown = described(value) if value else "nothing"
+            remedy = "use one variable for each number"
+            if isinstance(value, MemoryRef):
+                remedy = "keep what is in it in workgroup memory"
+            raise self.error(node, f"'{name}' is used after a barrier, and is {shown}", remedy)
         if not slot.type:  # the first store
             slot.type = value.type
             memref_type = self._slot_type(value.type)

@@ -91,35 +91,37 @@ def put(
     # Shape that the index tensors broadcast to; [n] in the example.
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
 
-    # The updates in the shape of x[indices], `target`; [n, B, D] in the example. It contains the axes of `shape` from
-    # axis `first` on. As in NumPy, that is the first axis with an index tensor if these axes are adjacent, else 0.
-    first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    # The updates in the shape of x[indices]; [n, B, D] in the example. It contains the axes of `shape` from axis
+    # `tensors_axis` on. As in NumPy, that is the first axis with an index tensor if these axes are adjacent, else 0.
+    are_adjacent = bool(axes) and axes == list(range(axes[0], axes[0] + len(axes)))
+    tensors_axis = axes[0] if are_adjacent else 0
     others = [d for d in range(x.rank) if d not in by_axis]  # axes without an index tensor
     sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
-    target = (*sizes[:first], *shape, *sizes[first:])
-    written = broadcast_to(builder, convert(builder, updates, x.dtype), target)
+    indexed_shape = (*sizes[:tensors_axis], *shape, *sizes[tensors_axis:])
+    written = broadcast_to(builder, convert(builder, updates, x.dtype), indexed_shape)
 
     # Number of leading axes of x up to the last one that is indexed; the elements of the others are assigned as slices.
     depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
     if depth == 0:  # no axis is indexed: all elements are assigned
         return written if combine is None else binary(builder, combine, x, written)
 
-    # The position of each slice along each indexed axis. A slice has the shape x.shape[depth:], and the dimensions
-    # `lead` of `target` number the slices; [n, B] in the example.
-    lead = target[: len(target) - x.rank + depth]
-    positions: dict[int, Tensor] = {}  # axis of x → position of each slice along it, with the shape `lead`
+    # The position of each slice along each indexed axis. A slice has the shape x.shape[depth:]. The other, leading axes
+    # of `indexed_shape` number the slices; [n, B] in the example.
+    slice_counts = indexed_shape[: len(indexed_shape) - x.rank + depth]
+    positions: dict[int, Tensor] = {}  # axis of x → position of each slice along it, with the shape `slice_counts`
     for d, tensor_ in by_axis.items():
         column = _from_front(builder, tensor_, x.shape[d])
-        # Axes of `lead` after those of the index tensors, over which the positions broadcast.
-        ones = [1] * (len(lead) - first - len(shape))
-        positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), lead)
+        # Axes of `slice_counts` after those of the index tensors, over which the positions broadcast.
+        ones = [1] * (len(slice_counts) - tensors_axis - len(shape))
+        positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), slice_counts)
     for n, d in enumerate(others):
         if d < depth:
-            index, counter = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
+            counted_axis = n if n < tensors_axis else n + len(shape)
+            index, counter = indices[d], iota(builder, slice_counts, counted_axis, I64)
             positions[d] = _in_range(builder, index, counter) if isinstance(index, Range) else counter
 
     # The slices as rows.
-    count = product(lead)
+    count = product(slice_counts)
     rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
     is_unique = all(i.rank == 0 for i in by_axis.values())  # a single position each; vectors may repeat one
     return put_rows(builder, x, rows, reshape(builder, written, [count, *x.shape[depth:]]), combine, is_unique)

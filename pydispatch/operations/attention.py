@@ -41,10 +41,10 @@ def attend(
         masks: Masks that broadcast to [..., l, s]. Bool masks are false for keys that are left out; float masks are
             added to the scores.
         scale: Factor of the scores; None for 1 / sqrt(d).
-        softcap: Scores are limited to (-softcap, softcap) by tanh before the masks, which could not leave out keys
-            otherwise; 0 for no limit.
-        precision: Type in which the softmax is computed, if it is wider than the default. The default, also for None,
-            is f32 or the wider type of the query.
+        softcap: Scores are limited to (-softcap, softcap) by tanh; 0 for no limit. The masks are applied after it,
+            because a limited -inf would not leave out its key.
+        precision: Type in which the softmax is computed. None, or a type narrower than the default, selects the
+            default: f32, or the type of the query if that is wider.
         stage: Scores to return: after scaling (0), softcap (1), masks (2, SCORES_BEFORE_SOFTMAX) or softmax (3).
         filler: Score of a key that a bool mask leaves out.
 
@@ -139,19 +139,21 @@ def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tens
     for each sequence, [batch, 1, queries, keys]. If `window` is not negative, it is true for the last `window` of these
     keys only.
     """
-    first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
+    position_of_query_0 = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
     # The index of each key, with the axes of the result: [queries, keys], or [1, 1, queries, keys].
-    rank = max(first.rank, 2)
-    positions = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
+    rank = max(position_of_query_0.rank, 2)
+    key_indices = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 
-    def is_visible(j: Element, n: Element) -> Element:
-        """Return whether the query sees key j: one up to its own position, and of these the last `window` if that is
-        not negative. The own position is the query's index plus n, the position of the first query.
+    def is_visible(key: Element, query_0: Element) -> Element:
+        """Return whether a query sees the key of index `key`: it does up to its own position, or only the last `window`
+        keys of these if `window` is not negative.
+
+        query_0: position of the first query among the keys. The axis of the queries is rank - 2.
         """
-        own = j.position(rank - 2, I64) + n
-        return (j <= own) if window < 0 else (j <= own) & (j > own - window)
+        own = key.position(rank - 2, I64) + query_0
+        return (key <= own) if window < 0 else (key <= own) & (key > own - window)
 
-    return formula(builder, is_visible, positions, first)
+    return formula(builder, is_visible, key_indices, position_of_query_0)
 
 
 def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:

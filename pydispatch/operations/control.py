@@ -297,8 +297,11 @@ def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
 
     A size in which the two differ becomes dynamic: [2, 3] and [2, 4] give [2, None].
     """
-    return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
-            for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
+    joined: list[Form] = []
+    for (dtype, shape), x in zip(forms, tensors, strict=True):
+        sizes = zip(shape, x.shape, strict=True)
+        joined.append((dtype, tuple(n if n is not None and n == m else None for n, m in sizes)))
+    return joined
 
 
 def _part_count(dtype: DType) -> int:

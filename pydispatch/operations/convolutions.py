@@ -55,7 +55,11 @@ def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Win
                 f"a window of {extent} does not fit into {n} with padding {window.low[d]} and {window.high[d]}"
             )
         step = window.strides[d]
-        counts.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
+        last = room // step  # index of the last window
+        if ceil:
+            last_within = (n + window.low[d] - 1) // step  # the last one that begins before the padding at the end
+            last = minimum(ceil_div(room, step), last_within)
+        counts.append(last + 1)
     return tuple(counts)
 
 
@@ -98,7 +102,7 @@ def convolution(
     x, w = _with_equal_channels(builder, x, w, groups)
     if groups == 1:
         return _windows(builder, x, w, inside, out, dtype)
-    # Split channels and filters into groups: f = groups * (f / groups) for the result, too.
+    # Split channels and filters into groups. The channels f of the result are the filters of all groups, in order.
     channels_per_group, filters = w.shape[1], w.shape[0]
     if isinstance(filters, Expr):
         raise builder.fail(f"convolution of {x} by {w} in {groups} groups: the number of filters must be known")
@@ -129,6 +133,7 @@ def _padded(builder: Builder, x: Tensor, window: Window, input_dilations: Sequen
 def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) -> tuple[Tensor, Tensor]:
     """Return images [n, c, spatial...] and filters [f, c / groups, kernel...] with the same expression for c.
 
+    A dynamic c of the images is replaced by that of the filters; dynamic channels of filters by that of the images.
     Raise CompileError if their numbers of channels are known to differ; dynamic ones are compared in each call.
     """
     channels, (filters, filter_channels, *kernel) = x.shape[1], w.shape
@@ -148,12 +153,15 @@ def _can_skip_inserted_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequ
     """Return whether `_without_inserted_zeros` can compute a convolution with these input dilations, `factors`.
 
     All sizes but the batch must be static, strides and dilations 1, and each kernel size a multiple of the factor. Then
-    the inserted zeros meet the same elements of w in all results whose positions are equal modulo the factor.
+    the inserted zeros meet the same elements of w in all results whose positions are equal modulo the factor. Operands
+    must have elements, and at least one axis inserted zeros.
     """
     are_static = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
     has_unit_steps = {*window.strides, *window.dilations} == {1}
     is_multiple = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
-    return are_static and has_unit_steps and is_multiple and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
+    has_zeros = max(factors) > 1
+    is_empty = 0 in x.shape or 0 in w.shape
+    return are_static and has_unit_steps and is_multiple and has_zeros and not is_empty
 
 
 def _without_inserted_zeros(
@@ -170,6 +178,7 @@ def _without_inserted_zeros(
     result: it is phase 1 of group u and phase 0 of group u + 1. Loops over phases then count 1 - r, which is also the
     distance from u.
     """
+    # Along each spatial axis, the groups of results and the padding of x by which they read from its beginning.
     spatial = x.rank - 2
     n, f, c = x.shape[0], w.shape[0], x.shape[1]
     grouped = [
@@ -181,7 +190,8 @@ def _without_inserted_zeros(
     steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
 
-    # The loops of the contraction are n, groups u..., phases r..., f, c, steps p...
+    # The loops of the contraction are n, groups u..., phases r..., f, c, steps p..., in this order. With one spatial
+    # axis they are d0 to d5: group_dims is [1], phase_dims [2], at_f 3, at_c 4 and step_dims [5].
     group_dims = range(1, 1 + spatial)
     phase_dims = range(group_dims.stop, group_dims.stop + spatial)
     at_f, at_c = phase_dims.stop, phase_dims.stop + 1
@@ -190,7 +200,8 @@ def _without_inserted_zeros(
 
     # The filters are first rearranged to the order of the loops that read them.
     order = [*phase_dims, *step_dims, at_c, at_f] if channels_last else [*phase_dims, at_f, at_c, *step_dims]
-    # The element of the kernel, s p + s - 1 - r, along each spatial axis.
+    # The element of the kernel, s p + s - 1 - r, along each spatial axis. The loop of a shifted axis counts 1 - r: this
+    # is s - 1 - r.
     taps = [
         d(order.index(step)) * s + (d(order.index(phase)) if axis.is_shifted else d(order.index(phase)) * -1 + (s - 1))
         for phase, step, s, axis in zip(phase_dims, step_dims, factors, grouped, strict=True)
@@ -204,6 +215,7 @@ def _without_inserted_zeros(
     is_parallel = [i < at_c for i in range(count)]  # the loops over c and the steps are reductions
     interleaved = [i for pair in zip(group_dims, phase_dims, strict=True) for i in pair]
     result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
+    # The element of x, u + p; for a shifted axis the group of phase r is u + 1 - r.
     positions = [
         d(group) + d(phase) + d(step) if axis.is_shifted else d(group) + d(step)
         for group, phase, step, axis in zip(group_dims, phase_dims, step_dims, grouped, strict=True)
@@ -213,11 +225,11 @@ def _without_inserted_zeros(
         AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
         tuple(loops[i] for i in result), is_parallel, dtype,
     )  # fmt: skip
-    whole = [groups[i] * s for i, s in enumerate(factors)]
-    lead = 1 if channels_last else 2
-    convolved = reshape(builder, convolved, [n, *whole, f] if channels_last else [n, f, *whole])
+    sizes = [groups[i] * s for i, s in enumerate(factors)]
+    first_spatial_axis = 1 if channels_last else 2
+    convolved = reshape(builder, convolved, [n, *sizes, f] if channels_last else [n, f, *sizes])
     for position, axis in enumerate(grouped):  # the first and the last group may have phases outside of the result
-        convolved = slice_axis(builder, convolved, lead + position, axis.start, axis.start + axis.out)
+        convolved = slice_axis(builder, convolved, first_spatial_axis + position, axis.start, axis.start + axis.out)
     return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
 
 
@@ -311,8 +323,8 @@ def _windows(
         x, w = squeeze(builder, x, axes=[2]), squeeze(builder, w, axes=[2])
     is_depthwise = grouped and x.rank == spatial + 2
     # The index of each loop.
-    g = 1 if grouped else 0
-    first_spatial_loop = 2 + g
+    group_loops = 1 if grouped else 0  # number of loops over groups
+    first_spatial_loop = 2 + group_loops
     result_loops = first_spatial_loop + spatial  # the loops after these are reductions
     count = result_loops + (0 if is_depthwise else 1) + spatial
     d = AffineExpr.dimension
@@ -325,7 +337,7 @@ def _windows(
     group = [d(1)] if grouped else []
     # From the loops to the indices of x, w and the result.
     x_map = AffineMap(count, 0, (d(0), *group, *channel, *positions))
-    w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
+    w_map = AffineMap(count, 0, (*group, d(1 + group_loops), *channel, *kernel))
     out_map = AffineMap(count, 0, tuple(d(n) for n in range(result_loops)))
     lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
     is_parallel = [n < result_loops for n in range(count)]
@@ -373,11 +385,11 @@ def transposed_convolution(
         reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
         range(2, 2 + spatial),
     )
-    # Distance of the first and the last element of the kernel. With this padding, each window that meets an element of
-    # x has a result. Those at the padding of the convolution whose gradient it is are left out.
+    # The span is the distance of the first and the last element of the kernel. With a padding of the span, each window
+    # that meets an element of x has a result; results at the padding of the original convolution are left out.
     spans = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
-    low = tuple(r - n for r, n in zip(spans, window.low, strict=True))
-    high = tuple(r - n + e for r, n, e in zip(spans, window.high, extra, strict=True))
+    low = tuple(span - padding for span, padding in zip(spans, window.low, strict=True))
+    high = tuple(span - padding + appended for span, padding, appended in zip(spans, window.high, extra, strict=True))
     forward = Window((1,) * spatial, low, high, window.dilations)
     return convolution(builder, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
 

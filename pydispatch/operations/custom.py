@@ -66,29 +66,29 @@ def custom_call(
         is_assumed: Whether the types of the results are assumed, because neither the user nor the model states them.
     """
     # What the kernel may have as parameters: tensors, attributes, results and sizes.
-    tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
+    inputs = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]  # names of the operands
     known: dict[Size, str] = {}  # names of the dynamic sizes
     values: list[_KernelValue] = []
-    for tensor, t in zip(tensors, operands, strict=True):
-        sizes = [_size_name(known, n, f"{tensor}_size{axis}") for axis, n in enumerate(t.shape)]
-        if t.dtype.is_complex:
-            raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
+    for input_name, x in zip(inputs, operands, strict=True):
+        sizes = [_size_name(known, n, f"{input_name}_size{axis}") for axis, n in enumerate(x.shape)]
+        if x.dtype.is_complex:
+            raise builder.fail(f"custom operation '{name}' of {x}: complex tensors are not passed to kernels",
                          "pass the real and the imaginary part")  # fmt: skip
-        (value,) = builder.parts(t)
-        values.append(_KernelValue(tensor, value, sizes))
+        (value,) = builder.parts(x)
+        values.append(_KernelValue(input_name, value, sizes))
     for key, attribute in (attributes or {}).items():
         if isinstance(attribute, Tensor):
             values.append(_KernelValue(key, element(builder, attribute)))
         else:
             dtype = float_dtype if isinstance(attribute, float) else I64
             values.append(_KernelValue(key, builder.scalar_constant(attribute, dtype)))
-    outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
+    outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]  # names of the results
     result_shapes, own_sizes = _result_shapes(outputs, [shape for _, shape in results], known)
     count = product(results[0][1]) if results else 0
     values += [_KernelValue(key, builder.index(n)) for key, n in (own_sizes | {"count": count}).items()]
 
     # The operation. `other_names` is present if names in the model differ; it has "" where there is no other name.
-    renamed = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
+    renamed = {key: other for key, other in zip([*inputs, *outputs], other_names, strict=False) if other != key}
     others = {} if not renamed else {
         "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(v.name for v in values), *outputs)])
     }  # fmt: skip

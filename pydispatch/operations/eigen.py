@@ -82,7 +82,8 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     def vectors(columns: Tensor) -> Tensor:
         """Return eigenvectors of x, with length 1, as columns.
 
-        columns: eigenvectors of its Schur form [batch, n, n], which Q turns into those of x.
+        columns: eigenvectors of the Schur form [batch, n, n]. q, the unitary factor of the Schur form, turns them into
+        those of x. `eigenvalue_row` has the eigenvalue of each column.
         """
         columns = products.matmul(builder, q, columns)
         if not a.dtype.is_complex:  # vectors of real eigenvalues are real
@@ -126,9 +127,12 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a = _square_matrices(builder, "eigenvalues", x)
 
     def hermitian(value: Element, other: Element) -> Element:
-        """Return an element of the triangle that is read, or `other`, the conjugate of its mirror image."""
+        """Return `value` in the triangle that is read (the lower one if `lower`), and `other` in the other triangle.
+
+        value: element (i, j). other: conjugate of element (j, i).
+        """
         i, j = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
-        if value.dtype.is_complex:
+        if value.dtype.is_complex:  # only the real part of the diagonal is read
             value = value.real.with_imag(i.is_equal(j).where(0.0, value.imag))
         return (i >= j if lower else i <= j).where(value, other)
 
@@ -191,11 +195,12 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     )
 
     def corner(value: Element, largest: Element) -> Element:
-        """Return an element of Q, the unitary factor: 1 at (0, 0), or NaN there for a matrix with an infinity or NaN.
+        """Return an element of Q, the unitary factor, from that of [[0, 0], [0, inner]]: only element (0, 0) changes.
 
-        The first row and column of Q are those of the identity, as no reflection changes them: their other elements are
-        0 already. value: the element before, which is returned at other positions. largest: largest magnitude in the
-        matrix.
+        It becomes 1, because no reflection changes the first row or column of the identity. For a matrix with an
+        infinity or NaN it becomes NaN, as the elements of `inner` are already.
+
+        value: the element of [[0, 0], [0, inner]]. largest: largest magnitude in the matrix.
         """
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
@@ -288,9 +293,9 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         """Return the vectors with row j = n - 1 - index computed from the rows below it, which were computed before.
 
         The only tensor of `tensors` and of the result is x, the vectors: x[i, k] is the element i of vector k.
-        It solves row j of (t - value) x = 0 for each eigenvalue at once: for k > j the element of vector k is minus the
-        sum of t[j, i] * x[i, k] over i > j, divided by t[j, j] - value[k]. It is 1 for k = j, and 0 for k < j.
-        A divisor of about 0, as of equal eigenvalues, is replaced by a small number.
+        For k > j, x[j, k] solves row j of (t - values[k]) x = 0: it is minus the sum of t[j, i] * x[i, k] over i > j,
+        divided by t[j, j] - values[k]. It is 1 for k = j, and 0 for k < j. A divisor of about 0, as of equal
+        eigenvalues, is replaced by a small number. t are the triangular n x n matrices, values their diagonals.
         """
         (x,) = tensors
         j = n - 1 - index
@@ -316,7 +321,8 @@ def _element_of_vectors(total: Element, pivot: Element, value: Element, row_inde
     """
     eps = float(np.finfo(total.dtype.real.numpy).eps)
     difference = pivot - value
-    # Relative to the eigenvalue, like LAPACK: small eigenvalues of a graded matrix are accurate, too.
+    # The least divisor, for equal eigenvalues. It is relative to the eigenvalue, like LAPACK's, so that the vectors of
+    # small eigenvalues of a graded matrix are accurate, too; eps * eps is for an eigenvalue of about 0.
     smallest = (value.unary("abs") * eps).max(eps * eps)
     is_small = difference.unary("abs") < smallest
     column = total.position(axis=2, dtype=I64)

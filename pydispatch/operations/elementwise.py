@@ -34,7 +34,8 @@ def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
     rank = max((len(s) for s in shapes), default=0)
     result: list[Size] = []
     for axis in range(rank):
-        sizes = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
+        # Axes are aligned from the last one: axis - rank is -1 for the last axis of each shape.
+        sizes = [s[axis - rank] for s in shapes if len(s) >= rank - axis]
         common: Size = 1
         for n in sizes:
             if n != 1 and common != 1 and differ(n, common):
@@ -157,15 +158,12 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     if x.is_symbolic and dtype.is_integer and _holds_sizes(builder, x.known_integers() or (), narrower):
         return Tensor(dtype, x.shape, known=x.known)
     # A small constant of numbers, which NumPy converts as the program would; not from complex to real numbers.
-    if (
-        x.numbers is not None
-        and x.dtype.has_numpy_values
-        and x.numbers.size <= MOST_FOLDED_ELEMENTS
-        and not x.is_symbolic
-        and not (x.dtype.is_complex and not dtype.is_complex)
-        and _converts_exactly(x.numbers, dtype)
-    ):
-        return builder.constant(x.numbers, dtype)
+    is_small_constant = x.numbers is not None and x.numbers.size <= MOST_FOLDED_ELEMENTS
+    loses_imaginary_part = x.dtype.is_complex and not dtype.is_complex
+    if is_small_constant and x.dtype.has_numpy_values and not loses_imaginary_part:
+        assert x.numbers is not None
+        if _converts_exactly(x.numbers, dtype):
+            return builder.constant(x.numbers, dtype)
     return apply(builder, lambda s, u: s.convert(u, dtype), x)
 
 
@@ -202,8 +200,11 @@ def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
         return False
     if numbers.dtype.kind != "f" or dtype.is_float or dtype.is_complex or dtype.is_bool:
         return True
-    # Powers of two are exact in f64; the largest integer, one less, would be rounded up to a value out of range.
-    low, end = (0.0, 2.0**dtype.bits) if dtype.is_unsigned else (-(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1))
+    # The range is low <= value < end. The largest integer, end - 1, may not be exact in f64; powers of two are.
+    if dtype.is_unsigned:
+        low, end = 0.0, 2.0**dtype.bits
+    else:
+        low, end = -(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1)
     values = numbers.astype(np.float64)
     return bool(np.all((values >= low) & (values < end)))  # false for NaN
 
@@ -291,12 +292,14 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
     is_exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
     # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.
-    if function is None or not is_exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
+    is_arithmetic_of_bools = dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")
+    if function is None or not is_exact or is_arithmetic_of_bools:
         return None
     # The operands are evaluated by NumPy, by functions of sizes if elements are sizes.
     known = [t.known for t in tensors if t.known is not None]
     # Division by 0 is left to the run time; whether a size is 0 is not known.
-    if name in ("div", "rem", "floor_div", "floor_rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
+    is_division = name in ("div", "rem", "floor_div", "floor_rem")
+    if is_division and (known[1].dtype == object or not np.all(known[1] != 0)):
         return None
     if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
         if name not in _ON_SIZES:

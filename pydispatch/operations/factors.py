@@ -85,10 +85,10 @@ def _row_of_largest(builder: Builder, column: Tensor, j: Scalar) -> Tensor:
 
     def size(value: Element) -> Element:
         """Return the size of an element of the column on or below the diagonal, |real| + |imag|; -1 above it."""
-        size = value.real.unary("abs")
+        magnitude = value.real.unary("abs")
         if value.dtype.is_complex:
-            size = size + value.imag.unary("abs")
-        return (value.position(axis=1, dtype=I64) >= value.element_of(j)).where(size, -1.0)
+            magnitude = magnitude + value.imag.unary("abs")
+        return (value.position(axis=1, dtype=I64) >= value.element_of(j)).where(magnitude, -1.0)
 
     return arg_reduce(builder, "max", formula(builder, size, column), axis=1, keep=True)
 

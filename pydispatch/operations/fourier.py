@@ -77,7 +77,8 @@ def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
     axis = axis_of(builder, axis, x.rank)
     if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
         raise builder.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
-    # Element n - k of the transform of real numbers is the conjugate of element k.
+    # Element n - k of the transform of real numbers is the conjugate of element k. For n = 6, x has the elements 0 to
+    # 3, and elements 4 and 5 are the conjugates of 2 and 1.
     mirrored = reverse(builder, slice_axis(builder, x, axis, start=1, limit=n - n // 2), [axis])
     whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), mirrored)], axis)
     return parts_of(builder, fft(builder, whole, axis, inverse=True))[0]
@@ -124,7 +125,7 @@ def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
         )
     if n <= 1:
         return x if x.dtype.is_complex else ew.convert(builder, x, C128 if x.dtype.bits == 64 else C64)
-    factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)
+    factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)  # n if there is none up to DIRECT
     if factor == n and n > DIRECT_PRIME:
         return _bluestein(builder, x, n, sign)
     # The transforms of length f: x is read as [rows, a, b] and becomes [rows, c, b]. `rest` is m.
@@ -157,17 +158,17 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
         return builder.constant(_array(powers.real, dtype), dtype), builder.constant(_array(powers.imag, dtype), dtype)
     products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
 
-    def turned(jk: Element, whole: Element) -> list[Element]:
-        """Return cosine and sine of the angle sign 2 pi jk / whole, where jk is the product j k and whole is n.
+    def turned(jk: Element, n: Element) -> list[Element]:
+        """Return cosine and sine of the angle sign 2 pi jk / n, where jk is the product j k.
 
         The angle is reduced to an eighth of a turn, so that multiples of an eighth are exact. Octants are counted from
-        0 to 7.
+        0 to 7. jk and n are integers, the results have the float type `dtype`.
         """
-        eighths = jk % whole * 8
-        octant = eighths / whole
-        in_octant = eighths - octant * whole  # 1 is 1 / whole of an eighth of a turn
+        scaled = jk % n * 8  # 8 n is a whole turn, n is an eighth
+        octant = scaled / n
+        in_octant = scaled - octant * n
         is_mirrored = (octant % 2).is_equal(1)  # in octants 1, 3, 5, 7 the angle is measured from the octant's end
-        angle = is_mirrored.where(whole - in_octant, in_octant).to(dtype) / whole.to(dtype) * (math.pi / 4)
+        angle = is_mirrored.where(n - in_octant, in_octant).to(dtype) / n.to(dtype) * (math.pi / 4)
         cos, sin = angle.unary("cos"), angle.unary("sin")
         is_swapped = ((octant + 1) % 4) >= 2  # octants 1, 2, 5, 6, those next to the vertical axis
         cos, sin = is_swapped.where(sin, cos), is_swapped.where(cos, sin)
@@ -216,9 +217,9 @@ def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     import numpy as np
 
     positions = np.arange(n)
-    # The exponent has the period 2 n in j^2: its remainder gives a more accurate angle.
+    # exp(sign pi i j^2 / n) has the period 2 n in j^2: the remainder of j^2 gives a more accurate angle.
     chirp = np.exp(sign * 1j * np.pi * (positions * positions % (2 * n)) / n)
-    m = 1 << (2 * n - 2).bit_length()  # the least power of two that holds the distances k - j from 1 - n to n - 1
+    m = 1 << (2 * n - 2).bit_length()  # the least power of two from 2 n - 1, the number of distances k - j
     kernel = np.zeros(m, np.complex128)
     kernel[:n] = kernel[-np.arange(n)] = chirp.conj()  # negative distances are at the end
     dtype = C128 if x.dtype.bits == 64 else C64

@@ -41,14 +41,15 @@ def lgamma(x: Element) -> Element:
     log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
     scaled = (z + 0.5 - t / log_t) * log_t
     at_z = scaled + 0.5 * math.log(2 * math.pi) + total.unary("log")
-    # For x < 0.5 the reflection formula is used. Its sine is taken of the distance to the nearest integer, which is
-    # exact.
+    # For x < 0.5 the reflection formula is used. Its |sin(pi x)| is sin(pi * distance), with the distance of x from the
+    # nearest integer, which is exact.
     size = x.unary("abs")
     fraction = size - size.unary("floor")
     distance = (fraction < 0.5).where(fraction, 1.0 - fraction)
     log_sine = (distance * math.pi).unary("sin").unary("log")
-    is_no_pole = log_sine.unary("is_finite")  # at a pole the sine is 0, and the result inf
-    reflected = is_no_pole.where(math.log(math.pi) - log_sine - at_z, -log_sine)
+    # lgamma(x) = log(pi) - log |sin(pi x)| - lgamma(1 - x). At a pole the sine is 0, and -log_sine is inf.
+    is_beside_poles = log_sine.unary("is_finite")
+    reflected = is_beside_poles.where(math.log(math.pi) - log_sine - at_z, -log_sine)
     result = is_reflected.where(reflected, at_z)
     return size.is_equal(math.inf).where(math.inf, result)
 
@@ -131,10 +132,11 @@ def _is_even(x: Element) -> Element:
 def _extended_to_every_q(q: Element, *, is_order_even: Element, sum_from: Callable[[Element], Element]) -> Element:
     """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
 
-    For negative q there are two sums: q = -2.3 has the bases 0.7, 1.7, ... and -0.3, -1.3, -2.3. The sum of positive
-    bases starts in (0, 1]. Without their signs, the negative bases end at |q|: they are a sum that starts in (0, 1],
-    minus the sum from |q| + 1 on. The two sums that start in (0, 1] are added first: halfway between poles they cancel
-    if the order is odd. `sum_from` returns the sum for a positive q.
+    `sum_from` returns the sum for a positive q. For negative q there are two sums of a base to the power of -order:
+    q = -2.3 has the positive bases 0.7, 1.7, ... and the negative bases -0.3, -1.3, -2.3. The positive ones have the
+    sum sum_from(0.7). The magnitudes of the negative ones, 0.3, 1.3 and 2.3, have the sum sum_from(0.3) -
+    sum_from(3.3), which is negated for an odd order. sum_from(0.7) and sum_from(0.3) are combined first, because they
+    cancel halfway between poles if the order is odd.
     """
     magnitude = q.unary("abs")
     fraction = magnitude - magnitude.unary("floor")
@@ -165,9 +167,9 @@ def _hurwitz_zeta(x: Element, q: Element) -> Element:
 
     # For a negative q this is right if x is a whole number. All other cases but the poles become NaN below.
     total = _extended_to_every_q(q, is_order_even=_is_even(x), sum_from=sum_from)
-    is_whole = q.is_equal(q.unary("floor"))
-    is_real = is_whole | x.is_equal(x.unary("floor")) | ~(q < 0.0)
-    total = (is_real & ~(x < 1.0)).where(total, math.nan)
+    is_q_whole, is_x_whole = q.is_equal(q.unary("floor")), x.is_equal(x.unary("floor"))
+    is_real = is_q_whole | is_x_whole | ~(q < 0.0)
+    total = (is_real & ~(x < 1.0)).where(total, math.nan)  # not x >= 1: a NaN x gives NaN in `total` anyway
     return x.is_equal(1.0).where(math.inf, total)
 
 
@@ -182,8 +184,8 @@ def zeta(x: Element, q: Element) -> Element:
     At its poles, q = 0, -1, -2, ..., it is inf if x is 1 or an even number above 0, else NaN.
     """
     is_pole = (q <= 0.0) & q.is_equal(q.unary("floor"))
-    is_signed = ~(_is_even(x) | x.is_equal(1.0))
-    return (is_pole & is_signed).where(math.nan, _hurwitz_zeta(x, q))
+    is_inf_at_poles = _is_even(x) | x.is_equal(1.0)
+    return (is_pole & ~is_inf_at_poles).where(math.nan, _hurwitz_zeta(x, q))
 
 
 def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:

@@ -34,11 +34,11 @@ from pydispatch.operations.slicing import slice_, slice_axis
 
 def _clamped_position(coords: CoordinateBuilder, position: Scalar, n: SSAValue) -> SSAValue:
     """Return a position clamped to an axis of n elements. A negative one counts from the end: -1 is the last one."""
-    at = coords.index_of(position)
+    index = coords.index_of(position)
     if not position.dtype.is_unsigned:
-        negative = coords.add_op(arith.CmpiOp(at, coords.index_constant(0), "slt"))
-        at = coords.add_op(arith.SelectOp(negative, coords.plus(at, n), at))
-    return coords.clamped(at, coords.minus(n, coords.index_constant(1)))
+        is_negative = coords.add_op(arith.CmpiOp(index, coords.index_constant(0), "slt"))
+        index = coords.add_op(arith.SelectOp(is_negative, coords.plus(index, n), index))
+    return coords.clamped(index, coords.minus(n, coords.index_constant(1)))
 
 
 def _elements(
@@ -62,9 +62,12 @@ def _elements(
     sizes = {d: builder.index(x.shape[d]) for d in positions}
 
     def position_in_x(p: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position in x: a clamped element of `positions`, or the loop index of the axis in `others`."""
-        at = dict(zip(positions, p.elements, strict=True))
-        return [_clamped_position(p, at[d], sizes[d]) if d in at else p.loop_index(others[d]) for d in range(x.rank)]
+        """Return the index along each axis d of x: a clamped element of positions[d], or the loop index others[d]."""
+        computed = dict(zip(positions, p.elements, strict=True))
+        return [
+            _clamped_position(p, computed[d], sizes[d]) if d in computed else p.loop_index(others[d])
+            for d in range(x.rank)
+        ]
 
     return elements_at(builder, x, tuple(shape), position_in_x, *positions.values())
 
@@ -78,13 +81,13 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     n = x.shape[axis]
     if known is not None and not isinstance(n, Expr) and not ((known >= -n) & (known < n)).all():
         raise builder.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
-    if known is not None and x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
+    if known is not None and x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:  # computed here
         return builder.constant(x.known.take(known, axis), x.dtype)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    # A single known index is a slice; from the end, only if the size is known too.
+    # A single known index is a slice. A negative one counts from the end, so that the size must be known too.
     if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
-        at = known.item() % n if not isinstance(n, Expr) else known.item()
-        return reshape(builder, slice_axis(builder, x, axis, start=at, limit=at + 1), shape)
+        position = known.item() % n if not isinstance(n, Expr) else known.item()  # -1 % n is n - 1
+        return reshape(builder, slice_axis(builder, x, axis, start=position, limit=position + 1), shape)
     trailing_axes = x.rank - axis - 1
     # Along `axis`, an element is at the position in `indices`, which broadcast over the trailing axes of the result.
     positions = {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}
@@ -106,13 +109,17 @@ def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
 
     The first `batch` axes of x and indices correspond. A row has the positions along the next k axes of x.
     """
-    lead, columns = indices.shape[:-1], index_columns(builder, indices)
-    first = batch + len(columns)  # the first axis of x that slices have
-    rest = x.shape[first:]
-    positions = {batch + n: reshape(builder, column, [*lead, *[1] * len(rest)]) for n, column in enumerate(columns)}
-    # Axis of x → axis of the result that indexes it: the batch axes are first, the rest follow those of the indices.
-    others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank) if d not in positions}
-    return _elements(builder, x, (*lead, *rest), positions, others)
+    count_shape, columns = indices.shape[:-1], index_columns(builder, indices)  # shape of the count of slices
+    first_slice_axis = batch + len(columns)  # the first axis of x that slices have
+    slice_shape = x.shape[first_slice_axis:]
+    positions = {
+        batch + n: reshape(builder, column, [*count_shape, *[1] * len(slice_shape)]) for n, column in enumerate(columns)
+    }
+    # Axis of x → axis of the result that indexes it: batch axes are first, axes of slices follow those of the indices.
+    others = {
+        d: d if d < batch else len(count_shape) + d - first_slice_axis for d in range(x.rank) if d not in positions
+    }
+    return _elements(builder, x, (*count_shape, *slice_shape), positions, others)
 
 
 def index_columns(builder: Builder, indices: Tensor) -> list[Tensor]:
@@ -139,11 +146,11 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
     if (constant := _computed_at_compile_time(builder, x, indices)) is not None:
         return constant
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
-    # The first axis of the result that is one of the indices' axes.
-    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    are_adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    count_before = axes[0] if are_adjacent else 0  # axes of the result before those of the indices
     whole_axes = [d for d in range(x.rank) if d not in by_axis]
-    before, after = whole_axes[:first], whole_axes[first:]
-    result_axis_of = {d: n if n < first else n + len(shape) for n, d in enumerate(whole_axes)}
+    before, after = whole_axes[:count_before], whole_axes[count_before:]
+    result_axis_of = {d: n if n < count_before else n + len(shape) for n, d in enumerate(whole_axes)}
     # The indices broadcast to `shape` and over the axes after it; in the example, i becomes [n, 1].
     positions = {
         d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in by_axis.items()
@@ -291,17 +298,18 @@ class _GatheredSlices:
     def body(self, block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Return an element of the result: the element of the tensor at the start of its slice plus an offset."""
         p = CoordinateBuilder(block, [Scalar(self.index_dtype, (a,)) for a in args[: len(self.axes_of_coordinates)]])
-        # The position of the element in its slice, then plus the slice's start along each axis that has a coordinate.
-        at = {
+        # Axis of the tensor → index of the element: first the index in its slice, 0 along axes that slices lack.
+        index_along = {
             d: p.loop_index(self.loop_of_slice_dim[d]) if d in self.loop_of_slice_dim else p.index_constant(0)
             for d in range(self.rank)
         }
         for d, loop in self.loop_of_batching_dim.items():
-            at[d] = p.loop_index(loop)
+            index_along[d] = p.loop_index(loop)
+        # Add the start of the slice along each axis that has a coordinate.
         for d, coordinate in zip(self.axes_of_coordinates, p.elements, strict=True):
-            begin = p.clamped(p.index_of(p.convert(coordinate, I64)), self.last_start[d])
-            at[d] = p.plus(begin, at[d]) if d in self.loop_of_slice_dim else begin
-        position = [at[d] for d in range(self.rank)]
+            start = p.clamped(p.index_of(p.convert(coordinate, I64)), self.last_start[d])
+            index_along[d] = p.plus(start, index_along[d]) if d in self.loop_of_slice_dim else start
+        position = [index_along[d] for d in range(self.rank)]
         return [p.add_op(tensor.ExtractOp(source, position, self.dtype.element)) for source in self.sources]
 
 

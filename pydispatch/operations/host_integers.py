@@ -46,7 +46,7 @@ class HostInteger:
         """Emit an operation on this and another integer; with `swapped` the other one is the first operand."""
         operands = [self.value, HostInteger.of(self.builder, other).value]
         op = operation.create(operands=operands[::-1] if swapped else operands, result_types=[self.value.type])
-        if operation in (arith.AddiOp, arith.SubiOp, arith.MuliOp):
+        if operation in (arith.AddiOp, arith.SubiOp, arith.MuliOp):  # xDSL requires the property of these
             op.properties["overflowFlags"] = arith.IntegerOverflowAttr("none")
         return HostInteger(self.builder, self.builder.add(op).results[0])
 
@@ -129,7 +129,7 @@ def read_integers(builder: Builder, x: Tensor) -> list[HostInteger]:
     count = x.shape[0] if x.rank else 1
     if x.rank > 1 or isinstance(count, Expr):
         raise builder.fail(f"{x} is read while it is computed; expected a vector whose length is known")
-    # arith.index_cast sign-extends.
+    # arith.index_cast takes integers and sign-extends them: floats and unsigned elements are converted to i64 before.
     value = builder.value(x if x.dtype.kind is Kind.INT else elementwise.convert(builder, x, I64))
     integers = []
     for n in range(count):

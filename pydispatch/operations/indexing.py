@@ -95,8 +95,8 @@ def elements_at(
         args: elements of `inputs`, then the initial elements of the result, which are not read.
         """
         p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args[: len(inputs)]))
-        at = list(coordinates(p))
-        return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
+        position = list(coordinates(p))
+        return [p.add_op(tensor.ExtractOp(source, position, x.dtype.element)) for source in sources]
 
     return builder.wrap(x.dtype, shape, *builder.generic(inputs, outputs, parallel=[True] * len(shape), body=body))
 
@@ -172,7 +172,8 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
     """
     require_slices(builder, x, sizes)
     # Known starts give a slice without computed positions; otherwise each element is read at a computed position.
-    if (known := _starts_as_sizes(starts)) is not None:
+    known = _starts_as_sizes(starts)
+    if known is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
         return slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
     last = [builder.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
@@ -198,7 +199,8 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     if update.rank == 0:  # the only element is replaced
         return update
     require_slices(builder, x, update.shape)
-    if (known := _starts_as_sizes(starts)) is not None:
+    known = _starts_as_sizes(starts)
+    if known is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
         return insert_slice(builder, x, update, begins)
     if _is_small_part(x.shape, update.shape) and all(_can_update_in_place(builder, part) for part in builder.parts(x)):
@@ -219,23 +221,25 @@ def _chosen_from_both(builder: Builder, x: Tensor, update: Tensor, starts: Seque
     last_read = [builder.index(size - 1) for size in readable.shape]
     sources = builder.parts(readable)  # one, or the real and the imaginary part
 
-    def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
-        """Return the element of the update within the slice, and the element of x, `here`, elsewhere.
+    def chosen(scalars: Scalars, old: Scalar, *begins: Scalar) -> Scalar:
+        """Return the element of the update within the slice, and `old`, the element of x, elsewhere.
 
         `begins` is the start of the slice along each axis, not clamped yet.
         """
         p = CoordinateBuilder(scalars.block, begins)
-        at: list[SSAValue] = []
-        inside: Scalar | None = None
+        position_in_update: list[SSAValue] = []
+        is_inside: Scalar | None = None  # None for no axes yet
         for d, start in enumerate(begins):
             begin = p.clamped(p.index_of(p.convert(start, I64)), last_start[d])
-            position = p.minus(p.loop_index(d), begin)  # within the slice it is from 0 to sizes[d] - 1
-            above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
-            within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))
-            inside = within if inside is None else p.binary("and", inside, within)
-            at.append(p.clamped(position, last_read[d]))  # outside the slice any element is read, and not chosen
-        taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
-        return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
+            index = p.minus(p.loop_index(d), begin)  # within the slice it is from 0 to sizes[d] - 1
+            is_not_before = p.add_op(arith.CmpiOp(index, p.index_constant(0), "sge"))
+            is_before_end = p.add_op(arith.CmpiOp(index, sizes[d], "slt"))
+            is_within = Scalar(BOOL, (p.add_op(arith.AndIOp(is_not_before, is_before_end)),))
+            is_inside = is_within if is_inside is None else p.binary("and", is_inside, is_within)
+            # Outside of the slice any element is read, and not chosen.
+            position_in_update.append(p.clamped(index, last_read[d]))
+        new = tuple(p.add_op(tensor.ExtractOp(source, position_in_update, x.dtype.element)) for source in sources)
+        return old if is_inside is None else p.select(is_inside, Scalar(x.dtype, new), old)
 
     return apply(builder, chosen, x, *starts)
 

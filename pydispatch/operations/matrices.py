@@ -39,11 +39,12 @@ def triangle(builder: Builder, x: Tensor, order: str, k: Tensor) -> Tensor:
     """
     row, column = x.rank - 2, x.rank - 1
 
-    def kept(value: Element, k: Element) -> Element:
-        """Return the element if it is in the triangle, else 0."""
-        return (value.position(column, I64) - value.position(row, I64)).compare(order, k).where(value, value.const(0))
+    def element_of_triangle(value: Element, k: Element) -> Element:
+        """Return the element if it is in the triangle (column - row is `order` k), else 0."""
+        distance = value.position(column, I64) - value.position(row, I64)
+        return distance.compare(order, k).where(value, value.const(0))
 
-    return formula(builder, kept, x, shapes.reshape(builder, k, []))
+    return formula(builder, element_of_triangle, x, shapes.reshape(builder, k, []))
 
 
 def diagonals(builder: Builder, x: Tensor) -> Tensor:

@@ -160,17 +160,22 @@ def batch_norm(
     inner = wide(x.dtype)
     vectors = [t for t in (mean, variance, scale, bias) if t is not None]
 
-    def line(own_mean: Element, own_variance: Element, *scale_and_bias: Element) -> list[Element]:
-        """Return the factor and the summand of each position, so that they are computed once per position, not per
-        element. `scale_and_bias` has the elements of the scale and of the bias, without those that are None.
-        """
-        scale_then_bias = iter([n.to(inner) for n in scale_and_bias])
-        factor = (own_variance.to(inner) + epsilon).unary("rsqrt")
-        factor = factor * next(scale_then_bias) if scale is not None else factor
-        added = -(own_mean.to(inner) * factor)
-        return [factor, added + next(scale_then_bias) if bias is not None else added]
+    def factor_and_added(own_mean: Element, own_variance: Element, *scale_and_bias: Element) -> list[Element]:
+        """Return [factor, added] of one position along `axis`: each x there becomes x * factor + added.
 
-    factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *vectors))
+        scale_and_bias: the scale and the bias of the position, without those that are None. `inner` is the float type
+        of the computation.
+        """
+        remaining = [n.to(inner) for n in scale_and_bias]
+        factor = (own_variance.to(inner) + epsilon).unary("rsqrt")
+        if scale is not None:
+            factor = factor * remaining.pop(0)
+        added = -(own_mean.to(inner) * factor)
+        if bias is not None:
+            added = added + remaining.pop(0)
+        return [factor, added]
+
+    factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, factor_and_added, *vectors))
     return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
 
 

@@ -23,9 +23,10 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     # The new shape. An axis without elements can be padded only if the result has no elements either.
     shape = tuple(n + below + above for n, below, above in zip(x.shape, low, high, strict=True))
     is_padded = [not (below == 0 and above == 0) for below, above in zip(low, high, strict=True)]
-    for d in (d for d, changes in enumerate(is_padded) if changes):
-        builder.require_positive(x.shape[d], f"axis {d} of {x} has no element to put around it",
-                                 unless_zero=product(shape))  # fmt: skip
+    for d in range(x.rank):
+        if is_padded[d]:
+            builder.require_positive(x.shape[d], f"axis {d} of {x} has no element to put around it",
+                                     unless_zero=product(shape))  # fmt: skip
     sizes = [builder.index(n) for n in x.shape]
     before = [builder.index(n) for n in low]
 
@@ -55,9 +56,10 @@ def pad_between(
     shape: list[Size] = []
     for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
         steps.append(_step(builder, between))  # between + 1, with a check
-        spread = builder.index(n * steps[-1] - steps[-1] + 1)  # from the first to the last element; below 1 if n is 0
-        whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
-        shape.append(below + whole + above)
+        # The size from the first to the last element, (n - 1) * step + 1; 0 if there is none.
+        formula_value = builder.index(n * steps[-1] - steps[-1] + 1)
+        spread = builder.size_of(builder.add(arith.MaxSIOp(formula_value, builder.index(0))).result, "spread")
+        shape.append(below + spread + above)
         builder.require_positive(
             shape[-1] + 1, f"negative padding crops more of axis {len(shape) - 1} of {x} than the axis has"
         )
@@ -72,18 +74,19 @@ def pad_between(
 
         With step 3, elements 0, 3 and 6 after `low` are elements 0, 1 and 2 of x; those between them are padding.
         """
-        at = coords.minus(coords.loop_index(d), before[d])
-        zero = coords.index_constant(0)
-        ahead = coords.add_op(arith.MaxSIOp(at, zero))
-        source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(ahead, step[d])), last[d]))
-        return source, coords.add_op(arith.CmpiOp(coords.times(source, step[d]), at, "eq"))
+        distance = coords.minus(coords.loop_index(d), before[d])  # from element 0 of x; negative in the padding before
+        clamped = coords.add_op(arith.MaxSIOp(distance, coords.index_constant(0)))
+        source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(clamped, step[d])), last[d]))
+        return source, coords.add_op(arith.CmpiOp(coords.times(source, step[d]), distance, "eq"))
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the coordinates of an element in `padded`: that of x, or the position after the last element, for
-        padding.
+        """Return the coordinates in `padded` of an element of the result: along each axis the index of an element of x,
+        or for padding the index after the last element, last[d].
         """
         sources = [position(coords, d) for d in range(x.rank)]
-        return [coords.add_op(arith.SelectOp(is_own, at, last[d])) for d, (at, is_own) in enumerate(sources)]
+        return [
+            coords.add_op(arith.SelectOp(is_element, index, last[d])) for d, (index, is_element) in enumerate(sources)
+        ]
 
     return elements_at(builder, padded, tuple(shape), coordinates)
 
@@ -110,7 +113,7 @@ def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue
         return coords.clamped(at, last)
     if mode == "wrap":
         return _remainder(coords, at, size)
-    if not isinstance(known, Expr) and known == 1:
+    if not isinstance(known, Expr) and known == 1:  # there is one element to reflect
         return coords.index_constant(0)
     # "reflect": one period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1. Its second half, from
     # `last` on, reads period - at.

@@ -221,7 +221,8 @@ class Reals:
         special = getattr(self, f"_{name}", None)
         if special is None:
             raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
-        if a.dtype.is_float and a.dtype.bits < 32 and name in _FORMULAS:
+        is_narrow = a.dtype.is_float and a.dtype.bits < 32
+        if is_narrow and name in _FORMULAS:  # intermediate results may overflow in the narrow type
             return self.convert(special(self.convert(a, F32)), a.dtype)
         return special(a)
 
@@ -288,8 +289,10 @@ class Reals:
         """Compare lhs with rhs by `order`: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
         if lhs.dtype.is_float:
             return self.emit(BOOL, arith.CmpfOp(lhs.value, rhs.value, _FLOAT_ORDER[order]))
-        sign = "" if order in ("eq", "ne") else "u" if lhs.dtype.is_unsigned else "s"
-        return self.emit(BOOL, arith.CmpiOp(lhs.value, rhs.value, f"{sign}{order}"))
+        predicate = order
+        if order not in ("eq", "ne"):  # ult for unsigned, slt for signed integers
+            predicate = f"u{order}" if lhs.dtype.is_unsigned else f"s{order}"
+        return self.emit(BOOL, arith.CmpiOp(lhs.value, rhs.value, predicate))
 
     def select(self, condition: Scalar, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Return lhs if the condition holds, else rhs."""
@@ -314,7 +317,8 @@ class Reals:
         if to.is_bool:
             a = self.convert(a, F32) if a.dtype.name == "f8E8M0FNU" else a  # this type has no 0
             return self.compare("ne", a, self.const(0, a.dtype))
-        return self.emit(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
+        conversion = self._conversion(a, to)
+        return Scalar(to, a.parts) if conversion is None else self.emit(to, conversion)
 
     def _conversion(self, a: Scalar, to: DType) -> Operation | None:
         """Return the operation that converts between two types; None if the bits remain the same."""

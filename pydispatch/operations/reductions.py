@@ -197,16 +197,17 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Return the smaller (with `last`, the larger) of the running index and the index of an element.
 
-        elements: an element, and the extreme along the axis. An element that is not the extreme has the index
-        `no_index`, which never replaces the running index.
+        elements: an element, and the extreme along the axis. The index of an element is its position along `axis`, but
+        `no_index` for an element that is not the extreme: this never replaces the running index.
         """
         value, extreme = elements
         is_extreme = scalars.compare("eq", value, extreme)
         if value.dtype.is_float:  # NaN equals nothing, and is the extreme wherever it occurs
             is_extreme = scalars.binary("or", is_extreme, scalars.unary("is_nan", value))
-        here = scalars.select(is_extreme, scalars.position(axis, index_type), scalars.const(no_index, index_type))
-        return [scalars.binary("max" if last else "min", running[0], here)]
+        index = scalars.select(is_extreme, scalars.position(axis, index_type), scalars.const(no_index, index_type))
+        return [scalars.binary("max" if last else "min", running[0], index)]
 
     (result,) = reduce_with(builder, [values, extremes], [builder.constant(no_index, index_type)], [axis], combine)
+    # First to the signed type of the same width, which turns the largest unsigned index, `no_index`, into -1.
     result = ew.convert(builder, ew.convert(builder, result, signed), dtype)
     return kept_axes(builder, result, x, [axis]) if keep else result

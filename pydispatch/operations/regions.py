@@ -53,15 +53,15 @@ def best_boxes(
     def visit(index: Size, carried: list[Tensor]) -> list[Tensor]:
         """Keep box `index` of each set if it may remain, no kept box hides it, and its set is below its maximum.
 
-        `good` is whether a box may remain, `sides` are the corners of the boxes, and `most` is the maximum, or None.
-        `hides` returns whether a kept box overlaps the visited one by more than `limit`.
+        The enclosing function's arguments are used: `good` (whether a box may remain), `sides` (the corners), `most`
+        (the maximum, or None), and `limit` (the threshold of the overlap).
 
-        carried: which boxes are kept so far, and how many per set.
+        index: number of the visited box. carried: which boxes are kept so far, and how many per set.
         """
-        # Whether a box that is kept overlaps the visited one too much.
         kept, kept_count = carried
         corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
         box_number = reductions.size_as(builder, index, I64)
+        # Whether a box that is kept overlaps the visited one by more than the threshold.
         is_hidden = reductions.reduce(
             builder, "or", formula(builder, hides, *sides, *corners, limit, kept), axes=[1], keep=True
         )
@@ -148,7 +148,10 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
         return value.max(0.0).unary("floor").min(n - 1.0)
 
     def inside(value: Element, n: Element) -> Element:
-        """Return whether a position is at most one element outside of an axis of n elements; else its weights are 0."""
+        """Return whether a position is at most one element outside of an axis of n elements.
+
+        For other positions, `weight_before` and `weight_after` are 0.
+        """
         return (value >= -1.0) & (value <= n)
 
     def fraction(value: Element, n: Element) -> Element:
@@ -231,26 +234,22 @@ def moved_windows(
     rank = len(kernel)
     n, channels = x.shape[:2]
     out, kernel_size = offset.shape[2:], int(np.prod(kernel))
-    if (
-        isinstance(channels, Expr)
-        or offset_groups < 1
-        or channels % offset_groups
-        or offset.shape[1] != offset_groups * kernel_size * rank
-    ):
+    is_divisible = not isinstance(channels, Expr) and offset_groups >= 1 and channels % offset_groups == 0
+    if not is_divisible or offset.shape[1] != offset_groups * kernel_size * rank:
         raise builder.fail(f"windows of {x} are moved by {offset} in {offset_groups} group(s) of offsets; expected "
                      f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
     # Each group is sampled as an image of its own: the samples are [n * groups, channels of a group, kernel, out...].
     moved = shapes.reshape(builder, offset, [n * offset_groups, 1, kernel_size, rank, *out])
     taps = []  # along each axis the two neighbours of each position, with their weights
     for d in range(rank):
-        at = shapes.reshape(
+        offset_along_axis = shapes.reshape(
             builder,
             slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
             [n * offset_groups, 1, kernel_size, *out],
         )
         # The position of each element of the kernel in the first window, which begins `low` elements before the image.
         in_first_window = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
-        positions = _positions_along(builder, at, in_first_window, strides[d], d)
+        positions = _positions_along(builder, offset_along_axis, in_first_window, strides[d], d)
         taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
     images = shapes.reshape(builder, x, [n * offset_groups, channels // offset_groups, *x.shape[2:]])
     samples = sampled(builder, images, (n * offset_groups, channels // offset_groups, kernel_size, *out), taps)

@@ -112,14 +112,14 @@ def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
         The indices of the new elements that use each old element, [count, k]. Their weights, [count, k]; 0 for old
         elements that fewer than k new ones use.
     """
-    # A use is an entry of `taken`: use n is of new element n // width.
+    # A use is an entry of `taken`: use n is of new element n // width. In the example, old is [0, 1, 1, 2].
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")
-    uses = np.bincount(old, minlength=count)
-    # Sorted by old element, the uses of one are adjacent: number them from 0 for each.
-    first_use = np.cumsum(uses) - uses
-    use_index = np.arange(len(old)) - np.repeat(first_use, uses)
-    most_uses = max(1, uses.max(initial=0))
+    use_counts = np.bincount(old, minlength=count)  # [1, 2, 1]
+    # Sorted by old element, the uses of one are adjacent: number them from 0 for each old element, [0, 0, 1, 0].
+    first_uses = np.cumsum(use_counts) - use_counts
+    use_index = np.arange(len(old)) - np.repeat(first_uses, use_counts)
+    most_uses = max(1, use_counts.max(initial=0))
     new, factors = (np.zeros((count, most_uses), dtype) for dtype in (np.int64, np.float64))
     new[old[order], use_index] = order // width
     factors[old[order], use_index] = weights.reshape(-1)[order]

@@ -172,7 +172,7 @@ def _resized(builder: Builder, x: Tensor, axis: int, positions: Array, scale: fl
     base = np.ceil(positions) - 1  # the element before the position; the distance to it is in (0, 1]
     offsets, weights = _weights(positions - base, scale, how)
     indices = base[:, None].astype(np.int64) + offsets
-    if how.exclude_outside:
+    if how.exclude_outside:  # the others then have the sum 1
         weights = np.where((indices < 0) | (indices >= old), 0.0, weights)
         weights = weights / weights.sum(axis=1, keepdims=True)
     return resampled(builder, x, axis, np.clip(indices, 0, old - 1), weights)
@@ -226,7 +226,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     weights = [
         formula(b, lambda p, n, k=k: _weight(p, _element_before(p) + float(k), n, how), positions, old) for k in offsets
     ]
-    if how.exclude_outside:
+    if how.exclude_outside:  # elements outside have the weight 0: divide by the sum, so that it is 1
         weights = [formula(b, lambda w, *ws: w / sum(ws[1:], ws[0]), w, *weights) for w in weights]
     return weighted_slices(b, x, axis, indices, [elementwise.convert(b, w, x.dtype) for w in weights]), outside
 
@@ -234,8 +234,8 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
 def _run_time_positions(builder: Builder, size: Size, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor, Tensor]:
     """Return the position on the old axis, of `size` elements, of each element of the new one.
 
-    The other results are the old size and the scale, new size / old size, as f32 of rank 0. to, how: see
-    `_resized_at_run_time`.
+    The other results are the old size and the scale, new size / old size, as f32 of rank 0. to: the axis, its new size,
+    the scale and the region of interest. how: transformation of coordinates.
     """
     b = builder
     old, new = (reductions.size_as(b, n, F32) for n in (size, to.size))
@@ -277,18 +277,18 @@ def _element_before(position: Element) -> Element:
     return position.unary("ceil") - 1.0
 
 
-def _weight(position: Element, at: Element, size: Element, how: Filter, scale: Element | None = None) -> Element:
-    """Return the weight that the element `at` of an axis of `size` elements has at a position.
+def _weight(position: Element, index: Element, size: Element, how: Filter, scale: Element | None = None) -> Element:
+    """Return the weight of element `index` of an axis of `size` elements in the value at a position.
 
-    `scale` is at most 1: the interpolation kernel is wider by its reciprocal; None is 1.
+    `scale` is at most 1: the interpolation kernel is wider by its reciprocal; None is 1. how: the kernel.
     """
-    t = (at - position).unary("abs")
+    t = (index - position).unary("abs")
     t = t if scale is None else t * scale
     if how.mode == "linear":
         weight = (1.0 - t).max(0.0)
     else:
         weight = (t <= 1.0).where(cubic_inner(t, how.cubic), (t < 2.0).where(cubic_outer(t, how.cubic), 0.0))
-    return ((at >= 0.0) & (at < size)).where(weight, 0.0) if how.exclude_outside else weight
+    return ((index >= 0.0) & (index < size)).where(weight, 0.0) if how.exclude_outside else weight
 
 
 def _filtered(

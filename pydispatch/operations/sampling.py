@@ -63,10 +63,10 @@ def sampled(
 
             `coords.elements` are the indices of the taps, followed by the image if `batch` states it.
             """
-            at = [coords.index_of(t) for t in coords.elements]
-            image = at.pop() if batch is not None else coords.loop_index(0)
+            tap_indices = [coords.index_of(t) for t in coords.elements]
+            image = tap_indices.pop() if batch is not None else coords.loop_index(0)
             channel = coords.loop_index(1)
-            return [image, channel, *at]
+            return [image, channel, *tap_indices]
 
         indices = [tap.index for tap in combination] + ([batch] if batch is not None else [])
         terms.append(elements_at(builder, x, shape, coordinates, *indices))
@@ -169,9 +169,14 @@ class GridSampler:
         return self.mode != "cubic"
 
     def _scaled(self, value: Element, n: Element) -> Element:
-        """Return the position, in elements, of a normalized coordinate, without clamping or rounding."""
-        of = n.to(value.dtype)
-        return (value + 1.0) * 0.5 * (of - 1.0) if self.aligns_corners else ((value + 1.0) * of - 1.0) * 0.5
+        """Return the position, in elements, of a normalized coordinate, without clamping or rounding.
+
+        The coordinates -1 and 1 are the positions 0 and n - 1 with aligned corners, else -0.5 and n - 0.5.
+        """
+        size = n.to(value.dtype)
+        if self.aligns_corners:
+            return (value + 1.0) * 0.5 * (size - 1.0)
+        return ((value + 1.0) * size - 1.0) * 0.5
 
     def _mirrors(self, last: Element) -> tuple[float, Element]:
         """Return the two positions at which positions outside of an image are reflected.
@@ -199,8 +204,8 @@ def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, sl
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
         raise builder.fail(f"an image {x} is sampled at a grid {grid}")
     # The last axis of the grid has the coordinate along the last axis of x first.
-    positions = [_coordinate(builder, grid, rank - 1 - d) for d in range(rank)]
-    return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(positions)]
+    coordinates = [_coordinate(builder, grid, rank - 1 - d) for d in range(rank)]
+    return [_taps_of_axis(builder, of_axis, x.shape[2 + d], how, slopes) for d, of_axis in enumerate(coordinates)]
 
 
 def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
@@ -219,21 +224,21 @@ _TAPS: dict[str, tuple[Taps, Taps]] = {
 """Interpolation mode → (weights of its taps, derivatives of these weights by the position)."""
 
 
-def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:
+def _taps_of_axis(builder: Builder, coordinates: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:
     """Return the taps of one axis of `size` elements: for each position the indices and weights of the elements around
     it.
 
     Example: on an axis of 4 elements with aligned corners, the coordinate 0.0 is the position 1.5. Its linear taps are
     elements 1 and 2, with the weights 0.5.
 
-    at: normalized coordinates of the positions, from -1 to 1 within the image. how: interpolation and what is beyond
-    a border. slopes: whether taps also have the derivative of their weight by the coordinate.
+    coordinates: normalized coordinates of the positions, from -1 to 1 within the image. how: interpolation, and values
+    outside of the image. slopes: whether taps also have the derivative of their weight by the coordinate.
     """
     length = reductions.size_as(builder, size, I64)
-    positions = formula(builder, how.position, at, length)
+    positions = formula(builder, how.position, coordinates, length)
     # The element that the offsets of taps count from: the one before the position; "nearest" positions are elements.
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
-    position_derivatives = formula(builder, how.position_derivative, at, length) if slopes else None
+    position_derivatives = formula(builder, how.position_derivative, coordinates, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]  # (offset, function) of each tap: its weight, and the derivative of that
     taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
@@ -269,9 +274,11 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
 def _direction_after_reflection(value: Element, least: float, most: Element) -> Element:
     """Return the derivative of `_reflected` by the value, 1 or -1."""
     width = (most - least).max(1e-6)  # 0 for one element whose corners are aligned
-    moved = value - least
-    back = (moved.unary("abs") % (width * 2.0)) > width
-    return (back ^ (moved < 0.0)).where(value.const(-1.0), value.const(1.0))
+    distance = value - least
+    # In the second half of a period of two widths, the reflected position moves back towards `least`. So it does below
+    # `least`, where the absolute value decreases.
+    is_second_half = (distance.unary("abs") % (width * 2.0)) > width
+    return (is_second_half ^ (distance < 0.0)).where(value.const(-1.0), value.const(1.0))
 
 
 def _reflected(value: Element, least: float, most: Element) -> Element:

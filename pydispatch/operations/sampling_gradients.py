@@ -75,6 +75,7 @@ def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: 
     axes = grid_taps(builder, x, grid, how, slopes=True)
     gradients = []
     for d in reversed(range(len(axes))):  # the grid has the coordinate along the last axis first
+        # Taps whose weights are their derivatives by the coordinate along axis d, with the taps of the other axes.
         slopes = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
         by_position = sampled(builder, x, grad.shape, [slopes if n == d else taps for n, taps in enumerate(axes)])
         product_ = elementwise.binary(builder, "mul", by_position, grad)

@@ -46,7 +46,8 @@ def over_steps(
     def run(step_index: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Do a step from the states `old`. Return the new states, and a list with the output alone: the first state.
 
-        Sequences that are not longer than `step_index` keep their old states, and their output is 0.
+        The step reads row `step_index` of `inputs`. With `lengths`, sequences that are not longer than `step_index`
+        keep their old states, and their output is 0.
         """
         new = step(row(b, inputs, step_index), old)
         if lengths is None:
@@ -54,7 +55,8 @@ def over_steps(
         index = reductions.size_as(b, step_index, I64)  # compared with the length of each sequence, [batch, 1]
         is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, axes=[1]), index)
         selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
-        return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]
+        output = formula(b, lambda valid, value: valid.where(value, 0.0), is_valid, new[0])
+        return selected, [output]
 
     carried = list(states)
     # `stack` below needs an output: no steps are a loop of no iterations.

@@ -71,12 +71,13 @@ def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size,
 def counted_from_start(position: Size, n: Size) -> Size:
     """Convert a position that may be negative, as in Python's x[-1], to one that counts from the start of the axis.
 
-    For an axis of n = 5 elements, -1 becomes 4, and 3 remains 3. Of a symbolic position it may be known in a call alone
-    whether it is negative: n is then added times 0 or 1.
+    For an axis of n = 5 elements, -1 becomes 4, and 3 remains 3. Whether a symbolic position is negative may be known
+    in a call only: then n * is_negative is added, with is_negative 0 or 1.
     """
-    if position == n - 1:  # negative on an empty axis, whose end is its start
+    if position == n - 1:  # the last element; on an empty axis it would be -1 and get n added
         return position
-    return position + n * one_unless_empty(maximum(-position, 0))
+    is_negative = one_unless_empty(maximum(-position, 0))  # min(max(-position, 0), 1)
+    return position + n * is_negative
 
 
 def clamped_bounds(start: Size, limit: Size, n: Size) -> tuple[Size, Size]:
@@ -91,7 +92,7 @@ def clamped_bounds(start: Size, limit: Size, n: Size) -> tuple[Size, Size]:
     start = maximum(start, 0)
     count = maximum(minimum(limit, n) - start, 0)
     start = minimum(start, n)
-    if isinstance(count, Expr) and count == one_unless_empty(n):
+    if isinstance(count, Expr) and count == one_unless_empty(n):  # min(n, 1), as of x[:1]
         count = 1
     return start, start + count
 
@@ -111,8 +112,9 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     first = tensors[0]
     axis = axis_of(builder, axis, first.rank)
     for other in tensors[1:]:  # `zip` ignores axes beyond the lower rank: ranks are compared separately
-        unlike = any(d != axis and differ(m, n) for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))
-        if other.rank != first.rank or other.dtype != first.dtype or unlike:
+        sizes = enumerate(zip(first.shape, other.shape, strict=False))
+        sizes_differ = any(d != axis and differ(m, n) for d, (m, n) in sizes)
+        if other.rank != first.rank or other.dtype != first.dtype or sizes_differ:
             raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
     # Small constants are joined at compile time; of the others, those that are empty along the axis are left out.
     total: Any = sum((t.shape[axis] for t in tensors), 0)
@@ -201,11 +203,14 @@ def _retained(builder: Builder, x: Tensor, axis: int, low: Size, high: Size) -> 
     size, crop_low, crop_high = n + low + high, maximum(-low, 0), maximum(-high, 0)
     if crop_low == crop_high == 0:
         return 0, n, low, high
-    if minimum(size, 0) != 0:
+    is_known_to_fit = minimum(size, 0) == 0  # size >= 0 in all calls
+    if not is_known_to_fit:
         builder.require_positive(size + 1, f"negative padding crops more of axis {axis} of {x} than the axis has")
     pad_low, pad_high, count = maximum(low, 0), maximum(high, 0), n - crop_low - crop_high
     if 0 in (low, high) or pad_low == pad_high == 0:  # no side pads where the other one crops
         return crop_low, count, pad_low, pad_high
+    # A side may crop more than the elements of x; it then crops the padding of the other side, too. For 2 elements with
+    # low 4 and high -3, the size is 3: count is 0, and only 3 of the 4 padding elements remain before.
     count = maximum(count, 0)
     before = minimum(pad_low, size - count)
     return minimum(crop_low, n), count, before, size - count - before

@@ -152,9 +152,9 @@ def _choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
     They are exchanged if `low`, the element of the next row in the pivot's column, is larger than the pivot.
     """
     swaps = low.unary("abs") > pivot.unary("abs")
-    divisor = swaps.where(low, pivot)
-    # Both elements are zero if the divisor is.
-    return swaps, swaps.where(pivot, low) / divisor.is_equal(0.0).where(divisor.const(1.0), divisor)
+    larger, smaller = swaps.where(low, pivot), swaps.where(pivot, low)
+    # If the larger element is zero, so is the smaller one: the factor is 0 / 1.
+    return swaps, smaller / larger.is_equal(0.0).where(larger.const(1.0), larger)
 
 
 def _eliminate_bands(pivot: Element, above: Element, low: Element, middle: Element, high: Element) -> list[Element]:

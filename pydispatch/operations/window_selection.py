@@ -251,12 +251,12 @@ class _Scatter:
         """
         p = CoordinateBuilder(block, [])
         running = Scalar(self.dtype, tuple(args[1:]))
-        at, exists = self._window(p)  # `at` is in bounds, also if the window does not exist
-        index = p.add_op(tensor.ExtractOp(self.selected, at, I64.element))
+        window, exists = self._window(p)  # indices that are in bounds, also if the window does not exist
+        selected_index = p.add_op(tensor.ExtractOp(self.selected, window, I64.element))
         position = [p.loop_index(d) for d in range(len(self.shape))]
-        here = p.add_op(arith.IndexCastOp(_row_major_index(p, position, self.shape), I64.element))
-        taken = p.add_op(arith.AndIOp(exists, p.add_op(arith.CmpiOp(index, here, "eq"))))
-        element = _element_at(p, self.dtype, self.source, at)
+        own_index = p.add_op(arith.IndexCastOp(_row_major_index(p, position, self.shape), I64.element))
+        taken = p.add_op(arith.AndIOp(exists, p.add_op(arith.CmpiOp(selected_index, own_index, "eq"))))
+        element = _element_at(p, self.dtype, self.source, window)
         return list(p.select(Scalar(BOOL, (taken,)), self.combine(p, running, element), running).parts)
 
     def _window(self, p: CoordinateBuilder) -> tuple[list[SSAValue], SSAValue]:
@@ -266,14 +266,14 @@ class _Scatter:
         is an i1: whether there is such a window. If not, the indices are those of another window. For the stride 2 and
         no padding, position 3 is at offset 1 of window 1, and at offset 0 of no window.
         """
-        at, exists = [], _true(p)
+        window, exists = [], _true(p)
         for d, (stride, count) in enumerate(zip(self.strides, self.counts, strict=True)):
             position_in_result, offset_in_window = p.loop_index(d), p.loop_index(len(self.shape) + d)
             begin = p.minus(p.plus(position_in_result, self.padding_before[d]), offset_in_window)
             window_index, exists_along_axis = _window_that_begins_at(p, begin, stride, count)
             exists = p.add_op(arith.AndIOp(exists, exists_along_axis))
-            at.append(p.clamped(window_index, self.last_window[d]))
-        return at, exists
+            window.append(p.clamped(window_index, self.last_window[d]))
+        return window, exists
 
 
 def _window_that_begins_at(
@@ -285,11 +285,11 @@ def _window_that_begins_at(
     """
     step = p.index_constant(stride)
     index = p.add_op(arith.DivSIOp(begin, step))
-    exact = p.add_op(arith.CmpiOp(p.times(index, step), begin, "eq"))
+    is_multiple = p.add_op(arith.CmpiOp(p.times(index, step), begin, "eq"))  # begin is a multiple of the stride
     is_not_before = p.add_op(arith.CmpiOp(begin, p.index_constant(0), "sge"))
     is_before_end = p.add_op(arith.CmpiOp(index, count, "slt"))
     is_inside = p.add_op(arith.AndIOp(is_not_before, is_before_end))
-    return index, p.add_op(arith.AndIOp(exact, is_inside))
+    return index, p.add_op(arith.AndIOp(is_multiple, is_inside))
 
 
 def _element_at(p: CoordinateBuilder, dtype: DType, parts: Sequence[SSAValue], at: Sequence[SSAValue]) -> Scalar:

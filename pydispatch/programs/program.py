@@ -52,11 +52,14 @@ class ProgramSource:
 
     @property
     def stated_derivative(self) -> Any:
-        """`derivative` if the user has stated it, else None.
+        """`derivative` if the user has stated it; None if there is none, or if reverse mode has computed it.
 
-        A gradient program that reverse mode has computed for this program has it as its `primal`.
+        A gradient program that reverse mode has computed for this program has this program as its `primal`.
         """
-        return None if self.derivative is None or self.derivative[0].primal is self else self.derivative
+        if self.derivative is None:
+            return None
+        gradient_program, _ = self.derivative
+        return None if gradient_program.primal is self else self.derivative
 
     def statics_among(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of the values, by name of a parameter, that are for static parameters of this program."""

@@ -40,7 +40,7 @@ class Copied(NamedTuple):
     Attributes:
         array: The array, which is referenced so that its id stays unique.
         copy: Its elements when it was used.
-        previous: Copy from before the elements changed, if they did.
+        previous: Copy from before the elements changed, if they did. It is referenced so that its id stays unique, too.
     """
 
     array: np.ndarray[Any, Any]
@@ -76,7 +76,7 @@ def _is_read_only_buffer(owner: object) -> bool:
 
 def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
     """Return whether all elements are numbers, of NumPy or ml_dtypes, or symbolic sizes of the program."""
-    if array.dtype == object:
+    if array.dtype == object:  # without elements it may be of objects other than sizes
         return all(isinstance(element, (int, np.integer, Expr)) for element in array.flat) and array.size > 0
     is_of_ml_dtypes = array.dtype.kind == "V" and array.dtype.type is not np.void
     return array.dtype.kind in "biufc" or is_of_ml_dtypes

@@ -160,9 +160,9 @@ class ProcedureLowering:
     def _steps_of(self, partition: BlockPartition) -> list[PendingStep]:
         """Return the steps of a block: for each level its segment, then its stops; finally the terminator.
 
-        A stop is an operation that the interpreter of procedures executes, such as a read-back; a segment has the
-        operations between stops. The level of an operation is the number of stops on whose results it depends, in
-        sequence. Raises CompileError if the block ends without a return or branch.
+        A stop is an operation that the interpreter of procedures executes, such as a read-back. The level of an
+        operation is the number of stops in the longest chain of its dependencies. A segment has all other operations of
+        one level. Raises CompileError if the block ends without a return or branch.
         """
         steps: list[PendingStep] = []
         for level in partition.levels():

@@ -60,7 +60,8 @@ def _branch(
         values: dict[SSAValue, SSAValue] = {}  # value of the region → its repetition; `repeated` fills it
         *body, end = region.block.ops
         clones = repeated(trace, body, values)
-        # The cotangent of a yielded value is that of the result of the `scf.if`.
+        # The cotangent of a yielded value is that of the result of the `scf.if`. A region may also yield a value from
+        # outside, which has no repetition.
         seeds = [
             (values.get(yielded, yielded), cotangents.of(result))
             for yielded, result in zip(end.operands, results, strict=True)

@@ -58,13 +58,9 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
     columns = columns or [shapes.full(trace, 0, (count, 1), I64)]
     # The scatter, whose result has the indexed axes first; then its axes are brought into the order of the source.
     zeros = shapes.full(trace, 0, [*lead, *sizes], source.dtype)
+    positions = slicing.concat(trace, columns, axis=1)
     total = scatters.scatter_leading(
-        trace,
-        zeros,
-        slicing.concat(trace, columns, axis=1),
-        rows,
-        len(lead),
-        lambda s, old, new: s.binary("add", old, new),
+        trace, zeros, positions, rows, len(lead), lambda scalars, old, new: scalars.binary("add", old, new)
     )
     moved = shapes.reshape(trace, total, [source.shape[axis] for axis in order])
     inverse = [order.index(axis) for axis in range(source.rank)]

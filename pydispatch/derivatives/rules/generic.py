@@ -33,12 +33,13 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
     number depends on an input: only tensors have cotangents.
     """
     nest = LoopNest(cotangents, op)
-    # Refuse such bodies. The tensor of an extract is a value from outside that may depend on an input.
+    # Active values depend on an input, and the body's own values are not marked as active: those that it uses are from
+    # outside. Only the tensor of an extract may be active.
     used = {operand for operation in nest.operations if not isinstance(operation, tensor.ExtractOp)
             for operand in operation.operands}  # fmt: skip
-    if any(operation.regions for operation in nest.operations) or not cotangents.active.isdisjoint(
-        {*used, *nest.yielded}
-    ):
+    uses_active_number = not cotangents.active.isdisjoint({*used, *nest.yielded})
+    has_branches = any(operation.regions for operation in nest.operations)
+    if has_branches or uses_active_number:
         raise cotangents.refuse("a loop whose body has branches, or uses a number from outside")
     seeds = seeds_of(nest)
     # The operands. One that is passed several times with one map is handled once, for all of its arguments: the two

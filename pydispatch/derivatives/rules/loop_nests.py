@@ -50,10 +50,6 @@ class Elements:
 
     Attributes:
         block: The body that is being written.
-
-    Args:
-        block: The attribute.
-        values: Maps values of the differentiated body to their repetitions in `block`.
     """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
@@ -169,16 +165,16 @@ class LoopNest:
         dtype = of_element(targets[0].type)
         operands = [operand for seed in seeds for operand in seed.operands]
 
-        def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
+        def cotangent(elements: Elements, seed_elements: Sequence[Element]) -> Element | None:
             """Emit the derivatives for one iteration, and return the sum of the cotangents of `targets`.
 
             Return None if no target has one.
 
-            elements: copies of the values of the differentiated body. extra: elements of the operands of all seeds, in
-            order.
+            elements: copies of the values of the differentiated body. seed_elements: elements of the operands of all
+            seeds, in order.
             """
             # The seeds, each of which takes the elements of its own operands; then the operations, in reverse order.
-            remaining = list(extra)
+            remaining = list(seed_elements)
             by_value: dict[SSAValue, Element] = {}  # value of the body → the sum of its cotangents so far
             for seed in seeds:
                 arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]
@@ -272,8 +268,8 @@ class LoopNest:
             The result; None if `compute` returned None.
         """
         trace = self.cotangents.trace
-        block, values, every, extra = self._repeated_body(operands)
-        computed = compute(Elements(block, values), [element(block, value) for value in extra])
+        block, values, all_operands, own_values = self._repeated_body(operands)  # own_values: elements of `operands`
+        computed = compute(Elements(block, values), [element(block, value) for value in own_values])
         if computed is None:
             return None
         result = computed.scalar
@@ -285,10 +281,11 @@ class LoopNest:
         nest = loops if varies_only_with_map else list(range(self.rank))  # the loops of the new operation
         # The loops whose extents no operand has to state: they are left out, or an axis of the result has them.
         covered = set(range(self.rank)).difference(nest) | set(loops)
-        needed = _pruned(block, result.value, every, covered)  # the operands that the body still reads
+        needed = _pruned(block, result.value, all_operands, covered)  # the operands that the body still reads
         is_first_operand = bool(block.args) and result.value is block.args[0]
-        if is_first_operand and needed[0].map == map and len(loops) == self.rank:
-            return needed[0].tensor  # the nest would copy it
+        has_all_loops = len(loops) == self.rank
+        if is_first_operand and needed[0].map == map and has_all_loops:  # the nest would only copy this operand
+            return needed[0].tensor
         # Loop of the differentiated operation → loop of the new one.
         renumbered = {loop: position for position, loop in enumerate(nest)}
 
@@ -335,15 +332,15 @@ class LoopNest:
             Operand(self.cotangents.program_tensor(result), of_result)
             for result, of_result in zip(self.op.results, self.result_maps, strict=True)
         ]
-        every = [*own, *residuals.values(), *operands, *results]
-        block = Block(arg_types=[of.dtype.element for of, _ in every])
+        all_operands = [*own, *residuals.values(), *operands, *results]
+        block = Block(arg_types=[of.dtype.element for of, _ in all_operands])
         repeated = [*self.arguments[: len(own)], *residuals]  # values of the body that are arguments of the new one
         # The block has more arguments: those for `operands` and `results`, which stand for no value of the old body.
         values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
         for operation in self.operations:
             if not any(result in residuals for result in operation.results):
                 block.add_op(operation.clone(values))
-        return block, values, every, block.args[len(repeated) : len(repeated) + len(operands)]
+        return block, values, all_operands, block.args[len(repeated) : len(repeated) + len(operands)]
 
 
 def extents(operands: Sequence[Operand], rank: int) -> list[Size]:

@@ -56,15 +56,17 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
     def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
         """Emit the step of the backwards recurrence at factor i; return [sum_i] and [the value to carry to i - 1].
 
+        sum_i is the cotangent of factor i, divided by the product of the factors before i.
+
         elements: factor x_i, and the cotangent of product i. carried: x_(i+1) * sum_(i+1) for inclusive products, sum_i
         for exclusive ones; 0 for the last factor.
         """
         factor, of_product = elements
         (later,) = carried
-        # An exclusive product i has the factors before i only, so that its cotangent is not part of sum_i, which is
-        # carried here complete, but of sum_(i-1) = cotangent of product i + x_i * sum_i, which is carried on.
         if is_exclusive:
+            # `later` is sum_i. Product i lacks factor i: sum_(i-1) = cotangent of product i + x_i * sum_i.
             return [later], [s.binary("add", of_product, s.binary("mul", factor, later))]
+        # `later` is x_(i+1) * sum_(i+1), and sum_i = cotangent of product i + x_(i+1) * sum_(i+1).
         total = s.binary("add", of_product, later)
         return [total], [s.binary("mul", factor, total)]
 

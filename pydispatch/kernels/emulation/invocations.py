@@ -169,7 +169,7 @@ class Invocation(TileFunctions):
         return kind.type(np.float64(a) * np.float64(b) + np.float64(c))
 
     def cdiv(self, a: Any, b: Any) -> Any:
-        """Return a / b rounded up, without a negation: it wraps for unsigned integers and the least signed one."""
+        """Return a / b rounded up. -(-a // b) would be wrong for unsigned integers, whose negation wraps."""
         return a // b + (a % b != 0)
 
     def bitcast(self, value: Any, dtype: DType) -> Any:
@@ -199,6 +199,7 @@ def _updated(memory: ArrayView, index: Any, value: Any, combine: Callable[[Any, 
     if not isinstance(memory, ArrayView):
         raise KernelError(f"an atomic operation on {memory!r}: give a view, then the index, then the value")
     indices = index if isinstance(index, tuple) else (index,)
+    # An array of rank 0 is a number.
     tiles = [operand for operand in (*indices, value) if isinstance(operand, np.ndarray) and operand.ndim]
     if not tiles:  # one element
         element = memory.element(indices)

@@ -53,7 +53,7 @@ class _Turns:
         self.waiting[invocation] = name, arguments
         self.main_turn.release()
         self.turn_of[invocation].acquire()
-        if self.error is not None:
+        if self.error is not None:  # another invocation has failed
             raise _Stopped
         return self.results[invocation]
 
@@ -76,7 +76,8 @@ class _Turns:
             self._alternate(invocations)
         except BaseException as error:
             self.error = error
-        for invocation in invocations:  # after an error, threads still wait: they go on, and end since `error` is set
+        # After an error, threads still wait: they continue, and end since `error` is set. Without, all have ended.
+        for invocation in invocations:
             self.turn_of[invocation].release()
         for thread in threads:
             thread.join()
@@ -215,7 +216,8 @@ def run_workgroup(
     """
     memory: list[ArrayView] = []  # workgroup memory, in the order of its allocation by the invocations
     turns = _Turns()
-    # Without threads, invocations cannot wait for each other: a collective in a called function is an error.
+    # `meet` waits in a collective. If no statement of the kernel is one, there are no threads that could wait: a
+    # collective can then only be in a function that the kernel calls, which is an error.
     meet = turns.meet if has_collectives else _refuse_nested
     # Indices in the workgroup, axis 0 changing fastest, so that neighbours are in the same subgroup.
     indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]

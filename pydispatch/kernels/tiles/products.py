@@ -103,9 +103,10 @@ class Products(Slices):
         original = tile.transpose_of
         if original is not None and original.part is None and not original.buffer:
             tile = self.transposed(node, self.materialized(node, original, is_temporary=True))
-        part = tile.part
+        part = tile.part  # the slice of a view that the tile is, else None or another part of memory
         ranges = [range_ for range_ in part.ranges if isinstance(range_, Range) and range_.is_slice] if part else []
-        # pyd.read_tile reads a range along each dimension: a single index or a tile of indices needs another way.
+        # pyd.read_tile reads a range along each dimension. A tile with another index (a single one, or a tile of them)
+        # is stored element by element; one that is stored already is returned by `materialized`.
         if tile.buffer or not isinstance(part, ViewSlice) or len(ranges) < len(part.ranges):
             return [], self.materialized(node, tile, is_temporary=True)
         target = self.buffer(node, tile.shape, tile.dtype, is_temporary=True)

@@ -33,20 +33,23 @@ class Scans(Reductions):
         result = self.buffer(node, tile.shape, tile.dtype)
 
         def line(at: IndicesAlong) -> None:
-            """Emit the scan of one line of elements.
+            """Emit the scan of one line of elements of `tile`, such as a row, into the tile `result`.
 
             at: returns all indices of the element whose index along the axis is given.
             """
-            first = self.element(tile, at(ZERO))
-            self.store(result, at(ZERO), first)
+            initial = self.element(tile, at(ZERO))
+            self.store(result, at(ZERO), initial)
 
             def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
-                """Combine the result so far with the next element, and store it."""
+                """Combine `carried`, the result so far, with the element at `index`; store and return the result.
+
+                at(index) is the position of the element in `tile`, and of its result in `result`.
+                """
                 combined = combine(carried[0], self.element(tile, at(index)))
                 self.store(result, at(index), combined)
                 return [combined]
 
-            self._loop_along(tile.shape[axis], [first], step)
+            self._loop_along(tile.shape[axis], [initial], step)
 
         self._over_lines(tile, axis, line)
         return result
@@ -71,7 +74,10 @@ class Scans(Reductions):
             """
 
             def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
-                """Emit the choice between `carried`, the extreme so far and its index, and the element at `index`."""
+                """Emit the choice between `carried`, the extreme so far and its index, and the element at `index`.
+
+                `symbol` is ">" for the largest element, "<" for the smallest. at(index) is its position in `tile`.
+                """
                 best, best_index = carried
                 value = self.element(tile, at(index))
                 is_better = self._is_better(symbol, value, best)
@@ -82,8 +88,8 @@ class Scans(Reductions):
                 ]
 
             # The loop begins at index 1, with the element at index 0 as the extreme so far.
-            first = [self.element(tile, at(ZERO)), cast(self.writer, Literal(0), "i32")]
-            for result, value in zip(results, self._loop_along(tile.shape[axis], first, step), strict=True):
+            initial = [self.element(tile, at(ZERO)), cast(self.writer, Literal(0), "i32")]
+            for result, value in zip(results, self._loop_along(tile.shape[axis], initial, step), strict=True):
                 self.store(result, at(ZERO), value)
 
         self._over_lines(tile, axis, line)
@@ -116,31 +122,31 @@ class Scans(Reductions):
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         self.parallel_over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))
 
-    def _loop_along(self, size: int, first: Sequence[Scalar], step: Step) -> list[Scalar]:
+    def _loop_along(self, size: int, initial: Sequence[Scalar], step: Step) -> list[Scalar]:
         """Emit a sequential loop over the indices 1 to size - 1, and return the values that it carries to its end.
 
         For an axis of size 8 and one carried value, it is as follows, and the result is [%7]. For an axis of size 1 the
-        loop has no iterations, and its results are `first`.
+        loop has no iterations, and its results are `initial`.
 
-            %7 = scf.for %4 = %one to %size8 step %one iter_args(%5 = %first) -> (f32) {
+            %7 = scf.for %4 = %one to %size8 step %one iter_args(%5 = %initial) -> (f32) {
               ...  // step([%5], %4), which returns [%6]
               scf.yield %6 : f32
             }
 
         Args:
             size: Size of the axis.
-            first: The carried values after index 0, which the caller has handled.
+            initial: The carried values after index 0, which the caller has handled.
             step: Emits an iteration.
         """
         outer = self.writer
-        counter, carried = Scalar(outer.fresh(), "index"), [Scalar(outer.fresh(), value.type) for value in first]
-        self.writer = outer.nested()
+        counter, carried = Scalar(outer.fresh(), "index"), [Scalar(outer.fresh(), value.type) for value in initial]
+        self.writer = outer.nested()  # the body is emitted into a nested writer
         values = step(carried, counter)
-        types = ", ".join(value.type for value in first)
+        types = ", ".join(value.type for value in initial)
         self.writer.line(f"scf.yield {', '.join(value.name for value in values)} : {types}")
         inner, self.writer = self.writer, outer
-        assignment, results = outer.results([value.type for value in first])
-        passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(carried, first, strict=True))
+        assignment, results = outer.results([value.type for value in initial])
+        passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(carried, initial, strict=True))
         outer.region(
             f"{assignment}scf.for {counter.name} = {ONE.name} to {self.extent(size).name} step {ONE.name} "
             f"iter_args({passed}) -> ({types})",

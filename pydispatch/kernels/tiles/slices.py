@@ -40,8 +40,11 @@ class Range:
 
         A single index needs none, either: unlike a slice, it may not reach beyond the view in a correct kernel.
         """
-        known = isinstance(self.start, Literal) and isinstance(self.extent, Literal) and self.size is not None
-        return self.size is None or (known and 0 <= self.start.value <= self.extent.value - self.size)  # type: ignore[union-attr]
+        if self.size is None:  # a single index
+            return True
+        if not isinstance(self.start, Literal) or not isinstance(self.extent, Literal):
+            return False
+        return bool(0 <= self.start.value <= self.extent.value - self.size)
 
 
 @dataclass(frozen=True)
@@ -238,7 +241,7 @@ class Slices(Scans):
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
             a, b = self._linear_terms(node.left), self._linear_terms(node.right)
             if isinstance(node.op, ast.Mult):
-                if b.keys() - {""}:
+                if b.keys() - {""}:  # b has variables: if one factor is a number, it becomes b
                     a, b = b, a
                 if not b.keys() - {""}:  # b is a number; the product of two variables is a term of its own, below
                     return {name: count * b.get("", 0) for name, count in a.items()}
@@ -305,8 +308,10 @@ class Slices(Scans):
     def and_below(self, inside: Scalar | None, index: Scalar, extent: Scalar | Literal) -> Scalar:
         """Emit the conjunction of `inside`, None for true, and 0 <= index < extent, one unsigned comparison."""
         end = cast(self.writer, extent, "index")
-        one = self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
-        return one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
+        is_below = self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
+        if inside is None:
+            return is_below
+        return self.writer.value(f"arith.andi {inside.name}, {is_below.name} : i1", "i1")
 
     def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
         """Return the tile that a slice of a view loads.

@@ -77,7 +77,7 @@ class TileKernel(TileVariables):
         writes are inside loops or conditions.
         """
         sizes = self._covered.get(parameter)
-        return sizes and sizes[::-1]
+        return None if sizes is None else sizes[::-1]
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         """Return the id of the workgroup or a size along an axis. Raise CompileError for ids of single invocations.
@@ -236,12 +236,8 @@ class TileKernel(TileVariables):
         """Return a tile with new axes of size 1, as in `t[:, None]`. Raise CompileError for any other index of a
         tile.
         """
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        kinds = [  # of each index: "none" is a new axis, "all" an axis of the tile, "" any other index
-            "none" if isinstance(part, ast.Constant) and part.value is None else
-            "all" if isinstance(part, ast.Slice) and (part.lower, part.upper, part.step) == (None, None, None) else ""
-            for part in parts
-        ]  # fmt: skip
+        indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        kinds = [_kind_of_axis(index) for index in indices]
         if "" in kinds or kinds.count("all") != len(tile.shape):
             raise self.error(
                 node,
@@ -289,7 +285,8 @@ class TileKernel(TileVariables):
         if not isinstance(node.op, ast.Add):
             return super()._binop(node)
         a, b = self.evaluate(node.left), self.evaluate(node.right)  # a product is a tile that is not emitted yet
-        if (product := self.summed_product(node, a, b)) is not None:
+        product = self.summed_product(node, a, b)
+        if product is not None:
             return product
         return self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
 
@@ -298,7 +295,8 @@ class TileKernel(TileVariables):
         if not isinstance(node.op, ast.Add) or not isinstance(old, Tile):
             return super()._combined(node, old)
         value = self.evaluate(node.value)
-        if (product := self.summed_product(node, old, value)) is not None:
+        product = self.summed_product(node, old, value)
+        if product is not None:
             return product
         target = ast.Name("", ast.Load())  # stands for the target, whose value `old` is known, and is not evaluated
         return self.number_or_error(
@@ -345,3 +343,12 @@ class TileKernel(TileVariables):
                 return Known(None)
         handler(self, node, arguments)
         return Known(None)
+
+
+def _kind_of_axis(index: ast.expr) -> str:
+    """Return "none" if an index of a tile is None, which adds an axis; "all" for `:`, an axis of the tile; else ""."""
+    if isinstance(index, ast.Constant) and index.value is None:
+        return "none"
+    if isinstance(index, ast.Slice) and (index.lower, index.upper, index.step) == (None, None, None):
+        return "all"
+    return ""

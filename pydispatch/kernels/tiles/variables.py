@@ -120,13 +120,11 @@ class TileVariables(Updates):
         )
         if has_one_target:  # in `b = c = a + 1.0`, c would still read the memory that is reused
             for other, entity in list(self.environment.items()):
-                if (
-                    isinstance(entity, Tile)
-                    and (entity.shape, entity.dtype) == (value.shape, value.dtype)
-                    # A buffer that the value does not read is released after the statement, by `release_dead`.
-                    and value.reads.get(entity.buffer) is SAME_INDEX
-                    and self._owns_dead_buffer(other, entity)
-                ):
+                if not isinstance(entity, Tile) or (entity.shape, entity.dtype) != (value.shape, value.dtype):
+                    continue
+                # A dead buffer that the value does not read is released after the statement, by `release_dead`.
+                is_replaced_in_place = value.reads.get(entity.buffer) is SAME_INDEX
+                if is_replaced_in_place and self._owns_dead_buffer(other, entity):
                     tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
                     self.fill(origin, tile, value)
                     self.environment[other] = _ENDED  # its buffer has another value now: a use would be an error

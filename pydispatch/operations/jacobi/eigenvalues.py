@@ -91,7 +91,12 @@ def _diagonalize_pairs(builder: Builder, a: Tensor, vectors: Tensor) -> list[Ten
     """
     half = a.shape[1] // 2
     # The elements of the symmetric 2x2 matrix of each pair: first and second of the diagonal, off the diagonal.
-    cos, sin = angles(builder, *(entry_of_pairs(builder, a, *at) for at in ((0, 0), (1, 1), (0, 1))))
+    cos, sin = angles(
+        builder,
+        entry_of_pairs(builder, a, first=0, second=0),
+        entry_of_pairs(builder, a, first=1, second=1),
+        entry_of_pairs(builder, a, first=0, second=1),
+    )
     # Rows are rotated, then those of the transpose, which are the columns; then both are moved.
     a = shapes.transpose(builder, rotate_rows(builder, a, cos, sin), [0, 2, 1])
     a = next_round(builder, rotate_rows(builder, a, cos, sin), half)

@@ -137,10 +137,14 @@ def entry_of_pairs(builder: Builder, a: Tensor, first: int, second: int) -> Tens
 def angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
     """Return cosine and sine of the rotation that diagonalizes each matrix [[p, r], [r, q]]; all have one shape."""
 
-    def written(p: Element, q: Element, r: Element) -> list[Element]:
-        """Return (cosine, sine) of the rotation that makes [[p, r], [r, q]] diagonal, by the smaller of both angles."""
+    def cosine_and_sine(p: Element, q: Element, r: Element) -> list[Element]:
+        """Return (cosine, sine) of the rotation that makes [[p, r], [r, q]] diagonal.
+
+        Its angle t has cot(2 t) = (q - p) / (2 r). Of the two solutions, the one with |t| <= 45 degrees is taken:
+        |tan t| = 1 / (|cot 2 t| + sqrt(cot(2 t)^2 + 1)).
+        """
         is_diagonal = r.is_equal(0.0)
-        cotangent = (q - p) / (is_diagonal.where(1.0, r) * 2.0)
+        cotangent = (q - p) / (is_diagonal.where(1.0, r) * 2.0)  # cot(2 t)
         size = cotangent.unary("abs")
         # From 1e9 on, adding 1 to the square has no effect, and the square may overflow.
         root = (size < 1e9).where((size * size + 1.0).unary("sqrt"), size)
@@ -149,7 +153,7 @@ def angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
         cos = 1.0 / (tangent * tangent + 1.0).unary("sqrt")
         return [cos, tangent * cos]
 
-    return formulas(builder, written, p, q, r)
+    return formulas(builder, cosine_and_sine, p, q, r)
 
 
 def rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -158,8 +162,10 @@ def rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor
     first, second = slicing.split(builder, x, axis=1, sizes=[half, half])
 
     def rotated(u: Element, v: Element, c: Element, s: Element) -> list[Element]:
-        """Rotate one pair of elements."""
-        # cos u - sin v and sin u + cos v, written as small changes of u and v, which have small rounding errors.
+        """Return [cos u - sin v, sin u + cos v], written as small changes of u and v, which have small rounding errors.
+
+        c and s are cos and sin. With h = s / (1 + c), cos is 1 - s h: cos u - sin v = u - s (v + h u).
+        """
         half_tangent = s / (c + 1.0)
         return [u - s * (v + half_tangent * u), v + s * (u - half_tangent * v)]
 
@@ -169,8 +175,8 @@ def rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor
 def next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:
     """Permute the rows of x [batch, 2 half, k] to their positions in the next round of the tournament.
 
-    Row 0 stays. The other rows of the first half move down, those of the second half up, and two change halves. `half`
-    is at least 2.
+    Row 0 stays. The other rows of the first half move down, those of the second half up, and two change halves: rows
+    0 1 2 | 3 4 5 become 0 3 1 | 4 5 2. `half` is at least 2.
     """
     # Ranges of rows (begin, end), in the order of the next round.
     blocks = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]

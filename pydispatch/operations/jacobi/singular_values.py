@@ -73,14 +73,15 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     )
     rows, vectors = _orthogonalized(builder, rows, n, a.dtype)
 
-    # The singular values, and V^H. The rotations multiply the columns from the right: vectors are the rows of V^T.
+    # The singular values, and V^H. The rotations multiply the columns from the right: row i of `vectors` is column i of
+    # V, so that `vectors` is V^T, and its conjugate V^H.
     values, order = _sorted_lengths(builder, rows, vectors, n)
     values = slicing.slice_axis(builder, values, axis=1, start=0, limit=minimum(m, n))
-    v = with_parts_split(builder, _reordered(builder, vectors, order), a.dtype)
+    v_transposed = with_parts_split(builder, _reordered(builder, vectors, order), a.dtype)
     vt = formula(
         builder,
-        lambda v: v.conj() if a.dtype.is_complex else v,
-        slicing.slice_axis(builder, v, axis=2, start=0, limit=n),
+        lambda element: element.conj() if a.dtype.is_complex else element,
+        slicing.slice_axis(builder, v_transposed, axis=2, start=0, limit=n),  # without the columns that pad a
     )
 
     # U: the directions of the longest columns. With `full` zero columns are appended, for which `_normalized` returns
@@ -175,20 +176,24 @@ class _Pairs:
 
     def with_real_products(self, columns: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Multiply the second column of each pair, and its vector, by a complex number of length 1, so that the scalar
-        product of the pair's columns becomes real. Return all columns and vectors."""
+        product of the pair's columns becomes real. Return all columns and vectors.
+
+        Let a pair have the columns u and v, with the product adjoint(u) v = r e^(i t). Then v is multiplied by the
+        phase e^(-i t), and adjoint(u) v becomes r. A tensor stores each column as a row: real parts, imaginary parts.
+        """
         builder = self.builder
-        first, second = self.split(columns)
-        # Parts of the complex inner product: the imaginary one is the real inner product of i * first and second.
-        real_part = _row_products(builder, first, second)
-        imaginary_part = _row_products(builder, times_imaginary_unit(builder, first), second)
+        u, v = self.split(columns)
+        # The real product of two such rows is the real part of adjoint(u) v. That of i u and v is its imaginary part.
+        real_part = _row_products(builder, u, v)
+        imaginary_part = _row_products(builder, times_imaginary_unit(builder, u), v)
         phase = formulas(builder, unit_conjugate, real_part, imaginary_part)
 
-        def multiplied(x: Tensor) -> Tensor:
-            """Return the rows of x, the second one of each pair multiplied by the pair's phase."""
-            u, v = self.split(x)
-            return slicing.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
+        def with_phase(x: Tensor) -> Tensor:
+            """Return x with the second column of each pair multiplied by the pair's phase."""
+            first, second = self.split(x)
+            return slicing.concat(builder, [first, times_number(builder, second, *phase)], axis=1)
 
-        return multiplied(columns), multiplied(vectors)
+        return with_phase(columns), with_phase(vectors)
 
 
 def _row_products(builder: Builder, u: Tensor, v: Tensor) -> Tensor:

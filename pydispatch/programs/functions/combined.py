@@ -52,9 +52,15 @@ def _without_nan(function: Any) -> Callable[..., Any]:
     return ignoring_nan
 
 
-def _scaled(by: float) -> Callable[..., Any]:
+def _scaled(factor: float) -> Callable[..., Any]:
     """Return the handler of a multiplication by a constant, such as numpy.radians."""
-    return lambda t, a: _floats(t, a)[0] * by
+
+    def scaled(trace: Trace, a: Any) -> Any:
+        """Return the elements of `a` as floats, times `factor`."""
+        (floats,) = _floats(trace, a)
+        return floats * factor
+
+    return scaled
 
 
 def heaviside(trace: Trace, a: Any, b: Any) -> Any:
@@ -143,8 +149,10 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
             f"the norm of a matrix of order {ord!r} is not a part of programs",
             "there is the Frobenius norm, and orders 1, 2, inf, -inf and others of vectors: give axis=",
         )
-    if ord in (math.inf, -math.inf):
-        return (np.max if ord > 0 else np.min)(abs(x), axis=axis, keepdims=keepdims)
+    if ord == math.inf:
+        return np.max(abs(x), axis=axis, keepdims=keepdims)
+    if ord == -math.inf:
+        return np.min(abs(x), axis=axis, keepdims=keepdims)
     if ord == 0:
         return np.sum(np.not_equal(x, 0).astype(x.dtype), axis=axis, keepdims=keepdims)
     if ord == 1:
@@ -188,7 +196,9 @@ def nan_to_num(
     limits: Any = np.finfo(a.dtype) if a.tensor.dtype.has_numpy_values else _finfo_of_ml_dtypes(a.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
-    return np.where(np.isnan(a), nan, np.where(np.isinf(a), np.where(a > 0, high, low).astype(a.dtype), a))
+    is_nan, is_inf = np.isnan(a), np.isinf(a)
+    limit = np.where(a > 0, high, low).astype(a.dtype)  # in place of an infinity
+    return np.where(is_nan, nan, np.where(is_inf, limit, a))
 
 
 def _finfo_of_ml_dtypes(dtype: Any) -> Any:
@@ -262,9 +272,13 @@ def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-
 
 def _ignoring_nan(function: Any, other: float) -> Callable[..., Any]:
     """Return the handler of a reduction by a function of NumPy that takes `other` in place of NaN."""
-    return lambda _trace, a, axis=None, keepdims=False: function(
-        np.where(np.isnan(a), other, a) if _may_be_nan(a) else a, axis=axis, keepdims=keepdims
-    )
+
+    def reduced(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        """Reduce `a` along axes by `function`, with `other` in place of NaN."""
+        numbers = np.where(np.isnan(a), other, a) if _may_be_nan(a) else a
+        return function(numbers, axis=axis, keepdims=keepdims)
+
+    return reduced
 
 
 def _may_be_nan(a: Array) -> bool:

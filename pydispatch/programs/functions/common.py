@@ -79,8 +79,10 @@ def _widens(dtype: DType, operands: Sequence[Any]) -> bool:
     """
     if dtype.is_bool:
         return True
-    wider = () if dtype.is_complex else complex if dtype.is_float else (float, complex)
-    return any(isinstance(operand, wider) for operand in operands)
+    if dtype.is_complex:
+        return False
+    wider_kinds = (complex,) if dtype.is_float else (float, complex)
+    return any(isinstance(operand, wider_kinds) for operand in operands)
 
 
 def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
@@ -115,7 +117,10 @@ def _as_float(trace: Trace, x: Tensor) -> Tensor:
     """Convert integers and conditions to the float type in which NumPy computes functions such as sqrt of them."""
     if x.dtype.is_float or x.dtype.is_complex:
         return x
-    return elementwise.convert(trace, x, F16 if x.dtype.bits <= 8 else F32 if x.dtype.bits <= 16 else F64)
+    bits = x.dtype.bits
+    if bits <= 8:
+        return elementwise.convert(trace, x, F16)
+    return elementwise.convert(trace, x, F32 if bits <= 16 else F64)
 
 
 def division_operands(trace: Trace, *operands: Any) -> list[Tensor]:

@@ -65,7 +65,7 @@ def _same_type(name: str) -> Callable[..., Array]:
     """
 
     def function(trace: Trace, a: Any) -> Array:
-        """Round the elements of a float; return integers unchanged."""
+        """Round floats by the operation `name`; return integers unchanged."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex and name != "round_even":
             raise trace.fail(f"numpy.{name} of {x}", "NumPy has it of real numbers only: x.real, x.imag")
@@ -76,25 +76,25 @@ def _same_type(name: str) -> Callable[..., Array]:
     return function
 
 
-def _test(name: str, otherwise: bool) -> Callable[..., Array]:
+def _test(name: str, of_integers: bool) -> Callable[..., Array]:
     """Return the handler of the test `name` of floats: is_nan, is_inf or is_finite.
 
-    `otherwise` is its result for integers. Of complex numbers `is_finite` tests whether both parts are finite, and
-    other tests whether one part passes.
+    `of_integers` is its result for integers. A complex number is finite if both parts are; it is NaN or infinite if one
+    part is.
     """
 
     def of_complex(value: Element) -> Element:
-        """Combine the tests of the real and the imaginary part."""
+        """Combine the tests `name` of the two parts: both are finite, or one is NaN or infinite."""
         real, imag = value.real.unary(name), value.imag.unary(name)
         return real & imag if name == "is_finite" else real | imag
 
     def function(trace: Trace, a: Any) -> Array:
-        """Return an array of truth values, the test `name` of each element; `otherwise` for integers."""
+        """Return an array of truth values, the test `name` of each element; `of_integers` for integers."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex:
             return Array(trace, formula(trace, of_complex, x))
         if not x.dtype.is_float:
-            return Array(trace, shapes.full(trace, otherwise, x.shape, BOOL))
+            return Array(trace, shapes.full(trace, of_integers, x.shape, BOOL))
         return Array(trace, elementwise.unary(trace, name, x))
 
     return function
@@ -160,7 +160,8 @@ def power(trace: Trace, a: Any, b: Any) -> Array:
 
     Raise CompileError for integers to a constant that has negative elements, as NumPy raises ValueError.
     """
-    if is_bare(b) and b in (2, 3, 0.5) and isinstance(a, Array):
+    is_number = is_bare(b)  # a Python number, which adopts the type of a
+    if is_number and b in (2, 3, 0.5) and isinstance(a, Array):
         x = promoted(trace, a, b)[0]
         if b == 0.5:
             return Array(trace, elementwise.unary(trace, "sqrt", x))
@@ -204,6 +205,7 @@ def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: An
     `min` and `max` are other names of `a_min` and `a_max`.
     """
     low, high = named.get("min", a_min), named.get("max", a_max)
+    # Without a limit, a new array of the same tensor is the copy.
     result = Array(trace, trace.tensor_of(a)) if low is None and high is None else a
     if low is not None:
         result = np.maximum(result, low)
@@ -262,8 +264,8 @@ Array.UFUNCS |= {
     "logical_not": lambda t, a: Array(t, elementwise.unary(t, "not", truth(t, a))),
     "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
     "rint": lambda t, a: _same_type("round_even")(t, Array(t, floats(t, a)[0])),
-    "isnan": _test("is_nan", otherwise=False), "isinf": _test("is_inf", otherwise=False),
-    "isfinite": _test("is_finite", otherwise=True),
+    "isnan": _test("is_nan", of_integers=False), "isinf": _test("is_inf", of_integers=False),
+    "isfinite": _test("is_finite", of_integers=True),
     "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
     "arccosh": _unary("acosh"), "arctanh": _unary("atanh"), "exp": _unary("exp"), "exp2": _unary("exp2"),
     "expm1": _unary("expm1"), "log": _unary("log"), "log2": _unary("log2"), "log10": _unary("log10"),

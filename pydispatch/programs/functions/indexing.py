@@ -76,8 +76,11 @@ def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
     positions = [position for position, key in enumerate(keys) if key is Ellipsis]
     if len(positions) > 1:
         raise trace.fail("an index has '...' once")
-    at = positions[0] if positions else len(keys)  # whole axes are inserted here
-    return [*keys[:at], *[slice(None)] * (a.ndim - count), *keys[at + len(positions) :]]
+    whole_axes = [slice(None)] * (a.ndim - count)
+    if not positions:
+        return [*keys, *whole_axes]
+    (position,) = positions
+    return [*keys[:position], *whole_axes, *keys[position + 1 :]]
 
 
 def _key(trace: Trace, key: Any) -> Any:
@@ -138,9 +141,11 @@ def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
     stop = size if key.stop is None else slicing.counted_from_start(key.stop, size)
     if any(isinstance(n, Expr) for n in (start, stop, size)):
         try:
-            return start, stop if stop - start >= 0 else start
-        except UndecidedError:
+            is_in_order = bool(stop - start >= 0)
+        except UndecidedError:  # the order depends on the call: clamp below
             pass
+        else:
+            return (start, stop) if is_in_order else (start, start)
     return slicing.clamped_bounds(start, stop, size)
 
 
@@ -154,7 +159,7 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     Raise CompileError if None, a new axis, is in the index.
     """
     x, keys = a.tensor, _keys(trace, a, index)
-    if None in [key for key in keys if not _is_array(key)]:
+    if any(key is None for key in keys):
         raise trace.fail(f"elements cannot be assigned at {index!r}", "leave None out, and reshape the value")
     update = as_type(trace, value, x.dtype)
     if any(map(_is_array, keys)):

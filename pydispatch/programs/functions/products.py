@@ -36,10 +36,12 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
     partner = dict(zip(right, left, strict=True))  # contracted axis of b → its axis of a
     # As an equation of `einsum`: a contracted axis of b has the letter of its axis of a.
     letters = iter("abcdefghijklmnopqrstuvwxyz")
-    first = [next(letters) for _ in range(x.rank)]
-    second = [first[partner[d]] if d in partner else next(letters) for d in range(y.rank)]
-    out = [c for d, c in enumerate(first) if d not in left] + [c for d, c in enumerate(second) if d not in partner]
-    return Array(trace, products.einsum(trace, f"{''.join(first)},{''.join(second)}->{''.join(out)}", x, y))
+    x_letters = [next(letters) for _ in range(x.rank)]
+    y_letters = [x_letters[partner[d]] if d in partner else next(letters) for d in range(y.rank)]
+    kept_of_x = [letter for d, letter in enumerate(x_letters) if d not in left]
+    kept_of_y = [letter for d, letter in enumerate(y_letters) if d not in partner]
+    equation = f"{''.join(x_letters)},{''.join(y_letters)}->{''.join(kept_of_x + kept_of_y)}"
+    return Array(trace, products.einsum(trace, equation, x, y))
 
 
 def dot(trace: Trace, a: Any, b: Any) -> Array:

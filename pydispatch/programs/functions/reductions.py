@@ -59,9 +59,12 @@ def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | 
 
 def _truths(name: str) -> Callable[..., Array]:
     """Return the handler of "and" (numpy.all) or "or" (numpy.any) of truth values."""
-    return lambda trace, a, axis=None, keepdims=False: Array(
-        trace, reductions.reduce(trace, name, truth(trace, a), axes_of(axis), keepdims)
-    )
+
+    def reduce(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Array:
+        """Combine the truth values of the elements along axes by the function `name`; all elements without `axis`."""
+        return Array(trace, reductions.reduce(trace, name, truth(trace, a), axes_of(axis), keepdims))
+
+    return reduce
 
 
 def _operand_of_mean(trace: Trace, a: Any, dtype: Any) -> Tensor:

@@ -190,12 +190,9 @@ def _filled_like(value: float) -> Callable[..., Array]:
     def filled_like(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
         """Return an array whose elements are `value`, with the shape and type of `like` unless others are stated."""
         x = trace.tensor_of(like)
-        return Array(
-            trace,
-            shapes.full(
-                trace, value, x.shape if shape is None else shape_of(shape), dtype_from(dtype) if dtype else x.dtype
-            ),
-        )
+        new_shape = x.shape if shape is None else shape_of(shape)
+        new_dtype = dtype_from(dtype) if dtype else x.dtype
+        return Array(trace, shapes.full(trace, value, new_shape, new_dtype))
 
     return filled_like
 
