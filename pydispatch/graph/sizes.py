@@ -273,8 +273,8 @@ def _lower_bound(of: Size, cases: int = 4) -> int | None:
     if extremum is not None and cases:
         either = [_lower_bound(_substituted(of, extremum, n), cases - 1) for n in (extremum.a, extremum.b)]
         bounds = [n for n in either if n is not None]
-        # -min(a, b) is at least -a and at least -b: each bound holds. min(a, b) is only known to be one of both, so that
-        # the lesser bound holds.
+        # -min(a, b) is at least -a and at least -b: each bound holds. min(a, b) is only known to be one of both: the
+        # lesser bound holds.
         if extremum.op == "min":
             both_hold = _falls_with(of, extremum)
         else:

@@ -91,7 +91,9 @@ def _bytes_of(artifact: str | os.PathLike[str] | bytes | Artifact) -> bytes:
     """Return the bytes of an artifact, which may be a path."""
     if isinstance(artifact, bytes):
         return artifact
-    return (artifact if isinstance(artifact, Artifact) else Artifact.from_file(artifact)).to_bytes()
+    if not isinstance(artifact, Artifact):
+        artifact = Artifact.from_file(artifact)
+    return artifact.to_bytes()
 
 
 class Predictor:
@@ -154,11 +156,14 @@ class Predictor:
         columns = self._arguments(batch)
         batch_rows = self._stacking.fixed or rows  # rows of one call: without a fixed batch size, all
         # The last block may have fewer rows. `Stacking.run` adds copies of its first row, and drops their results.
-        parts = [
-            self._run(tuple(value[first : first + batch_rows] for value in columns), min(batch_rows, rows - first))
-            for first in range(0, rows, batch_rows)
-        ]
-        results = parts[0] if len(parts) == 1 else [np.concatenate(part) for part in zip(*parts, strict=True)]
+        results_of_blocks = []
+        for start in range(0, rows, batch_rows):
+            block = tuple(value[start : start + batch_rows] for value in columns)
+            results_of_blocks.append(self._run(block, count=min(batch_rows, rows - start)))
+        if len(results_of_blocks) == 1:
+            results = results_of_blocks[0]
+        else:
+            results = [np.concatenate(blocks) for blocks in zip(*results_of_blocks, strict=True)]
         return passed_columns | dict(zip(self._outputs, results, strict=True))
 
     def _empty_results(self) -> Batch:

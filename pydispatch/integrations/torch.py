@@ -275,8 +275,12 @@ def _graph_inputs(graph: ExportedGraph, names: Sequence[str]) -> list[GraphInput
     inputs = []
     for name in names:
         value = graph.numbers.get(name)
-        is_size = isinstance(value, Symbolic) and value in sizes
-        kind = "token" if ValueName(name) in tokens else "size" if is_size else "user_input"
+        if ValueName(name) in tokens:
+            kind = "token"
+        elif isinstance(value, Symbolic) and value in sizes:
+            kind = "size"
+        else:
+            kind = "user_input"
         inputs.append(GraphInput(kind, ValueName(name)))
     return inputs
 

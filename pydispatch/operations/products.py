@@ -121,10 +121,12 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
         """Return the map of operand t. Its batch axes are broadcast to the first loops, those of the result's batch
         axes; `last` are the loops of its matrix axes.
         """
-        first = len(lead) - (t.rank - 2)
-        outer = [AffineExpr.constant(0) if n == 1 and lead[first + d] != 1 else AffineExpr.dimension(first + d)
-                 for d, n in enumerate(t.shape[:-2])]  # fmt: skip
-        return AffineMap(loop_count, 0, (*outer, *(AffineExpr.dimension(n) for n in last)))
+        first_loop = len(lead) - (t.rank - 2)  # loop of the first batch axis of t: batch axes are aligned from the last
+        batch_exprs: list[AffineExpr] = []
+        for loop, n in enumerate(t.shape[:-2], first_loop):
+            is_repeated = n == 1 and lead[loop] != 1  # the only element along the axis is read in each iteration
+            batch_exprs.append(AffineExpr.constant(0) if is_repeated else AffineExpr.dimension(loop))
+        return AffineMap(loop_count, 0, (*batch_exprs, *(AffineExpr.dimension(n) for n in last)))
 
     out_map = AffineMap(loop_count, 0, tuple(AffineExpr.dimension(n) for n in range(k_loop)))
     return contract(

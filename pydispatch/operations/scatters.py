@@ -88,9 +88,9 @@ def scatter(
         batch = 1
     if not indexed:  # slices of the shape of x: each begins at 0
         indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
-    at = concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch)
+    rows = concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch)  # [*batch axes, indexed axes]
     indexed_first = [transpose(builder, tensor_, order) for tensor_ in tensors]
-    results = _scattered(builder, indexed_first, at, slices, depth=len(indexed), combine=combine, unique=unique)
+    results = _scattered(builder, indexed_first, rows, slices, depth=len(indexed), combine=combine, unique=unique)
     return [transpose(builder, result, [order.index(d) for d in range(x.rank)]) for result in results]
 
 
@@ -373,16 +373,17 @@ def _combined_at(
         """
         old, begins = operands[: len(tensors)], operands[len(tensors) :]
         p = CoordinateBuilder(scalars.block, elements=[])
-        inside, at = p.const(value=True, dtype=BOOL), []
+        is_inside, position = p.const(value=True, dtype=BOOL), []
         for d in range(tensors[0].rank):
-            position = p.loop_index(d)
+            index = p.loop_index(d)
             if d < len(begins):
-                position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
-            for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):
-                inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(position, bound, order)),)))
-            at.append(p.clamped(position, last[d]))
-        new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
+                index = p.minus(index, p.index_of(p.convert(begins[d], I64)))
+            for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):  # 0 <= index < size
+                is_inside = p.binary("and", is_inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(index, bound, order)),)))
+            position.append(p.clamped(index, last[d]))
+        new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, position, x.dtype.element)) for part in parts))
                for x, parts in zip(tensors, sources, strict=True)]  # fmt: skip
-        return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]
+        combined = combine(scalars, old, new)
+        return [scalars.select(is_inside, u, v) for u, v in zip(combined, old, strict=True)]
 
     return apply_several(builder, element, *tensors, *starts)

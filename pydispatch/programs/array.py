@@ -141,11 +141,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         programs do not have; a reduction such as numpy.add.reduce has the options axis, dtype and keepdims.
         """
         # `method` is "__call__", or that of numpy.add.reduce and the like, whose key is "add.reduce".
-        handler = (
-            self.UFUNCS.get(ufunc.__name__)
-            if method == "__call__"
-            else self.FUNCTIONS.get(f"{ufunc.__name__}.{method}")
-        )
+        if method == "__call__":
+            handler = self.UFUNCS.get(ufunc.__name__)
+        else:
+            handler = self.FUNCTIONS.get(f"{ufunc.__name__}.{method}")
         out = options.pop("out", None)
         allowed = {"axis", "dtype", "keepdims"} if method == "reduce" else set()
         if handler is None or options.keys() - allowed:
@@ -162,11 +161,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         Raise CompileError for another shape, or a type that NumPy does not convert to that of `out`. `name` is the
         NumPy function.
         """
-        if (
-            not isinstance(out, Array)
-            or result.shape != out.shape
-            or not np.can_cast(result.dtype, out.dtype, "same_kind")
-        ):
+        fits = (
+            isinstance(out, Array) and result.shape == out.shape and np.can_cast(result.dtype, out.dtype, "same_kind")
+        )
+        if not fits:
             raise self.program_trace.fail(
                 f"numpy.{name} gives {result.tensor}, which {out!r} cannot take", "write y = x + ..."
             )

@@ -135,8 +135,10 @@ def solution(trace: Trace, a: Tensor, sides: Tensor) -> Tensor:
 def solve(trace: Trace, a: Any, b: Any) -> Array:
     """Solve a x = b. As in NumPy 2, b is a vector if it has one axis, and otherwise matrices."""
     x, y = _matrices(trace, a, b)
-    solved = solution(trace, x, shapes.expand_dims(trace, y, axes=[1]) if y.rank == 1 else y)
-    return Array(trace, shapes.squeeze(trace, solved, [solved.rank - 1]) if y.rank == 1 else solved)
+    if y.rank != 1:
+        return Array(trace, solution(trace, x, y))
+    column = solution(trace, x, shapes.expand_dims(trace, y, axes=[1]))
+    return Array(trace, shapes.squeeze(trace, column, [column.rank - 1]))
 
 
 def _det(trace: Trace, x: Tensor) -> Tensor:
