@@ -57,15 +57,15 @@ def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
         loop_sizes: Number of iterations of each loop, outermost first. Any number but 1, such as 0, may stand for a
             dynamic size.
     """
-    first_loop = len(loop_sizes) - len(map.results)  # that of axis 0
-    if first_loop < 0:  # more axes than loops: not every axis has a loop of its own
+    loop_of_axis_0 = len(loop_sizes) - len(map.results)
+    if loop_of_axis_0 < 0:  # more axes than loops: not every axis has a loop of its own
         return map
     exprs, zero = [], AffineExpr.constant(0)
-    for position, expr in enumerate(map.results, first_loop):
-        loop = AffineExpr.dimension(position)
-        if expr not in (zero, loop):
+    for loop, expr in enumerate(map.results, start=loop_of_axis_0):
+        loop_index = AffineExpr.dimension(loop)
+        if expr not in (zero, loop_index):
             return map
-        exprs.append(loop if loop_sizes[position] == 1 else expr)
+        exprs.append(loop_index if loop_sizes[loop] == 1 else expr)
     return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
 
 

@@ -231,8 +231,10 @@ def _states(programs: Iterable[ModuleOp]) -> Set[object]:
 
 
 def _state_of(op: GlobalOp) -> object:
-    """Return the name and contents of a global. Globals of several programs become one state, which the programs share,
-    if these are equal and one of the globals is mutable.
+    """Return the name and contents of a global, which identify a state.
+
+    Globals of several programs with equal names and contents become one state, which the programs share, if one of the
+    globals is mutable.
     """
     return op.sym_name, _contents(op)
 
@@ -269,7 +271,9 @@ def _share_arrays(programs: Iterable[ModuleOp]) -> None:
     for group in candidates.values():
         shared: dict[bytes, HostArray] = {}  # digest of an array → the array that replaces equal ones
         digests: dict[int, bytes] = {}  # identity of an array → its digest: several globals may have one array
-        for op, value in group if len(group) > 1 else ():
+        if len(group) == 1:  # no other array can be equal
+            continue
+        for op, value in group:
             array = id(value.array)
             if array not in digests:
                 digests[array] = _digest(value.array)

@@ -160,7 +160,7 @@ _OPERATIONS = {
     "arith.maxui": _choosing(lambda bits: 0),
     "arith.minimumf": _choosing(math.inf),
     "arith.minnumf": _choosing(math.nan),
-    "arith.minsi": _choosing(lambda bits: -1 - _lowest(bits)),
+    "arith.minsi": _choosing(lambda bits: -1 - _lowest(bits)),  # the greatest signed number
     "arith.minui": _choosing(lambda bits: -1),  # all bits: the greatest unsigned number
     "arith.mulf": _combining(1.0, Grouping.ROUNDED),
     "arith.muli": _combining(lambda bits: 1),
@@ -233,8 +233,11 @@ def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | No
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64
         value = identity(bits)
-        return IntegerAttr(value & 1 if bits == 1 else value, type_)  # constants of i1 are 0 and 1, not 0 and -1
+        if bits == 1:
+            value &= 1  # the i1 constants are 0 and 1, not 0 and -1
+        return IntegerAttr(value, type_)
     if isinstance(identity, float) and isinstance(type_, AnyFloat):
-        least, greatest = limits(str(type_))  # of a type without infinities a maximum has the least number as identity
+        # In a type without infinities, the identity of a maximum is the least number instead of -inf.
+        least, greatest = limits(str(type_))
         return FloatAttr(min(max(identity, least), greatest), type_)
     return None

@@ -48,7 +48,7 @@ class Structured:
     maps: tuple[AffineMap, ...]
     iterators: tuple[str, ...]
     body: Block | None
-    _facts: dict[Callable[[Any], object], object] = field(default_factory=dict)
+    _facts: dict[Callable[[Any], object], object] = field(default_factory=dict)  # argument of `fact` → its result
 
     @property
     def operands(self) -> tuple[SSAValue, ...]:
@@ -117,11 +117,11 @@ class Structured:
         assert extent is not None, f"no type states the size of d{loop}"
         return extent
 
-    def fact(self, of: Callable[[Structured], T]) -> T:
-        """Return `of(self)`, computed once and cached."""
-        if of not in self._facts:
-            self._facts[of] = of(self)
-        return cast(T, self._facts[of])
+    def fact(self, compute: Callable[[Structured], T]) -> T:
+        """Return `compute(self)`, a property of the operation that is computed once and cached."""
+        if compute not in self._facts:
+            self._facts[compute] = compute(self)
+        return cast(T, self._facts[compute])
 
 
 def as_structured(op: Operation) -> Structured | None:

@@ -116,7 +116,7 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     # The first `windows.batch` dimensions of `slices` count slices; the others are those of one slice.
     slice_shape = list(shape_of(slices.type)[windows.batch :])
     # Dimension of the output for each dimension of one slice.
-    out_dims = windows.retained(slice_rank=len(slice_shape), rank=len(out_shape), indexed=update.indexed)
+    out_dims = windows.tensor_dims_of_slice(slice_rank=len(slice_shape), rank=len(out_shape), indexed=update.indexed)
     row_shape = [1 if d < depth else out_shape[d] for d in out_dims]  # one element along each indexed dimension
     # Whole rows: positions state the leading dimensions, in order, and slices have the full size in all others.
     if update.indexed != list(range(depth)) or slice_shape != row_shape:

@@ -60,7 +60,7 @@ class AssemblyFormat:
     def _has_variables(self) -> bool:
         """Whether types that the text omits may be inferred from other types, by the variables of constraints."""
         groups = (self._definition.operands, self._definition.results)
-        return any(part.constr.variables() for group in groups for _, part in group)
+        return any(value.constr.variables() for values in groups for _, value in values)
 
     def parse(self, op_type: type[Operation], parser: Parser) -> Operation:
         """Parse an operation of the class `op_type` after its name, and return it.
@@ -148,8 +148,7 @@ def op_definition(cls: type[OpT]) -> type[OpT]:
     """Define an operation class like `irdl_op_definition`, of which this is a replacement, but compile its
     `assembly_format` on first use, and with the syntax of `grammar.Grammar`.
     """
-    # Without the text, xDSL does not compile it.
-    text, cls.assembly_format = cls.assembly_format, None
+    text, cls.assembly_format = cls.assembly_format, None  # keeps xDSL from compiling the text
     defined = irdl_op_definition(cls)
     if text is not None:
         format = AssemblyFormat(text, defined.get_irdl_definition())

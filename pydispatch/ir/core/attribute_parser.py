@@ -170,7 +170,7 @@ class ProgramAttributeParser(FastParser):
             raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
         if alias in self._open_aliases:
             self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
-        # Parse it there, and return. `_open_aliases` has the aliases whose definitions are being parsed.
+        # Parse the value at its definition, then return to the use.
         self._open_aliases.append(alias)
         self._resume_from(self._alias_positions[alias])
         value = self.parse_attribute()
@@ -250,9 +250,9 @@ class ProgramAttributeParser(FastParser):
             self.parse_punctuation(")", " in a complex number")
             return ComplexElement(is_negative=False, value=parts, span=span)
         element = super()._parse_tensor_literal_element()
-        return HexElement(element.is_negative, element.value, element.span) if (
-            HEXADECIMAL.match(element.span.text) is not None
-        ) else element  # fmt: skip
+        if HEXADECIMAL.match(element.span.text) is not None:
+            return HexElement(element.is_negative, element.value, element.span)
+        return element
 
     # --- resources ---
 

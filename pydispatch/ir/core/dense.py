@@ -152,10 +152,10 @@ def _parse_blob(
     return blob_constant(parser, data, type, open)
 
 
-def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
-    """Return a constant with these raw bytes; the bytes of a single element make a splat.
+def blob_constant(parser: AttrParser, data: bytes, type: Any, error_offset: int) -> DenseIntOrFPElementsAttr[Any]:
+    """Return a constant of the type `type` with the raw bytes `data`; the bytes of a single element make a splat.
 
-    Raises ParseError, at offset `at`, if the number of bytes does not fit the type.
+    Raises ParseError, at the offset `error_offset` of the text, if the number of bytes does not fit the type.
     """
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
@@ -163,20 +163,23 @@ def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseI
     if len(data) == size:
         return splat_of_bytes(type, data)
     if len(data) != expected:
-        parser.raise_error(f"{len(data)} bytes are given, but {type} has {expected}", at, at + 1)
+        message = f"{len(data)} bytes are given, but {type} has {expected}"
+        parser.raise_error(message, error_offset, error_offset + 1)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
 
 def sign_extended(data: bytes, element: Any) -> bytes:
-    """Return the bytes of elements with the bits above integers of less than 8 bits as in lists: copies of the sign.
+    """Return the bytes of elements in which integers of less than 8 bits are sign-extended to one byte each.
 
-    Producers differ: MLIR prints these bits as 0.
+    That is the form of constants in this compiler. MLIR prints the unused bits as 0: an i4 of -1 is 0F in its text, and
+    FF in the result. Bytes of other element types are returned unchanged.
     """
     if not isinstance(element, IntegerType) or element.width.data >= 8:
         return data
     import numpy as np
 
     unused_bits = 8 - element.width.data
+    # The arithmetic right shift of i8 copies the sign.
     return bytes((np.frombuffer(data, np.int8) << unused_bits >> unused_bits).tobytes())
 
 
@@ -255,7 +258,8 @@ def _all_equal(data: bytes, size: int) -> bool:
     # block must equal its first bytes.
     block = data[:size] * max(1, min(len(data), _COMPARED_BYTES) // size)
     end = len(data) - len(data) % len(block)
-    return all(data.startswith(block, at) for at in range(0, end, len(block))) and block.startswith(data[end:])
+    are_blocks_equal = all(data.startswith(block, offset) for offset in range(0, end, len(block)))
+    return are_blocks_equal and block.startswith(data[end:])
 
 
 def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
@@ -279,8 +283,10 @@ def list_bytes(body: str, type: Any) -> bytes | None:
         return None
     if not isinstance(element, AnyFloat):
         return _integer_bytes(numbers, element)
-    code = _FLOATS.get(element.__class__)
-    return bytes(element.pack(numbers.tolist())) if code is None else bytes(numbers.astype(code).tobytes())
+    numpy_code = _FLOATS.get(element.__class__)  # None for floats that NumPy lacks, such as bf16
+    if numpy_code is None:
+        return bytes(element.pack(numbers.tolist()))
+    return bytes(numbers.astype(numpy_code).tobytes())
 
 
 def _decimal_numbers(flat: str, element: Any) -> Any:
@@ -309,10 +315,10 @@ def _integer_bytes(numbers: Any, element: Any) -> bytes | None:
     width = 64 if isinstance(element, IndexType) else element.width.data
     if width > 64:
         return None
-    low = -(1 << (width - 1))
-    # Exclusive. Integers may be written as unsigned ones, but `numbers` are i64.
-    high = 1 << min(width, 63)
-    if int(numbers.min()) < low or int(numbers.max()) >= high:
+    least = -(1 << (width - 1))
+    # Integers may also be written as unsigned ones, up to 2^width - 1; but `numbers` are i64.
+    greatest = (1 << min(width, 63)) - 1
+    if int(numbers.min()) < least or int(numbers.max()) > greatest:
         return None
     if width < 8:  # as in xDSL: one byte each, sign-extended
         return sign_extended(numbers.astype(np.int8).tobytes(), element)

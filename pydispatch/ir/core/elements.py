@@ -17,9 +17,10 @@ def check_same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
 
     `lhs` is the type of an operand of `op`, and `rhs` that of its result.
     """
-    shape_a = lhs.get_shape() if isinstance(lhs, ShapedType) else None
-    shape_b = rhs.get_shape() if isinstance(rhs, ShapedType) else None
-    if shape_a != shape_b or (shape_a is not None and lhs.name != rhs.name):
+    lhs_shape = lhs.get_shape() if isinstance(lhs, ShapedType) else None
+    rhs_shape = rhs.get_shape() if isinstance(rhs, ShapedType) else None
+    is_one_kind = lhs_shape is None or lhs.name == rhs.name  # scalars; or both tensors or both vectors
+    if lhs_shape != rhs_shape or not is_one_kind:
         raise VerifyException(f"'{op.name}' has operand {lhs} and result {rhs}, which differ in shape")
 
 

@@ -44,8 +44,8 @@ class Enumeration(Data[str]):
     def _checked(cls, start: int, word: str, parser: AttrParser) -> str:
         """Return `word`, which begins at the offset `start`; raise a parse error if it is not one of WORDS."""
         if word not in cls.WORDS:
-            what = cls.name.rpartition(".")[2]
-            parser.raise_error(f"unknown {what} '{word}', expected {' or '.join(cls.WORDS)}", start, parser.pos)
+            kind = cls.name.rpartition(".")[2]  # without the dialect
+            parser.raise_error(f"unknown {kind} '{word}', expected {' or '.join(cls.WORDS)}", start, parser.pos)
         return word
 
     def print_parameter(self, printer: Printer) -> None:

@@ -58,6 +58,9 @@ _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 class AttrDict(AttrDictDirective):
     """Directive for the attribute dictionary, in which older releases of the IREE compiler also write properties.
 
+    The base class stores the names of the operation's properties in `expected_properties`, the names that are not
+    printed in `reserved_attr_names`, and in `with_keyword` whether the word `attributes` precedes the dictionary.
+
     In `{nan_mode = IGNORE, pyd.name = "x"}` of an operation with the property `nan_mode`, the first entry sets the
     property, and the second one is an attribute.
 
@@ -90,10 +93,10 @@ class AttrDict(AttrDictDirective):
     def _parse_entries(self, parser: Parser) -> dict[str, Attribute]:
         """Parse the optional dictionary `{...}`, and return its entries by name.
 
-        `short_forms` has the properties that are enumerations, whose values may be written as keywords. MLIR's own
-        syntax is that of a dictionary without them.
+        A value is an attribute. That of a property in `short_forms` may also be a keyword, which MLIR's dictionaries
+        do not have.
         """
-        if not self.short_forms:
+        if not self.short_forms:  # plain MLIR syntax
             return parser.parse_optional_attr_dict()
         entries: dict[str, Attribute] = {}
 
@@ -102,7 +105,8 @@ class AttrDict(AttrDictDirective):
             start = parser.pos
             name = parser.parse_optional_identifier_or_str_literal()
             if name is None or name in entries:
-                parser.raise_error("expected the name of another attribute", start, max(parser.pos, start + 1))
+                end = max(parser.pos, start + 1)  # one character is marked if no name was read
+                parser.raise_error("expected the name of another attribute", start, end)
             if parser.parse_optional_punctuation("=") is None:
                 entries[name] = UnitAttr()
             else:
@@ -232,8 +236,8 @@ class AnyOrder(FormatDirective):
     def require(self, parser: Parser, state: ParsingState, start: int) -> None:
         """Raise a parse error if a required part of a clause has not been read. `start`: offset of the operation."""
         for clause in self.clauses:
-            for part in clause:
-                directives.require(_word(clause), part, parser, state, start)
+            for directive in clause:
+                directives.require(_word(clause), directive, parser, state, start)
 
     def set_empty(self, state: ParsingState) -> None:
         """Set the values of all clauses to none."""
@@ -244,9 +248,11 @@ class AnyOrder(FormatDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the clauses that have values, in the order of the format."""
         for clause in self.clauses:
-            if any(part.is_present(op) for part in clause if not isinstance(part, _LITERALS)):
-                for part in clause:
-                    part.print(printer, state, op)
+            # Keywords and punctuation, which every operation has, do not make a clause present.
+            value_directives = [directive for directive in clause if not isinstance(directive, _LITERALS)]
+            if any(directive.is_present(op) for directive in value_directives):
+                for directive in clause:
+                    directive.print(printer, state, op)
 
 
 def _word(clause: tuple[FormatDirective, ...]) -> str:
@@ -265,7 +271,7 @@ class Grammar(FormatParser):
         """Begin to parse the format `text` of `definition`, which may use the shared directives besides its own."""
         super().__init__(text, definition)
         self.op_def.custom_directives = {**directives.SHARED, **definition.custom_directives}
-        self._has_attributes = False
+        self._has_attributes = False  # whether the format has the directive `attr-dict`
         self._unwritten: dict[str, None] = {}  # properties without other syntax, which `attr-dict` prints
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
@@ -281,10 +287,10 @@ class Grammar(FormatParser):
 
     def _parse_clause(self, inside_ref: bool) -> tuple[FormatDirective, ...]:
         """Parse the directives of a clause of `oilist`, up to the next `|` or `)`."""
-        parts = []
+        clause = []
         while self._current_token.text not in ("|", ")"):
-            parts.append(self.parse_format_directive(inside_ref))
-        return tuple(parts)
+            clause.append(self.parse_format_directive(inside_ref))
+        return tuple(clause)
 
     def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
         """Return the directive `attr-dict`: a dictionary of the attributes that the format has no syntax for.

@@ -38,7 +38,7 @@ class Source:
     Attributes:
         text: The whole text.
         filename: Name of the text in messages.
-        blobs: Bytes of the literals that lack digits in the text, as of `ElidedText`.
+        blobs: Offset of the quote that ends a long hexadecimal literal → its bytes; `text` lacks the digits.
         is_generated: Whether the text is a `GeneratedText`, which a frontend wrote: its operations state their
             locations in the user's own program.
     """
@@ -64,8 +64,9 @@ class Source:
             match = _ORIGIN_NAME.match(self.text, start)  # the pattern skips `callsite(` and `fused[`
             if match is None:
                 return ""
-            if match["alias"] is None:  # a name; a file is followed by its line
-                return "" if self.text[match.end() : match.end() + 1] == ":" else match["name"]
+            if match["alias"] is None:  # a name, or the name of a file, as in `loc("model.py":3:8)`
+                is_file = self.text[match.end() : match.end() + 1] == ":"
+                return "" if is_file else match["name"]
             start = self._origins.get(match["alias"], len(self.text))  # nothing matches at the end of the text
         return ""
 
@@ -102,15 +103,15 @@ class Source:
 
         They were removed before the offsets in `blobs`, two digits for each byte.
         """
-        return sum(2 * len(data) for at, data in self.blobs.items() if start <= at <= end)
+        return sum(2 * len(data) for offset, data in self.blobs.items() if start <= offset <= end)
 
     def with_digits(self, start: int, end: int) -> str:
         """Return `text[start:end]` with the hexadecimal digits that were removed from it."""
         parts = []
-        for at, data in self.blobs.items():  # in the order of the text
-            if start <= at < end:
-                parts += [self.text[start:at], data.hex().upper()]
-                start = at
+        for offset, data in self.blobs.items():  # in the order of the text
+            if start <= offset < end:
+                parts += [self.text[start:offset], data.hex().upper()]
+                start = offset
         return "".join([*parts, self.text[start:end]])
 
     def locate(self, start: int, end: int | None = None) -> Location:
@@ -125,16 +126,19 @@ class Source:
             return stated
         start = max(0, min(start, len(self.text)))
         line, column = self.line_column(start)
-        stop = self.text.find("\n", start)
-        stop = stop if stop >= 0 else len(self.text)
-        line_start = self.text.rfind("\n", 0, start) + 1
+        # The text that is shown is `text[shown_start:shown_end]`: the line, or a part of it.
+        shown_start = self.text.rfind("\n", 0, start) + 1
+        shown_end = self.text.find("\n", start)
+        if shown_end < 0:
+            shown_end = len(self.text)
         # A line that is too long with its removed digits is shown in part: at most 100 characters from `start` on, and
         # no character after the next removed digits, since it would have another column. If `start` itself is in column
         # LONGEST_LINE or further, no text is shown.
-        if stop - line_start + self._missing_digits(line_start, stop) > LONGEST_LINE:
-            stop = min(stop, start + 100, *(at for at in self.blobs if at > start))
-            line_start = line_start if column < LONGEST_LINE else stop
-        text = self.text[line_start:stop].rstrip("\r")
+        if shown_end - shown_start + self._missing_digits(shown_start, shown_end) > LONGEST_LINE:
+            shown_end = min(shown_end, start + 100, *(offset for offset in self.blobs if offset > start))
+            if column >= LONGEST_LINE:
+                shown_start = shown_end
+        text = self.text[shown_start:shown_end].rstrip("\r")
         length = 1 if end is None else max(1, min(end - start, len(text) - column + 1))
         return Location(self.filename, line, column, text, length)
 

@@ -75,7 +75,7 @@ class ProgramFile(os.PathLike[str]):
 def elide_literals(text: str) -> str:
     """Return a text without the digits of its long hexadecimal literals; the text itself if it has none.
 
-    A string of a subclass is returned as it is.
+    A string of a subclass, such as an `ElidedText`, is returned as it is: its creator has removed long literals.
     """
     if type(text) is not str or len(text) < LEAST_DIGITS or '"0x' not in text:
         return text
@@ -108,7 +108,8 @@ def read_small_program(path: str | os.PathLike[str], most: int) -> str | None:
         return None
     reader = _Reader(is_file=True)
     for piece in pieces(path):
-        if (not reader.size and _CONTROL.search(piece[:_HEAD_BYTES])) or reader.size > most:
+        is_binary = not reader.size and _CONTROL.search(piece[:_HEAD_BYTES])  # the head of the first piece decides
+        if is_binary or reader.size > most:
             return None
         reader.feed(piece)
     return reader.finish() if reader.size <= most else None
@@ -124,15 +125,19 @@ class _Reader:
     """
 
     def __init__(self, *, is_file: bool) -> None:
-        """Begin an empty text; `is_file` states whether its pieces are read from a file or are a string."""
-        self._is_file = is_file  # else a string, which may contain lone surrogates and whose line ends stay
-        self._text = bytearray()  # the text after the last long literal
-        self._searched = 0  # offset in it before which no literal begins
+        """Begin an empty text.
+
+        `is_file` states whether its pieces are read from a file, whose line ends become \\n, or are those of a string,
+        whose line ends are left unchanged and which may contain lone surrogates.
+        """
+        self._is_file = is_file
+        self._text = bytearray()  # the text that has been read but not processed
+        self._searched = 0  # offset in `_text` before which no literal begins
         self._has_resources = False  # whether the block of resources has begun
-        self._blob: io.BytesIO | None = None  # bytes of the literal whose digits come next
+        self._blob: io.BytesIO | None = None  # bytes of the long literal that `_text` continues; None outside of one
         self._before: list[str] = []  # the text before `_text`, decoded, without the digits of long literals
-        self._before_size = 0  # of the text in `_before`, in characters
-        self._blobs: dict[int, bytes] = {}
+        self._before_size = 0  # size of the text in `_before`, in characters
+        self._blobs: dict[int, bytes] = {}  # offset in the result of the quote that ends a literal → its bytes
 
     @property
     def size(self) -> int:
@@ -171,8 +176,8 @@ class _Reader:
         """
         if self._blob is not None:
             return self._decode(self._blob, is_end=is_end)
-        quote = self._text.find(_OPEN, self._searched)
-        if quote < 0:  # a literal may begin with the last bytes so far
+        quote = self._text.find(_OPEN, self._searched)  # _OPEN is `"0x`
+        if quote < 0:  # the last bytes, `"` or `"0`, may begin a literal
             self._searched = max(self._searched, len(self._text) - len(_OPEN) + 1)
             return False
         # A literal is a blob in `dense<"0x..."` or a resource `key: "0x..."`, whose first ALIGNMENT_DIGITS digits state
@@ -209,12 +214,12 @@ class _Reader:
         data = _unhex(self._text)
         blob.write(data)
         del self._text[: 2 * len(data)]
-        if len(self._text) < 2 and not is_end:
+        if len(self._text) < 2 and not is_end:  # nothing, or half a byte, is left of the text so far
             return False
         self._blob, data = None, blob.getvalue()
         if self._text.startswith(b'"'):
             self._blobs[self._before_size] = data
-        else:  # an odd number of digits, or another character: the parser reports it
+        else:  # malformed, such as an odd number of digits: restore the digits, so that the parser reports the literal
             self._text[:0] = data.hex().encode()
             self._searched = 2 * len(data)
         return True

@@ -44,7 +44,7 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
         note = "each name is given once in a function; choose another"
     elif message.startswith("Expected 'x' in shape"):
         message, note = "expected 'x' between the sizes of a shape and its element type", "for example tensor<4x?xf32>"
-    if message[1:2].islower():  # else it begins with an acronym, such as SSA
+    if message[1:2].islower():  # a message that begins with an acronym, such as SSA, is left unchanged
         message = message[:1].lower() + message[1:]
     return message, note
 
@@ -135,7 +135,8 @@ def _error_line(error: Exception) -> str:
 
 def _text_of(error: Exception) -> str:
     """Return the text of an exception; the strings among several arguments, or in a tuple, are joined with spaces."""
-    parts = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], tuple) else error.args
+    is_tuple = len(error.args) == 1 and isinstance(error.args[0], tuple)  # raised as Error(("text", ...))
+    parts = error.args[0] if is_tuple else error.args
     texts = [part for part in parts if isinstance(part, str)]
     return " ".join(texts).strip() if len(texts) > 1 else str(error).strip()
 
@@ -153,13 +154,14 @@ def _explain_operand(token: str) -> tuple[str, str | None]:
     return message, None
 
 
-def _explain_type(token: str, what: str) -> tuple[str, str | None]:
+def _explain_type(token: str, expected: str) -> tuple[str, str | None]:
     """Return the message for a token that is no type, and a note with the MLIR type that it is likely to mean.
 
-    That is i32 for "int", a type's name in C, Python or NumPy; else a type with a similar name. Without either the note
-    is None. `what` says what is expected, such as "an attribute or a type".
+    For a type's name in C, Python or NumPy, such as "int", the note names MLIR's type, i32. For another token it names
+    types with similar names; it is None without such types. `expected` is the expected text in words, such as "an
+    attribute or a type".
     """
-    message = f"expected {what}, got '{token}'" if token else f"expected {what}"
+    message = f"expected {expected}, got '{token}'" if token else f"expected {expected}"
     note = f"nearest: {_TYPES[token]}" if token in _TYPES else nearest(token, _KNOWN, most=2)
     return message, note or None
 
@@ -171,12 +173,13 @@ def end_of_previous(text: str, start: int) -> int | None:
     between that token and `start` are skipped.
     """
     before = text[:start]
-    if not before.rpartition("\n")[2].strip() and "\n" in before:
-        code = before.rstrip()
-        while (shorter := _without_comment(code)) != code:
-            code = shorter.rstrip()
-        return len(code) or None
-    return None
+    is_first_of_line = "\n" in before and not before.rpartition("\n")[2].strip()
+    if not is_first_of_line:
+        return None
+    code = before.rstrip()
+    while (shorter := _without_comment(code)) != code:
+        code = shorter.rstrip()
+    return len(code) or None  # None if only comments precede
 
 
 _CODE = re.compile(r'(?:[^"/]|"(?:[^"\\]|\\.)*"?|/(?!/))*')

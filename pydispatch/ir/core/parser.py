@@ -31,9 +31,9 @@ class ProgramParser(ProgramAttributeParser):
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
         """Create a parser at the first token of a program.
 
-        It reads the text without the digits of long hexadecimal literals, which tokens need not be made of: of
-        `dense<"0x...">` with 5000 digits it reads `dense<"0x">`, and their 2500 bytes are stored in the source by the
-        offset of the last quote.
+        The digits of long hexadecimal literals are removed from the text before it is read, so that no tokens are made
+        of them. `dense<"0x...">` with 5000 digits becomes `dense<"0x">`; the source stores the 2500 bytes by the offset
+        of the last quote.
 
         Args:
             ctx: Dialects that the program may use.
@@ -136,10 +136,10 @@ class ProgramParser(ProgramAttributeParser):
         wanted = sum(size for _, size in names)
         if wanted != len(results):
             self.raise_error(f"'{op.name}' has {len(results)} result(s), but {wanted} name(s) are given", start)
-        at = 0
+        index = 0  # of the next result
         for span, size in names:
-            self._register_ssa_definition(span.text[1:], results[at : at + size], span)
-            at += size
+            self._register_ssa_definition(span.text[1:], results[index : index + size], span)
+            index += size
 
     def _get_op_by_name_at(self, name: str, start: int, end: int) -> type[Operation]:
         """Return the class of an operation, also by a former name. Raise CompileError at `start:end` otherwise."""
@@ -190,7 +190,8 @@ class ProgramParser(ProgramAttributeParser):
         if start == self._current_start() and not message.startswith("expected an operation"):
             # At the first token of a line, something before it is missing: show the end of the token before.
             end_before = end_of_previous(self.source.text, start)
-            start, end = (start, end) if end_before is None else (end_before, end_before + 1)
+            if end_before is not None:
+                start, end = end_before, end_before + 1
         raise CompileError(message, self.source.locate(start, end), note) from None
 
     def _current_start(self) -> int:
@@ -203,8 +204,9 @@ class ProgramParser(ProgramAttributeParser):
         name, references = next(iter(self.forward_ssa_references.items()))
         uses = [use.operation for value in references.values() for use in value.uses]
         offsets = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
-        match = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(offsets, default=0))
-        start = match.start() if match else min(offsets, default=0)  # else at the operation that uses it
+        first_use = min(offsets, default=0)  # offset of the operation that uses the value; `%name` follows it
+        match = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, first_use)
+        start = match.start() if match else first_use
         raise CompileError(
             f"value '%{name}' is not defined",
             self.source.locate(start, start + len(name) + 1),

@@ -29,7 +29,8 @@ class ProgramPrinter(Printer):
     def print_op(self, op: Operation) -> None:
         """Print an operation, by the function that `refine` registered for its class if there is one.
 
-        Other operations, and all of them if the generic format is requested, are printed by xDSL.
+        Such functions print the dialects' own syntax for operations of xDSL. xDSL prints all other operations, and
+        every operation if the generic format is requested.
         """
         refined = refinement(type(op))
         if refined is None or refined.print is None or self.print_generic_format:
@@ -45,7 +46,10 @@ class ProgramPrinter(Printer):
             self.exit_scope()
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Write text. Most has no line break, so the column is counted here without the base class, which is slower."""
+        """Write text, and count its columns.
+
+        A text without a line break, the usual case, is written here, since the base class takes more time.
+        """
         if self.stream is None or "\n" in text:
             super().print_string(text, indent=indent)
         else:
@@ -56,7 +60,7 @@ class ProgramPrinter(Printer):
         """Print a value as %name, and return the name; a value without a name gets one."""
         name = self._ssa_values.get(value)
         if name is None:
-            return super().print_ssa_value(value)
+            return super().print_ssa_value(value)  # chooses a name
         self.print_string("%" + name)
         return name
 

@@ -136,11 +136,14 @@ def refine(
     """
     # The definition of the operation with the new constraints and properties.
     known = op.get_irdl_definition()
-    wider = operands if isinstance(operands, Mapping) else dict.fromkeys((n for n, _ in known.operands), operands)
+    operand_definitions = []
+    for name, old in known.operands:
+        constraint = operands.get(name) if isinstance(operands, Mapping) else operands
+        operand_definitions.append((name, old if constraint is None else OperandDef(constraint)))
     definition = replace(
         known,
-        operands=[(n, old if wider.get(n) is None else OperandDef(wider[n])) for n, old in known.operands],  # type: ignore[arg-type]
-        results=[(n, old if results is None else ResultDef(results)) for n, old in known.results],
+        operands=operand_definitions,
+        results=[(name, old if results is None else ResultDef(results)) for name, old in known.results],
         properties={**known.properties, **properties},
         attributes={**known.attributes, **attributes},
         accessor_names={
@@ -156,7 +159,8 @@ def refine(
         format = AssemblyFormat(assembly_format, definition)
         parse, print = format.parse, format.print
 
-    # xDSL's verifier accepts attributes that its definition lacks, but no such properties.
+    # For new attributes alone xDSL's verifier suffices: it accepts attributes that its definition lacks. It does not
+    # accept such properties.
     needs_verifier = check is not None or operands is not None or results is not None or properties
     _REFINED[op] = Refinement(parse, print, _Verification(definition, check) if needs_verifier else None)
 

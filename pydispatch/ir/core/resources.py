@@ -29,9 +29,9 @@ class Resources:
     """
 
     def __init__(self, text: str, blobs: Mapping[int, bytes]) -> None:
-        """Store the text, and the bytes of the digits that were removed from it."""
+        """Store a text from which the digits of long literals "0x..." have been removed, and the removed bytes."""
         self._text = text
-        self._blobs = blobs  # offset of the quote that ends a literal → bytes of its removed digits, as in `ElidedText`
+        self._blobs = blobs  # offset of the quote that ends a literal → bytes of its removed digits
         # Key of a resource → offset of the first digit of its blob and after the last one; None before first use.
         self._spans: dict[str, tuple[int, int]] | None = None
 
@@ -41,8 +41,10 @@ class Resources:
             start = self._text.rfind("{-#")
             matches = _ENTRY.finditer(self._text, start) if start >= 0 else ()
             self._spans = {m.group(1).strip('"'): m.span(2) for m in matches}
-        span = self._spans.get(key)
-        return None if span is None else blob_of(self._text, self._blobs, span[0] + ALIGNMENT_DIGITS, span[1])
+        if key not in self._spans:
+            return None
+        start, end = self._spans[key]
+        return blob_of(self._text, self._blobs, start + ALIGNMENT_DIGITS, end)
 
     def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr[Any]:
         """Return the bytes `data` of a blob as a dense constant of the shaped type `type`.

@@ -32,15 +32,15 @@ class SemiAffineParser(AffineParser):
         is_affine = isinstance(rhs, AffineConstantExpr)
         if kind is AffineBinaryOpKind.Mul:
             is_affine = is_affine or isinstance(lhs, AffineConstantExpr)
-        if kind is None or is_affine:  # no semi-affine operator
+        if kind is None or is_affine:  # xDSL accepts the expression
             return super()._create_binop_expr(lhs, rhs, binop)
         # As in MLIR, the symbolic factor of a product is its right operand.
         if kind is AffineBinaryOpKind.Mul and has_dimension(rhs) and not has_dimension(lhs):
             lhs, rhs = rhs, lhs
         if has_dimension(rhs):
-            what = "one factor" if kind is AffineBinaryOpKind.Mul else "the divisor"
+            operand = "one factor" if kind is AffineBinaryOpKind.Mul else "the divisor"
             self.raise_error(
-                f"'{lhs} {binop.text} {rhs}' is not affine: {what} must be made of constants and symbols",
+                f"'{lhs} {binop.text} {rhs}' is not affine: {operand} must be made of constants and symbols",
                 binop.start,
                 binop.end,
             )

@@ -104,10 +104,10 @@ def check_distinct(op: Operation) -> None:
     definitions: dict[str, Operation] = {}
     for name, symbol in symbols_of(op):
         if name in definitions:
-            where = location_of(definitions[name])
-            at = f"line {where.line}" if where is not None else "the first one"
+            location = location_of(definitions[name])
+            place = f"line {location.line}" if location is not None else "the first one"
             raise CompileError(
-                f"'{symbol.name}': the name @{name} is taken by '{definitions[name].name}' at {at}",
+                f"'{symbol.name}': the name @{name} is taken by '{definitions[name].name}' at {place}",
                 location_of(symbol), "each name is given once in a module; rename one of the two",
             )  # fmt: skip
         definitions[name] = symbol

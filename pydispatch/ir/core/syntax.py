@@ -35,12 +35,12 @@ def dynamic_dims(type: Attribute) -> int:
 
 def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
     """Split the flat list of an operation's dynamic sizes into one tuple per type, empty for static types."""
-    out, at = [], 0
+    groups, start = [], 0
     for type in types:
-        n = dynamic_dims(type)
-        out.append(tuple(dims[at : at + n]))
-        at += n
-    return out
+        end = start + dynamic_dims(type)
+        groups.append(tuple(dims[start:end]))
+        start = end
+    return groups
 
 
 # --- parsing ---
@@ -156,9 +156,9 @@ def parse_tied_results(
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
     """Parse one result or a list in parentheses: `T{%d}`, `%operand{%d}` or `%operand as T{%d}`.
 
-    `names` and `types` are the operands to which results may be tied, that is stored in their memory, and the types of
-    these operands; `%operand` without `as T` has the operand's type. Sizes `{%d}` are part of the syntax if
-    `with_dims`.
+    A result that is written as an operand is tied to it: the result is stored in the operand's memory, and has the
+    operand's type unless `as T` follows. `names` and `types` are the operands that may be named, and their types.
+    `with_dims` says whether sizes `{%d}` are part of the syntax.
 
     For the operands %a and %b, `(tensor<?xf32>{%n}, %b as i32)` gives [tensor<?xf32>, i32], [%n] and [-1, 1].
 

@@ -39,18 +39,21 @@ def verify(module: Operation) -> None:
         except CompileError:
             raise
         except Exception as e:  # xDSL also raises other types than VerifyException, such as AssertionError
-            _raise_outside_value(op)  # a frequent cause, whose own error says more than xDSL's
+            # Two frequent causes have errors of their own, which say more than xDSL's.
+            _raise_outside_value(op)
+            if (unknown_symbol := unknown_symbol_error(op, str(e))) is not None:
+                raise unknown_symbol from e
             message, note = explain_refusal(op.name, e)
-            raise unknown_symbol_error(op, str(e)) or CompileError(message, location_of(op), note) from e
+            raise CompileError(message, location_of(op), note) from e
 
 
 def verify_operation(op: Operation, seen: Seen | None = None) -> None:
     """Verify one operation without those in its regions; raise the exceptions of xDSL.
 
-    `seen` caches valid combinations of types and properties, so that calls with the same set check each once; with None
-    nothing is cached.
+    `seen` holds the combinations of types and properties that earlier calls found valid; they are not checked again.
+    With None, nothing is cached.
     """
-    refined = refinement(type(op))  # replaces xDSL's verifier of this class of operations, if there is one
+    refined = refinement(type(op))  # our replacement of xDSL's verifier for this class of operations; may be None
     if refined is None or refined.verify is None:
         op.verify(verify_nested_ops=False)
     else:
@@ -65,11 +68,12 @@ def _check_defined(op: Operation, order: dict[Operation, int], dominance: Domina
     them. `order` has the index of each operation of the module in the order of its text.
     """
     for value in op.operands:
+        # `user` is the operation that is, or contains, `op` and is in the region that defines the value.
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
         region = block.parent if block is not None else None
         user = _ancestor_in(region, op) if region is not None else None
         user_block = user.parent if user is not None else None
-        if block is None or user is None or user_block is None:
+        if block is None or user is None or user_block is None:  # defined in a region that does not contain `op`
             continue
         name = f"%{value.name_hint}" if value.name_hint else "a value"
         if user_block is block:
@@ -101,8 +105,9 @@ def _raise_outside_value(op: Operation) -> None:
         for value in inner.operands:
             if isinstance(value, ForwardDeclaredValue):  # Such as a loop variable in the bounds of its loop.
                 raise CompileError(f"'{inner.name}' uses a value that is not defined", location_of(inner))
-            # The operands of op itself are defined outside of it; its results are outside of its regions.
-            if inner is not op and (value.owner is op or not op.is_ancestor(value.owner)):
+            # The operands of op itself may come from outside. A result of op does not exist inside of its regions.
+            is_outside = value.owner is op or not op.is_ancestor(value.owner)
+            if inner is not op and is_outside:
                 name = f"%{value.name_hint}" if value.name_hint else "a value"
                 raise CompileError(
                     f"'{inner.name}' uses {name}, which is not defined in this '{op.name}'", location_of(inner),
@@ -112,9 +117,9 @@ def _raise_outside_value(op: Operation) -> None:
 
 def _check_terminated(op: Operation, block: Block) -> None:
     """Raise CompileError for a block of `op` that does not end with a terminator, unless the operation needs none."""
-    last = block.last_op
     if op.has_trait(NoTerminator):
         return
+    last = block.last_op
     # An operation that is not registered may be a terminator.
     if last is None or not last.has_trait(IsTerminator, value_if_unregistered=True):
         where = location_of(last) if last is not None else location_of(op)

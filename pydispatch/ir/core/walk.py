@@ -13,15 +13,15 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
 
     For `a { b { c } d }` it yields a, b, c and d.
 
-    The caller may change the regions of the operation that it has got last, and may erase this operation. It must not
-    erase the next operation in the block. The reason: the next operation is read before an operation is yielded, the
-    regions after it. `Operation.walk()` has the same rules.
+    The caller may change the regions of the operation that was yielded last, and may erase this operation. It must not
+    erase the next operation in the block: the next operation is read before this one is yielded, and the regions of
+    this one afterwards. `Operation.walk()` has the same rules.
 
     One generator with a stack handles all levels. A generator for each region would cost half of the time of a walk,
     because most operations with regions have few inner operations.
     """
-    # Stack of what remains to be visited: regions, blocks with those after them, and operations with those after them
-    # in their block. The last element is visited next.
+    # Stack of what remains to be visited; the last element is next. A block stands for itself and the blocks after it,
+    # an operation for itself and the operations after it in its block.
     pending: list[Operation | Region | Block] = []
     op: Operation | None = None  # the next operation of the current block
     if isinstance(root, Operation):

@@ -84,7 +84,11 @@ _SLICE = " `,` ".join(f"`{key}` `=` custom<Mixed>(${key}, $static_{key})" for ke
 
 @op_definition
 class DispatchTensorLoadOp(_SliceOp):
-    """Load of a slice of a dispatch binding. `source_dims` are the dynamic sizes of the binding, in order."""
+    """Load of a slice of a dispatch binding. `source_dims` are the dynamic sizes of the binding, in order.
+
+    `%binding, offsets = [0], sizes = [%n], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>{%n}
+    -> tensor<?xf32>` loads all elements; `custom<Typed>` is the type with its dynamic sizes `{%n}`.
+    """
 
     name = "iree_tensor_ext.dispatch.tensor.load"
     source = operand_def(DispatchTensorType)
@@ -99,7 +103,12 @@ class DispatchTensorLoadOp(_SliceOp):
 
 @op_definition
 class DispatchTensorStoreOp(_SliceOp):
-    """Store to a slice of a dispatch binding. `target_dims` are the dynamic sizes of the binding, in order."""
+    """Store to a slice of a dispatch binding. `target_dims` are the dynamic sizes of the binding, in order.
+
+    `%value, %binding, offsets = [0], sizes = [%n], strides = [1] : tensor<?xf32> ->
+    !iree_tensor_ext.dispatch.tensor<writeonly:tensor<?xf32>>{%n}` stores all elements; `custom<Typed>` is the type with
+    its dynamic sizes `{%n}`.
+    """
 
     name = "iree_tensor_ext.dispatch.tensor.store"
     value = operand_def()
@@ -147,7 +156,10 @@ class WorkgroupCountFromSliceOp(_CountOp):
 
 @op_definition
 class WorkgroupCountFromDagRootOp(_CountOp):
-    """Grid derived from the root operation of the kernel."""
+    """Grid that the compiler derives from the loops of the kernel.
+
+    IREE derives it from the kernel's root, the operation that decides how the kernel is tiled.
+    """
 
     name = "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
 

@@ -33,7 +33,10 @@ class ErfcOp(IRDLOperation):
 
 
 class ClassifyOp(IRDLOperation):
-    """Base of tests of floats, such as `math.isnan`; the result is i1 in the shape of the operand."""
+    """Base of tests of floats, such as `math.isnan`; the result is i1 in the shape of the operand.
+
+    The text has only the type of the operand; `custom<TruthOf>` derives the type of the result from it.
+    """
 
     operand = operand_def(_FLOAT)
     fastmath = opt_prop_def(FastMathFlagsAttr)

@@ -82,7 +82,7 @@ def _parse_bracketed_text(parser: Parser) -> StringAttr:
 
 
 def _print_verbatim(printer: Printer, value: Attribute) -> None:
-    """Print an attribute in its own syntax, or the text that `_parse_bracketed_text` returns in angle brackets."""
+    """Print a string, which `_parse_bracketed_text` has parsed, in angle brackets; another attribute as its text."""
     if isinstance(value, StringAttr):
         printer.print_string(f"<{value.data}>")
     else:

@@ -62,11 +62,11 @@ class ExecutableLikeOp(IRDLOperation):
 
 @directive
 class ExportedName(CustomDirective):
-    """Directive for `@name`, `@name(@function)`, or `@function as("name")`: the name of an export, which is stored in
-    `export`, and the function that it exports. Without `function` it has the same name."""
+    """Directive for the name of an export and the function that it exports: `@name`, `@name(@function)`, or
+    `@function as("name")`."""
 
-    export: AttributeVariable
-    function: AttributeVariable
+    export: AttributeVariable  # name of the export
+    function: AttributeVariable  # symbol of the function; absent if it has the name of the export
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `@export(@function)`, or `@function as("export")`."""
@@ -90,11 +90,12 @@ class ExportedName(CustomDirective):
 
 
 class ExportLikeOp(IRDLOperation):
-    """Base of exports, `@name workgroups(%w: index) -> (index, index, index) {...}`.
+    """Base of exports, `@name workgroups(%size: index) -> (index, index, index) {...}`.
 
-    A dispatch of @name passes the workload, here %w, to the region `workgroups`, which returns the number of workgroups
-    to run in x, y and z. The attribute `pyd.tiles` may state the bytes of each binding that one workgroup accesses:
-    with [256, 0], workgroup i accesses of binding 0 only bytes 256 * i to 256 * i + 255, and any bytes of binding 1.
+    A dispatch of @name passes its workload, here %size, to the region `workgroups`, which returns the number of
+    workgroups to run in x, y and z. The attribute `pyd.tiles` may state the bytes of each binding that one workgroup
+    accesses: with [256, 0], workgroup i accesses of binding 0 only bytes 256 * i to 256 * i + 255, and any bytes of
+    binding 1.
 
     Attributes:
         function_ref: Symbol of the exported function; absent if it has the name of the export.

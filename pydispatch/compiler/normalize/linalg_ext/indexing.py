@@ -97,7 +97,9 @@ def _gather(op: Operation, build: Build) -> None:
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
     # Dimension of the source that each offset in a slice runs along.
-    retained_dims = windows.retained(slice_rank=rank - windows.batch, rank=len(source_index), indexed=op.indexed)
+    retained_dims = windows.tensor_dims_of_slice(
+        slice_rank=rank - windows.batch, rank=len(source_index), indexed=op.indexed
+    )
     # An indexed dimension with an offset is one of a window, such as the rows r of the example.
     for d, offset in zip(retained_dims, offsets, strict=True):
         coordinate = source_index[d]

@@ -125,7 +125,7 @@ class Scatter(Update):
         """Return, for each dimension of a slice, the matching dimension of the destination."""
         windows, rank = op.windows(), len(shape_of(op.operands[2]))
         slice_rank = len(shape_of(op.operands[0])) - windows.batch
-        dims: list[int] = windows.retained(slice_rank=slice_rank, rank=rank, indexed=op.indexed)
+        dims: list[int] = windows.tensor_dims_of_slice(slice_rank=slice_rank, rank=rank, indexed=op.indexed)
         return dims
 
     def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:

@@ -61,8 +61,9 @@ def request_space(state: PrintingState) -> None:
 
 def parsed_types(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
     """Return the types that an earlier directive has parsed for `types`, one for each operand or result."""
-    inner: Any = types.inner
-    parsed = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
+    variable: Any = types.inner  # `$x` in `type($x)`
+    parsed_groups = state.result_types if isinstance(variable, _RESULTS) else state.operand_types
+    parsed = parsed_groups[variable.index]  # the types of one operand or result of the definition, maybe variadic
     assert parsed is not None
     return parsed
 
@@ -80,10 +81,12 @@ def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: 
     variable = getattr(clause, "value", clause)  # a clause is a variable, or a directive with a variable `value`
     if not isinstance(variable, AttributeVariable) or variable.is_optional or variable.name in state.properties:
         return
-    what = state.op_type.name.rpartition(".")[2]  # without the dialect
-    base = getattr(variable, "unique_base", None)
+    operation_name = state.op_type.name.rpartition(".")[2]  # without the dialect
+    base = getattr(variable, "unique_base", None)  # the class of the attribute, if there is only one
     sample = "..." if base is None else f"#{base.name}<...>"
-    parser.raise_error(f"{_with_article(what)} needs {_with_article(word)}: {word}({sample})", start, parser.pos)
+    parser.raise_error(
+        f"{_with_article(operation_name)} needs {_with_article(word)}: {word}({sample})", start, parser.pos
+    )
 
 
 def _with_article(word: str) -> str:

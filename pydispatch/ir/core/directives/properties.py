@@ -188,6 +188,6 @@ class NumberedChoice(KeywordChoice):
 
     @classmethod
     def verify_index(cls, index: IntegerAttr) -> None:
-        """Raise VerifyException unless a number, by which the generic form states the property, is that of a word."""
+        """Raise VerifyException unless a number is the index of a word: the generic form may state any number."""
         if not 0 <= index.value.data < len(cls.WORDS):
             raise VerifyException(f"expected a {cls.WHAT} from 0 to {len(cls.WORDS) - 1}, got {index.value.data}")

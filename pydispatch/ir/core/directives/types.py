@@ -42,17 +42,17 @@ class Typed(CustomDirective):
 
 @for_every_format
 class ElementOf(Implied):
-    """Directive without text: `type` is the element type of `whole`, which was parsed before."""
+    """Directive without text: it sets a type to the element type of a tensor type that was parsed before."""
 
-    type: TypeDirective
-    whole: TypeDirective
+    type: TypeDirective  # set to the element type
+    tensor: TypeDirective  # the tensor type
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Set the type to the element type of a tensor type that was parsed before; nothing is written for it."""
-        whole = parsed_types(self.whole, state)[0]
-        if not hasattr(whole, "get_element_type"):
-            parser.raise_error(f"expected a tensor type, got {whole}", parser.pos)
-        self.type.set(state, (whole.get_element_type(),))
+        (tensor_type,) = parsed_types(self.tensor, state)
+        if not hasattr(tensor_type, "get_element_type"):
+            parser.raise_error(f"expected a tensor type, got {tensor_type}", parser.pos)
+        self.type.set(state, (tensor_type.get_element_type(),))
 
 
 @for_every_format

@@ -172,6 +172,7 @@ def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
     condition = parser.parse_attribute()
     if not isinstance(condition, AffineSetAttr):
         parser.raise_error("expected an affine set", start, parser.pos)
+    # The dimensions in parentheses, then the optional symbols in brackets.
     operands = [*syntax.parse_index_operands(parser, "(", ")"), *syntax.parse_index_operands(parser)]
     types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
     regions = [_with_terminator(parser.parse_region()), Region()]

@@ -43,7 +43,7 @@ class _Bounds:
 
     def __init__(self, parser: Parser, extremum: str) -> None:
         """Parse the bounds of all loops, in parentheses; `extremum` is "max" for lower bounds, "min" for upper ones."""
-        self._p = parser
+        self._parser = parser
         self._affine = SemiAffineParser(parser._parser_state)  # reads the same tokens
         self._dims: dict[str, SSAValue] = {}  # name of a dimension operand -> value
         self._symbols: dict[str, SSAValue] = {}  # name of a symbol operand -> value
@@ -71,8 +71,8 @@ class _Bounds:
     def _parse_group(self) -> None:
         """Parse the bounds of one loop: an expression, or several in `min(...)` or `max(...)`."""
         before = len(self._expressions)
-        if self._p.parse_optional_keyword(self._extremum) is not None:
-            self._p.parse_comma_separated_list(self._p.Delimiter.PAREN, self._parse_expression, " in a bound")
+        if self._parser.parse_optional_keyword(self._extremum) is not None:
+            self._parser.parse_comma_separated_list(self._parser.Delimiter.PAREN, self._parse_expression, " in a bound")
         else:
             self._parse_expression()
         self._groups.append(len(self._expressions) - before)
@@ -83,19 +83,19 @@ class _Bounds:
 
     def _parse_value(self) -> AffineExpr | None:
         """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens, which xDSL's parser reads."""
-        if self._p._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
+        if self._parser._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
             return AffineExpr.dimension(self._parse_operand_position(self._dims))
-        if self._p.parse_optional_keyword("symbol") is None:
+        if self._parser.parse_optional_keyword("symbol") is None:
             return None
-        with self._p.in_parens():
+        with self._parser.in_parens():
             return AffineExpr.symbol(self._parse_operand_position(self._symbols))
 
     def _parse_operand_position(self, known: dict[str, SSAValue]) -> int:
         """Parse an operand, add it to `known` (`_dims` or `_symbols`) on first use, and return its position there."""
-        token = self._p._current_token
-        operand: UnresolvedOperand = self._p.parse_unresolved_operand()
+        token = self._parser._current_token
+        operand: UnresolvedOperand = self._parser.parse_unresolved_operand()
         if token.text not in known:
-            known[token.text] = self._p.resolve_operand(operand, IndexType())
+            known[token.text] = self._parser.resolve_operand(operand, IndexType())
         return list(known).index(token.text)
 
 

@@ -57,8 +57,9 @@ class Tolerances(CustomDirective):
         """
         while parser.parse_optional_punctuation(",") is not None:
             start = parser.pos
-            keyword = parser.parse_optional_identifier() or "atol"
-            keyword = "atol" if keyword == "tolerance" else keyword
+            keyword = parser.parse_optional_identifier()
+            if keyword is None or keyword == "tolerance":  # older releases
+                keyword = "atol"
             if keyword not in self.parameters or keyword in state.properties:  # the parameters are atol and rtol
                 parser.raise_error(f"expected one atol and one rtol, got '{keyword}'", start, parser.pos)
             state.properties[keyword] = FloatAttr(float(parser.parse_number()), f32)
@@ -82,7 +83,7 @@ _RHS = "custom<SameTypes>(type($rhs), ref(type($lhs)))"
 
 
 class CheckOp(IRDLOperation):
-    """Base of assertions `<%device>(%a, %b, atol x, rtol y) : type`; the optional device is ignored."""
+    """Base of assertions `<%device>(%a, %b, atol 0.01, rtol 0.5) : type`; the optional device is ignored."""
 
     custom_directives = (Tolerances,)
 
@@ -252,8 +253,9 @@ class ExpectCloseOp(CheckOp):
     @property
     def tolerance(self) -> tuple[float, float]:
         """Return the largest and the smallest permitted distance, in units of the last place."""
-        least = self.min_ulp_difference
-        return float(self.max_ulp_difference.value.data), 0.0 if least is None else float(least.value.data)
+        largest = float(self.max_ulp_difference.value.data)
+        smallest = 0.0 if self.min_ulp_difference is None else float(self.min_ulp_difference.value.data)
+        return largest, smallest
 
 
 @irdl_op_definition

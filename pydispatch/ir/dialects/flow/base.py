@@ -37,17 +37,17 @@ class ShapedCall:
         return None if tied is None or tied[index] < 0 else tied[index]
 
     def overwritten_arguments(self: Any) -> list[SSAValue]:
-        """Return the arguments whose memory results reuse."""
+        """Return the arguments that are overwritten: a result is tied to each, and is stored in its memory."""
         tied: Sequence[int] = syntax.tied_list(self.tied_operands) or ()
         return [self.arguments[index] for index in tied if index >= 0]
 
     def verify_(self: Any) -> None:
         """Check that there is a size for each dynamic dimension of the operands and of the results."""
         sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
-        for values, dims, what in sides:
+        for values, dims, side in sides:
             expected = sum(syntax.dynamic_dims(v.type) for v in values)
             if len(dims) != expected:
-                raise VerifyException(f"the {what} have {expected} dynamic dimension(s), but {len(dims)} are given")
+                raise VerifyException(f"the {side} have {expected} dynamic dimension(s), but {len(dims)} are given")
 
 
 class DispatchLikeOp(ShapedCall, IRDLOperation):

@@ -37,11 +37,11 @@ class ElementResult(ElementOf):
             self.type.set(state, (parser.parse_type(),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `-> type` if the type is not the element type, as for a vector of elements."""
-        (element,), (whole,) = self.type.get(op), self.whole.get(op)
-        if element != element_type(whole):
+        """Print `-> type` if the type of the result is not the tensor's element type, as for a vector of elements."""
+        (result_type,), (tensor_type,) = self.type.get(op), self.tensor.get(op)  # fields of the base class
+        if result_type != element_type(tensor_type):
             printer.print_string(" -> ")
-            printer.print_attribute(element)
+            printer.print_attribute(result_type)
 
 
 def _text_of(operand: UnresolvedOperand) -> str:

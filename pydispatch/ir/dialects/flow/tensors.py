@@ -154,11 +154,10 @@ class _ConstantOp(IRDLOperation):
         if not isinstance(value_type, TensorType) or not isinstance(result_type, TensorType):
             return
         same_rank = value_type.get_num_dims() == result_type.get_num_dims()
-        fits = all(
-            result_size in (size, DYNAMIC_INDEX)
-            for size, result_size in zip(value_type.get_shape(), result_type.get_shape(), strict=False)
-        )
-        if value_type.element_type != result_type.element_type or not same_rank or not fits:
+        # The zip is not strict, since the ranks may differ.
+        sizes = zip(value_type.get_shape(), result_type.get_shape(), strict=False)
+        same_sizes = all(result_size in (size, DYNAMIC_INDEX) for size, result_size in sizes)
+        if value_type.element_type != result_type.element_type or not same_rank or not same_sizes:
             raise VerifyException(f"a constant of type {value_type} is no {result_type}")
 
 

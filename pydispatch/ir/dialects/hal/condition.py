@@ -113,7 +113,7 @@ class KeyedRegion(CustomDirective):
 
 @directive
 class Default(CustomDirective):
-    """Directive for `T`, or `T = value`, where the value needs no type of its own."""
+    """Directive for the type T of a value and an optional default: `T`, or `T = value`, as in `i32 = 4`."""
 
     type: TypeDirective
     value: AttributeVariable
@@ -131,11 +131,11 @@ class Default(CustomDirective):
         integer = parser.parse_optional_integer()
         if integer is None:  # such as an alias
             value = parser.parse_attribute()
-            stated = value.type if isinstance(value, IntegerAttr) else type
-        else:  # an integer without a type takes the type that precedes it
-            stated = type if parser.parse_optional_punctuation(":") is None else parser.parse_type()
-        if stated != type:
-            parser.raise_error(f"the default is of type {stated}, expected {type}", start, parser.pos)
+            value_type = value.type if isinstance(value, IntegerAttr) else type
+        else:  # a literal, `4` or `4 : i32`
+            value_type = type if parser.parse_optional_punctuation(":") is None else parser.parse_type()
+        if value_type != type:
+            parser.raise_error(f"the default is of type {value_type}, expected {type}", start, parser.pos)
         self.value.set(state, value if integer is None else IntegerAttr(integer, type))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -122,7 +122,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceSelectAttr(ParametrizedAttribute):
-    """Selection of the first available one of several devices, `#hal.device.select<[devices]>`."""
+    """Device that is the first available one of a list, `#hal.device.select<[devices]>`."""
 
     name = "hal.device.select"
     devices: ArrayAttr[Attribute]
@@ -201,7 +201,7 @@ class DeviceAffinityAttr(ParametrizedAttribute):
         return [device, queues]
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the syntax that `parse_parameters` reads."""
+        """Print `<@device, [queues]>`, without an empty list of queues."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.device)
             if self.queues.data:

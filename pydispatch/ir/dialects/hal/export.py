@@ -58,8 +58,8 @@ class PropertyList(CustomDirective):
             start = parser.pos
             name, value = parser._parse_attribute_entry()
             if name not in known:
-                what = state.op_type.name.rpartition(".")[2]
-                parser.raise_error(f"'{name}' is not a property of an {what}", start, parser.pos)
+                operation = state.op_type.name.rpartition(".")[2]  # without the dialect
+                parser.raise_error(f"'{name}' is not a property of an {operation}", start, parser.pos)
             state.properties[name] = value
 
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)
@@ -106,8 +106,8 @@ class Sizes(PropertyList):
 class LabelledCount(CustomDirective):
     """Directive for a count region whose entry block has a label, as older releases write it; it is never printed.
 
-    `{ ^bb0(%device: !hal.device, %w: index): ... }` is equal to `count(%device: !hal.device, %w: index) -> (index,
-    index, index) { ... }`.
+    `{ ^bb0(%device: !hal.device, %size: index): ... }` is equal to `count(%device: !hal.device, %size: index) ->
+    (index, index, index) { ... }`.
     """
 
     OPENS: ClassVar[str] = "{"  # the token by which `oilist` recognizes this clause

@@ -58,12 +58,13 @@ def flops_of(export: Operation) -> Stated | None:
         return None
     if isinstance(stated, IntegerAttr | FloatAttr):
         count = int(stated.value.data)
+        element_type = str(stated.type) if isinstance(stated, FloatAttr) else ""
         if count == stated.value.data and 0 <= count < 1 << 53:  # larger integers are not exact as f64
-            return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
+            return [element_type, [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
-        terms = [_integers(term) for term in stated.data[1:]]
+        element_type, *terms = stated.data[0].data, *map(_integers, stated.data[1:])
         if all(map(_is_term, terms)):
-            return [stated.data[0].data, *terms]
+            return [element_type, *terms]
     raise VerifyException(f"{FLOPS} is the number of operations of a workgroup, such as 64.0 : f32, got {stated}")
 
 

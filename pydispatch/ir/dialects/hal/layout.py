@@ -54,7 +54,9 @@ def print_flags(printer: Printer, flags: ArrayAttr[StringAttr]) -> None:
 class PipelineBindingAttr(ParametrizedAttribute):
     """Binding of a layout, `#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">`.
 
-    `type` is one of `BINDING_TYPES`, `flags` are out of `BINDING_FLAGS` without None.
+    Attributes:
+        type: "storage_buffer" or "uniform_buffer".
+        flags: Words of `BINDING_FLAGS`, such as "ReadOnly"; empty for the flag None.
     """
 
     name = "hal.pipeline.binding"
@@ -239,12 +241,13 @@ class InterfaceBindingAttr(ParametrizedAttribute):
         """Parse `<binding>`, or `<set, binding>` with set 0."""
         with parser.in_angle_brackets():
             start = parser.pos
-            first = parser.parse_integer(allow_negative=False, allow_boolean=False)
-            if parser.parse_optional_punctuation(",") is None:
-                return [IntAttr(first)]
-            if first != 0:
+            set_or_ordinal = parser.parse_integer(allow_negative=False, allow_boolean=False)
+            is_set = parser.parse_optional_punctuation(",") is not None
+            if not is_set:
+                return [IntAttr(set_or_ordinal)]
+            if set_or_ordinal != 0:
                 parser.raise_error(
-                    f"descriptor set {first} cannot be used, there is one set: write set 0", start, parser.pos
+                    f"descriptor set {set_or_ordinal} cannot be used, there is one set: write set 0", start, parser.pos
                 )
             return [IntAttr(parser.parse_integer(allow_negative=False, allow_boolean=False))]
 

@@ -47,7 +47,8 @@ def check_region(
         results: Types that the operands of the return must have.
         what: Name of the region in messages, such as "count".
         has_device_argument: Whether a device may be the first argument; all others must be index values.
-        has_workload: Whether there may be others: the workload, the numbers in brackets of a dispatch.
+        has_workload: Whether there may be index arguments: the workload, such as %m and %n in `flow.dispatch
+            @kernel[%m, %n](...)`.
     """
     if not region.blocks:
         return
@@ -79,7 +80,7 @@ def check_count(region: Region, *, has_device_argument: bool) -> None:
 
 @directive
 class HostRegion(CustomDirective):
-    """Directive for a host region, code that the host runs: `(%device: !hal.device, %w: index) -> (T...) {...}`.
+    """Directive for a host region, code that the host runs: `(%device: !hal.device, %size: index) -> (T...) {...}`.
 
     A subclass sets `RESULTS` to the result types T, which the region itself does not store.
     """
@@ -100,7 +101,7 @@ class HostRegion(CustomDirective):
         self.region.set(state, parser.parse_region(arguments))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `(%device: !hal.device, %w: index) -> (T...) {...}`."""
+        """Print `(%device: !hal.device, %size: index) -> (T...) {...}`."""
         syntax.print_region_signature(printer, self.region.get(op), self.RESULTS)
         request_space(state)
 
@@ -113,20 +114,30 @@ class HostRegion(CustomDirective):
         return True
 
     def set_empty(self, state: ParsingState) -> None:
-        """Set the region to an empty one, unless another clause for the same region has been parsed."""
+        """Set the region to an empty one, unless another clause for the same region has been parsed.
+
+        An export has two clauses for its count region, of which a text has at most one: `count(...) -> (...) {...}`,
+        and the form of older releases, `{ ^bb0(...): ... }`.
+        """
         if state.regions[self.region.index] is None:
             self.region.set_empty(state)
 
 
 @for_every_format
 class Count(HostRegion):
-    """Directive for a region that computes a grid, the numbers of workgroups along x, y and z."""
+    """Directive for a region that computes a grid, the numbers of workgroups along x, y and z.
+
+    The decorator makes it usable as `custom<Count>` in the assembly format of every operation.
+    """
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (IndexType(),) * 3
 
 
 @for_every_format
 class Condition(HostRegion):
-    """Directive for a region that computes a condition, an i1."""
+    """Directive for a region that computes a condition, an i1.
+
+    The decorator makes it usable as `custom<Condition>` in the assembly format of every operation.
+    """
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (i1,)

@@ -295,12 +295,12 @@ class DispatchExternOp(DispatchLikeOp):
         check_count(self.count, has_device_argument=True)
         check_sizes(self.workgroup_size)
         check_tiles(self, bindings=len(self.layout.bindings.data))
-        # Other operands are scalars, which are passed as push constants.
-        buffers = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))
-        fresh = sum(1 for i in range(len(self.results_)) if self.tied_argument(i) is None)
-        if buffers + fresh != len(self.layout.bindings):
+        # Operands without a shape are scalars, which are passed as push constants.
+        tensor_count = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))
+        new_count = sum(1 for i in range(len(self.results_)) if self.tied_argument(i) is None)
+        if tensor_count + new_count != len(self.layout.bindings):
             raise VerifyException(
-                f"{buffers} tensor operand(s) and {fresh} new result(s) are passed, "
+                f"{tensor_count} tensor operand(s) and {new_count} new result(s) are passed, "
                 f"but the layout has {len(self.layout.bindings)} binding(s)"
             )
 

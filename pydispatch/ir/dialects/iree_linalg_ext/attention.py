@@ -163,7 +163,7 @@ class Attention(OnTensorsOp):
 
     def verify_operands(self) -> None:
         """Check the numbers of operands, their element types, maps and sizes, and the body."""
-        check_count("input", len(self.inputs), 3, 4, 5)
+        check_count("input", len(self.inputs), 3, 4, 5)  # 3, 4 or 5 inputs
         check_count("output", len(self.outputs), len(self.OUTPUTS))
         names = ["the query", "the key", "the value"]
         names += [] if self.scale is None else ["the scale"]
@@ -188,13 +188,15 @@ class Attention(OnTensorsOp):
         """
         maps = self.maps()
         for map in maps:
-            if any(not isinstance(e, AffineDimExpr) for e in map.results) or len(set(_dims(map))) != len(map.results):
+            has_only_dims = all(isinstance(e, AffineDimExpr) for e in map.results)
+            if not has_only_dims or len(set(_dims(map))) != len(map.results):
                 raise VerifyException(f"each map of an attention selects different iterations, got {map}")
         check_sizes([v.type for v in self.operands], maps, maps[0].num_dims if maps else 0, names)
         loops = self.loops()
-        # The mask is the last input.
-        if self.mask is not None and not set(loops.scores).issuperset(_dims(of_mask := maps[len(self.inputs) - 1])):
-            raise VerifyException(f"the map of the mask has iterations that scores do not have: {of_mask}")
+        if self.mask is not None:
+            mask_map = maps[len(self.inputs) - 1]  # the mask is the last input
+            if not set(loops.scores).issuperset(_dims(mask_map)):
+                raise VerifyException(f"the map of the mask has iterations that scores do not have: {mask_map}")
         maps_of_statistics = maps[len(self.inputs) + 1 :]  # maxima and sums, which follow the first output
         for map in maps_of_statistics:
             if set(_dims(map)) != set(loops.rows):
@@ -236,7 +238,7 @@ def _dims(map: AffineMap) -> list[int]:
 
 @op_definition
 class AttentionOp(Attention):
-    """Attention whose output operand only determines the type."""
+    """Attention in one step. The values of the output operand are not read: it states the shape and the type."""
 
     name = "iree_linalg_ext.attention"
 

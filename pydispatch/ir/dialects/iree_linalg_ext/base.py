@@ -97,7 +97,7 @@ class OnTensorsOp(DestinationOp):
     """Base of destination-style operations on tensors only."""
 
     def verify_(self) -> None:
-        """Check that the outputs are tensors, and what `DestinationOp` checks."""
+        """Check that the outputs are tensors, the types of the results, and the operands."""
         for value in self.outputs:
             if not isinstance(value.type, TensorType):
                 raise VerifyException(f"the operation works on tensors, got {value.type}")
@@ -121,13 +121,13 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
     return tuple(value.type.get_shape()) if isinstance(value.type, ShapedType) else ()
 
 
-def check_count(what: str, count: int, *wanted: int) -> None:
+def check_count(kind: str, count: int, *wanted: int) -> None:
     """Check that `count`, a number of operands, is one of `wanted`; raise VerifyException otherwise.
 
-    `what` names such an operand in the message: "input" or "output".
+    `kind` names these operands in the message: "input" or "output".
     """
     if count not in wanted:
-        raise VerifyException(f"expected {' or '.join(map(str, wanted))} {what}(s), got {count}")
+        raise VerifyException(f"expected {' or '.join(map(str, wanted))} {kind}(s), got {count}")
 
 
 def check_dimension(dimension: int, value: SSAValue) -> None:
@@ -137,27 +137,27 @@ def check_dimension(dimension: int, value: SSAValue) -> None:
         raise VerifyException(f"dimension {dimension} is not one of the {rank} of {value.type}")
 
 
-def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
+def check_shape(subject: str, value: SSAValue, expected: Sequence[int]) -> None:
     """Check that a tensor has the expected shape; raise VerifyException otherwise. Dynamic sizes match any size.
 
-    `what` is the subject of the message, such as "the mask".
+    `subject` names the tensor in the message, such as "the mask".
     """
     shape = shape_of(value)
-    same = len(shape) == len(expected) and all(
+    is_same = len(shape) == len(expected) and all(
         DYNAMIC in (a, b) or a == b for a, b in zip(shape, expected, strict=True)
     )
-    if not same:
+    if not is_same:
         text = "x".join("?" if n == DYNAMIC else str(n) for n in expected) or "no dimensions"
-        raise VerifyException(f"{what} is {value.type}, expected the shape {text}")
+        raise VerifyException(f"{subject} is {value.type}, expected the shape {text}")
 
 
-def check_integers(what: str, value: SSAValue) -> None:
+def check_integers(subject: str, value: SSAValue) -> None:
     """Check that the element type of a tensor is an integer type or index; raise VerifyException otherwise.
 
-    `what` is the subject of the message, such as "the tensor of indices".
+    `subject` names the tensor in the message, such as "the tensor of indices".
     """
     if not isinstance(element_type(value.type), IndexType | IntegerType):
-        raise VerifyException(f"{what} has integers or index for elements, got {value.type}")
+        raise VerifyException(f"{subject} has integers or index for elements, got {value.type}")
 
 
 def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:

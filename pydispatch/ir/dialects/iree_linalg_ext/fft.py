@@ -48,7 +48,7 @@ class FftOp(OnTensorsOp):
         Stage s of a transform of n elements, from 1 to log2(n), combines the two halves of each group of 2^s elements.
         The factors are those of the second half, exp(-2 pi i j / 2^s).
         """
-        check_count("input", len(self.inputs), 1, 3)
+        check_count("input", len(self.inputs), 1, 3)  # the stage; or the stage, and both parts of the factors
         check_count("output", len(self.outputs), 2)
         if not isinstance(self.inputs[0].type, IndexType):
             raise VerifyException(f"the stage is an index, got {self.inputs[0].type}")
@@ -57,7 +57,9 @@ class FftOp(OnTensorsOp):
         if not shape or not isinstance(element_type(real.type), AnyFloat):
             raise VerifyException(f"a transform has floats along a dimension, got {real.type}")
         check_shape("the imaginary part", imaginary, shape)
-        if shape[-1] != DYNAMIC and shape[-1] & (shape[-1] - 1):
+        size = shape[-1]
+        is_power_of_two = size & (size - 1) == 0  # one bit is set, or none for the size 0
+        if size != DYNAMIC and not is_power_of_two:
             raise VerifyException(f"the last dimension has a power of two for its size, got {real.type}")
         for value in (imaginary, *self.inputs[1:]):
             if element_type(value.type) != element_type(real.type):
@@ -66,10 +68,11 @@ class FftOp(OnTensorsOp):
         if stage is None:
             return  # only a constant stage can be compared with sizes
         # A dimension of size 0 has no groups, so any stage fits. min() bounds the shift: no size has more than 64 bits.
-        if stage < 1 or (shape[-1] not in (DYNAMIC, 0) and 1 << min(stage, 64) > shape[-1]):
+        if stage < 1 or (size not in (DYNAMIC, 0) and 1 << min(stage, 64) > size):
             raise VerifyException(f"a transform of {real.type} has no stage {stage}")
-        for name, value in zip(("real", "imaginary"), self.inputs[1:], strict=False):
-            check_shape(f"the {name} part of the factors", value, [1 << stage - 1])
+        factor_count = 1 << (stage - 1)
+        for name, value in zip(("real", "imaginary"), self.inputs[1:], strict=False):  # no values without factors
+            check_shape(f"the {name} part of the factors", value, [factor_count])
 
 
 OPERATIONS: list[type[Operation]] = [FftOp]

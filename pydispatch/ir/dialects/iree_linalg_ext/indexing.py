@@ -43,7 +43,7 @@ class Windows(NamedTuple):
     batch: int
     include_indexed_dims: bool
 
-    def retained(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
+    def tensor_dims_of_slice(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
         """Return, for each dimension of a slice, the dimension of the tensor along which it runs.
 
         Of a tensor of 10x20x30 whose dimension 0 is indexed, slices of 20x30 give [1, 2], and slices of 2x20x30, which
@@ -103,11 +103,13 @@ def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: 
     """Check the shape of the tensor of slices, which is [batch dimensions of the indices..., sizes of a slice...], and
     its elements.
 
-    Along a dimension of `whole` that is not indexed a slice has all of it; along an indexed one it is a window, of any
-    size up to the whole.
+    Along a dimension of `whole` that is not indexed, a slice has the full size of `whole`. Along an indexed dimension,
+    a slice is a window of any size up to the full one.
     """
     shape, slices_shape = shape_of(whole), shape_of(slices)
-    dims_in_slices = windows.retained(slice_rank=len(slices_shape) - windows.batch, rank=len(shape), indexed=indexed)
+    dims_in_slices = windows.tensor_dims_of_slice(
+        slice_rank=len(slices_shape) - windows.batch, rank=len(shape), indexed=indexed
+    )
     slice_sizes = [slices_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(dims_in_slices)]
     check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *slice_sizes])
     for size, d in zip(slice_sizes, dims_in_slices, strict=True):

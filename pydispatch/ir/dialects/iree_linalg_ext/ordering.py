@@ -52,7 +52,8 @@ class Sort(AlongOp):
         """
         check_count("input", len(self.inputs), 0, len(self.outputs))  # none, or one per output
         check_dimension(self.along, self.outputs[0])
-        for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):  # none without inputs
+        pairs = zip(self.inputs, self.outputs, strict=False)  # empty without inputs
+        for index, (value, output) in enumerate(pairs):
             check_shape(f"input {index}", value, shape_of(output))
             if element_type(value.type) != element_type(output.type):
                 raise VerifyException(f"output {index} is {output.type}, the values are {value.type}")
@@ -92,14 +93,14 @@ class Topk(AlongOp):
         # The inputs: values, and optionally their indices.
         check_count("input", len(self.inputs), 1, 2)
         check_count("output", len(self.outputs), *self.OUTPUT_COUNTS)
-        values, best = self.inputs[0], self.outputs[0]
+        values, selected = self.inputs[0], self.outputs[0]
         check_dimension(self.along, values)
         if len(self.inputs) == 2:
             check_shape("the tensor of indices", self.inputs[1], shape_of(values))
             check_integers("the tensor of indices", self.inputs[1])
-        # The shape of the outputs, with `count` elements along the dimension.
-        rank = len(shape_of(values))
-        count = shape_of(best)[self.along] if len(shape_of(best)) == rank else DYNAMIC  # check_shape refuses the rank
+        # The shape of the outputs, with `count` elements along the dimension. Another rank is refused by check_shape.
+        has_same_rank = len(shape_of(selected)) == len(shape_of(values))
+        count = shape_of(selected)[self.along] if has_same_rank else DYNAMIC
         size = shape_of(values)[self.along]
         if DYNAMIC not in (count, size) and count > size:
             raise VerifyException(f"{count} elements of {size} along dimension {self.along} are wanted")
@@ -109,8 +110,8 @@ class Topk(AlongOp):
         for output in self.outputs[1:]:  # the indices, if the operation returns them
             check_integers("output 1", output)
         element = element_type(values.type)
-        if element_type(best.type) != element:
-            raise VerifyException(f"output 0 is {best.type}, the values are {values.type}")
+        if element_type(selected.type) != element:
+            raise VerifyException(f"output 0 is {selected.type}, the values are {values.type}")
         check_comparator(self.body, [element])
 
 

@@ -32,9 +32,10 @@ class Pair(CustomDirective):
             self.source.set(state, (parser.parse_type(),))
             dest = parser.parse_type()
         self.dest.set(state, (dest,))
-        has_result = parser.parse_optional_punctuation("->") is not None
-        result = (parser.parse_type(),) if has_result else (dest,) if isinstance(dest, TensorType) else ()
-        self.results.set(state, result)
+        if parser.parse_optional_punctuation("->") is not None:
+            self.results.set(state, (parser.parse_type(),))
+        else:
+            self.results.set(state, (dest,) if isinstance(dest, TensorType) else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `(source dest) -> result`."""

@@ -80,7 +80,8 @@ class Winograd(OnTensorsOp):
         An image in the layout "nhwc" becomes "abnhwc", where h and w count tiles.
         """
         listed = list(self.tile_letters())
-        # The axes are those of the complete list: insert in ascending order.
+        # The property has the axes of `a` and `b` in the result. They are inserted in ascending order, so that the
+        # second insertion does not shift the first letter.
         for axis, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
             listed.insert(axis, letter)
         return "".join(listed)
@@ -90,9 +91,9 @@ class Winograd(OnTensorsOp):
         check_count("input", len(self.inputs), 1)
         check_count("output", len(self.outputs), 1)
         dims = numbers(self.input_tile_dimensions) or [0, 1]
-        for what, size in (("output_tile_size", self.tile), ("kernel_size", self.kernel)):
+        for property_name, size in (("output_tile_size", self.tile), ("kernel_size", self.kernel)):
             if not 1 <= size <= 16:  # the limit bounds the constant matrices of a transform
-                raise VerifyException(f"{what} is from 1 to 16, got {size}")
+                raise VerifyException(f"{property_name} is from 1 to 16, got {size}")
         source, result = self.inputs[0], self.outputs[0]
         if any(not isinstance(element_type(v.type), AnyFloat) for v in (source, result)):
             raise VerifyException(f"a transform is one of floats, got {source.type} and {result.type}")
@@ -117,12 +118,13 @@ class Winograd(OnTensorsOp):
         otherwise."""
         raise NotImplementedError
 
-    def check_sizes(self, what: str, value: SSAValue, letters: str, sizes: dict[str, int]) -> None:
-        """Check the shape of a tensor; raise VerifyException with the subject `what` if it is another one.
+    def check_sizes(self, subject: str, value: SSAValue, letters: str, sizes: dict[str, int]) -> None:
+        """Check the shape of a tensor; raise VerifyException if it is another one.
 
-        letters: one letter for each dimension, such as "nhwc". sizes: letter -> expected size of its dimension.
+        subject: name of the tensor in the message, such as "the image". letters: one letter for each dimension, such as
+        "nhwc". sizes: letter -> expected size of its dimension.
         """
-        check_shape(what, value, [sizes[letter] for letter in letters])
+        check_shape(subject, value, [sizes[letter] for letter in letters])
 
 
 _SYNTAX = (

@@ -82,8 +82,8 @@ class Trait(CustomDirective):
         else:
             attributes = parser.parse_optional_attr_dict()
         end = parser.pos
-        # Entries that are properties of the operation are set as such, the first two of them required; others remain
-        # attributes.
+        # Entries with the names of properties set these; the maps and iterator types are required. The others become
+        # attributes of the operation.
         maps, kinds = attributes.pop("indexing_maps", None), attributes.pop("iterator_types", None)
         if not isinstance(maps, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in maps):
             parser.raise_error("linalg.generic needs indexing_maps = [affine_map<…>, …]", start, end)
@@ -232,10 +232,11 @@ class MapForm(CustomDirective):
     def short_body_arguments(
         self, inputs: list[Attribute], outputs: list[Attribute]
     ) -> tuple[list[Attribute], list[int]]:
-        """Return how an abbreviated body is built, from the types of the inputs and outputs: the types of the tensors
-        whose elements are its arguments, and the operands of its operation, as indices of the arguments.
+        """Return the arguments of an abbreviated body, from the types of the inputs and outputs, as a pair.
 
-        For linalg.map both are the inputs in their order.
+        The pair consists of the types of the tensors whose elements the body takes, and of the index of the argument
+        for each operand of the body's operation. In linalg.map, `{ arith.subf }` with two inputs takes an element of
+        each, and has the operands [0, 1].
         """
         return inputs, list(range(len(inputs)))
 
@@ -270,14 +271,15 @@ class ReduceForm(MapForm):
     def short_body_arguments(
         self, inputs: list[Attribute], outputs: list[Attribute]
     ) -> tuple[list[Attribute], list[int]]:
-        """Return the types whose elements are the arguments of an abbreviated body, and the order in which the
-        arguments are operands of its operation.
+        """Return the types of the tensors whose elements an abbreviated body takes, and the index of the argument for
+        each operand of the body's operation.
 
         `{ arith.subf }` with one input stands for `arith.subf %out, %in` in a body with the arguments (%in, %out): the
-        order is [1, 0].
+        operands are [1, 0].
         """
         types = [*inputs, *outputs]
-        return types, [len(types) - 1, *range(len(types) - 1)]  # the output is the first operand, as in MLIR
+        output_index = len(types) - 1
+        return types, [output_index, *range(output_index)]  # the output is the first operand, as in MLIR
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `dimensions = [1]`."""

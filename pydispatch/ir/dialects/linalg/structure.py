@@ -58,10 +58,10 @@ def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: S
         results: list[AffineExpr] = []
         window = 0  # number of words `a+b` before this one
         for word in subscript:
-            first, _, second = word.partition("+")
-            expression: AffineExpr = AffineExpr.dimension(dims.index(first))
-            if second:
-                offset: AffineExpr = AffineExpr.dimension(dims.index(second))
+            loop, _, kernel_loop = word.partition("+")
+            expression: AffineExpr = AffineExpr.dimension(dims.index(loop))
+            if kernel_loop:
+                offset: AffineExpr = AffineExpr.dimension(dims.index(kernel_loop))
                 stride, dilation = strides[window], dilations[window]
                 if stride != 1:
                     expression = expression * stride
@@ -94,8 +94,8 @@ def shape_of(type: Attribute) -> tuple[int, ...]:
     return tuple(type.get_shape()) if isinstance(type, ShapedType) else ()
 
 
-def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: int, names: Sequence[str]) -> None:
-    """Check that indexing maps fit their operands, and that operands agree on the sizes of the `count` loops.
+def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], loop_count: int, names: Sequence[str]) -> None:
+    """Check that indexing maps fit their operands, and that operands agree on the sizes of the loops.
 
     `types`, `maps` and `names` have an entry for each operand. Raise VerifyException with the names of the operands
     that do not fit.
@@ -106,7 +106,7 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
     sizes: dict[int, tuple[int, str]] = {}  # loop → its static size, and the name of the operand that states it
     seen: set[int] = set()  # loops that index a dimension of an operand by themselves
     for type, map, name in zip(types, maps, names, strict=True):
-        _check_map(type, map, count, name)
+        _check_map(type, map, loop_count, name)
         for expression, size in zip(map.results, shape_of(type), strict=True):
             if not isinstance(expression, AffineDimExpr):
                 continue
@@ -117,17 +117,20 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
             known_size, known_name = sizes.setdefault(loop, (size, name))
             if known_size != size:
                 raise VerifyException(f"{name} has size {size} where {known_name} has {known_size}")
-    missing = set(range(count)) - seen
+    missing = set(range(loop_count)) - seen
     if missing:
         raise VerifyException(f"no operand gives the size of iteration d{min(missing)}")
     # Other indices, such as d0 * 2 + d1, must be in range for these sizes.
     _check_windows(types, maps, {d: size for d, (size, _) in sizes.items()}, names)
 
 
-def _check_map(type: Attribute, map: AffineMap, count: int, name: str) -> None:
-    """Check that a map has the `count` loops as dimensions, and a result for each dimension of the operand `name`."""
-    if map.num_dims != count:
-        raise VerifyException(f"the map of {name} has {map.num_dims} dimension(s), expected {count}: {map}")
+def _check_map(type: Attribute, map: AffineMap, loop_count: int, name: str) -> None:
+    """Check that a map has the loops as dimensions, and a result for each dimension of the operand type `type`.
+
+    `name` is the name of the operand in messages.
+    """
+    if map.num_dims != loop_count:
+        raise VerifyException(f"the map of {name} has {map.num_dims} dimension(s), expected {loop_count}: {map}")
     if map.num_symbols:
         raise VerifyException(f"the map of {name} has symbols: {map}")
     if len(map.results) != len(shape_of(type)):

@@ -82,13 +82,12 @@ class ContractOp(IRDLOperation):
         """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
-        grouped = self.grouped
         ranks = [t.get_num_dims() for t in (a, b, c)]
-        # `grouped` is a bool: True adds 1, the dimension of the group, to the smallest rank.
-        if ranks[0] != ranks[1] or ranks[0] < 2 + grouped or ranks[2] != 2:
-            raise VerifyException(f"pyd.contract takes A and B of rank {2 + grouped} or more, and a matrix; got ranks "
+        least_rank = 3 if self.grouped else 2  # M, K and the group; or M and K
+        if ranks[0] != ranks[1] or ranks[0] < least_rank or ranks[2] != 2:
+            raise VerifyException(f"pyd.contract takes A and B of rank {least_rank} or more, and a matrix; got ranks "
                                   f"{ranks}")  # fmt: skip
-        if min(c.get_shape()) < 0:
+        if min(c.get_shape()) < 0:  # a dynamic size is negative
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
         if self.has_packed_weights:  # B is unsigned weights, which are in groups and unpacked in registers
             self._verify_weights((a, b, c))
@@ -102,9 +101,11 @@ class ContractOp(IRDLOperation):
         """Raise VerifyException unless `types`, of A, B and C, agree on M, N and the dimensions of K."""
         a, b, c = types
         (m, n), a_shape, b_shape = c.get_shape(), a.get_shape(), b.get_shape()
-        k_rank = len(a_shape) - 1 - self.grouped  # dimensions of K: they follow M in A, and precede N in B
-        k_sizes = zip(a_shape[1 : k_rank + 1], b_shape[:k_rank], strict=True)  # in A and in B; negative: dynamic
-        if a_shape[0] != m or b_shape[k_rank] != n or any(x >= 0 and y >= 0 and x != y for x, y in k_sizes):
+        other_rank = 2 if self.grouped else 1  # dimensions of A that are not K: M, and the group in the grouped form
+        k_rank = len(a_shape) - other_rank  # the dimensions of K follow M in A, and precede N in B
+        k_sizes = zip(a_shape[1 : k_rank + 1], b_shape[:k_rank], strict=True)  # pairs (in A, in B); negative: dynamic
+        differs_in_k = any(in_a >= 0 and in_b >= 0 and in_a != in_b for in_a, in_b in k_sizes)
+        if a_shape[0] != m or b_shape[k_rank] != n or differs_in_k:
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
 
     def _verify_elements(self, types: Sequence[MemRefType[Attribute]]) -> None:
@@ -121,8 +122,9 @@ class ContractOp(IRDLOperation):
             if group != group_of_b or (*elements, group) not in GROUPED:
                 raise VerifyException("pyd.contract groups two steps of K of i16, or four or eight of i8 into i32, or "
                                       f"two of bf16 into f32; got {a}, {b}")  # fmt: skip
-        # A is f32, B is f16 or bf16, and the stride of the last dimension of B, its columns, is 1.
-        widens = elements[0] == f32 and elements[1] in (f16, bf16) and (b.get_strides() or [0])[-1] == 1
+        strides = b.get_strides()  # None if the type does not state them
+        has_contiguous_rows = strides is not None and strides[-1] == 1
+        widens = elements[0] == f32 and elements[1] in (f16, bf16) and has_contiguous_rows
         if not (self.grouped or widens or elements[1] == elements[0]):
             raise VerifyException(f"pyd.contract widens rows of f16 and bf16 to f32; got {a}, {b}")
         for name in ("unsigned_a", "unsigned_b"):

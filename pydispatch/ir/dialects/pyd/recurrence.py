@@ -92,15 +92,15 @@ def _yielded(body: Region) -> list[Attribute]:
     return [v.type for v in last.operands] if isinstance(last, ops.YieldOp) else []
 
 
-def _check_region(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
-    """Check that the region named `what` takes `arguments` and yields `results`, lists of types; raise VerifyException
+def _check_region(region_name: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
+    """Check that the region `body` takes `arguments` and yields `results`, lists of types; raise VerifyException
     otherwise."""
     for verb, actual, wanted in (
         ("takes", [a.type for a in body.block.args], arguments), ("yields", _yielded(body), results)
     ):  # fmt: skip
         if actual != wanted:
-            shown = [", ".join(map(str, types)) for types in (actual, wanted)]
-            raise VerifyException(f"the region '{what}' {verb} ({shown[0]}), expected ({shown[1]})")
+            got, expected = (", ".join(map(str, types)) for types in (actual, wanted))
+            raise VerifyException(f"the region '{region_name}' {verb} ({got}), expected ({expected})")
 
 
 OPERATIONS: list[type[Operation]] = [RecurrenceOp]

@@ -32,12 +32,12 @@ class SpliceOp(IRDLOperation):
     def verify_(self) -> None:
         """Check that the operands are static lines of one type, and that `first` is in the first of them."""
         lines = [cast("MemRefType[Attribute]", operand.type) for operand in self.operands]
-        size, *_ = shape = lines[0].get_shape() or (0,)
+        shape = lines[0].get_shape()
         is_alike = all(line.get_shape() == shape and line.element_type == lines[0].element_type for line in lines)
-        if not is_alike or len(shape) != 1 or size < 1:
+        if not is_alike or len(shape) != 1 or shape[0] < 1:  # a dynamic size is negative
             raise VerifyException(f"pyd.splice takes static lines of one type, got {', '.join(map(str, lines))}")
-        if not 0 <= self.first.value.data < size:
-            raise VerifyException(f"pyd.splice begins in the first line, of {size} elements")
+        if not 0 <= self.first.value.data < shape[0]:
+            raise VerifyException(f"pyd.splice begins in the first line, of {shape[0]} elements")
 
 
 OPERATIONS: list[type[Operation]] = [SpliceOp]

@@ -50,9 +50,10 @@ class SubgroupShuffleOp(IRDLOperation):
     memref<Nxf32, 3> -> f32`.
 
     `values` is a row of workgroup memory, in which each invocation has stored its value at its index in the workgroup.
-    `own` is this index of the executing invocation: where the target has a shuffle instruction, it passes values[own]
-    to it. `source` is the index in the workgroup of the other invocation, which is in the same subgroup: %y is
-    values[source]. Invocation 40 reads the value of lane 3 of its subgroup, invocations 32 to 63, with the source 35.
+    `own` is the index of the executing invocation; a target with a shuffle instruction passes values[own] to the
+    instruction. `source` is the index in the workgroup of another invocation of the same subgroup: %y is
+    values[source]. Example: with subgroups of 32, invocation 40 may read from invocations 32 to 63; source 35 is lane 3
+    of its subgroup.
     """
 
     name = "pyd.subgroup_shuffle"
@@ -78,8 +79,8 @@ class SubgroupReduceOp(IRDLOperation):
     """Reduction of the values of the subgroup, `%y = pyd.subgroup_reduce addf %values[%own] : memref<Nxf32, 3> -> f32`.
 
     `values` is a row of workgroup memory, in which each invocation has stored its value at its index in the workgroup,
-    `own`. Neighbours are combined, then neighbouring pairs, and so on:
-    (v0 + v1) + (v2 + v3). Values that an incomplete last subgroup lacks are left out.
+    `own`. Adjacent values are combined, then adjacent pairs, and so on: (v0 + v1) + (v2 + v3). The last subgroup of a
+    workgroup may be incomplete; its missing values are left out.
     """
 
     name = "pyd.subgroup_reduce"
@@ -109,9 +110,9 @@ class SubgroupReduceOp(IRDLOperation):
 class SubgroupBallotOp(IRDLOperation):
     """Conditions of the subgroup as bits, `%word = pyd.subgroup_ballot %conditions[%own] : memref<Nxi1, 3> -> i32`.
 
-    Bit k of the i32, counted from the lowest, is the condition of invocation k of the subgroup, or 0 if there is none.
-    `values` is a row in workgroup memory (memory space 3), the conditions of the N invocations of the workgroup. `own`
-    is the index of this invocation in it.
+    Bit k of the i32, counted from the lowest, is the condition of invocation k of the subgroup, or 0 if the subgroup
+    has no invocation k. `values` is a row in workgroup memory (memory space 3): the conditions of the N invocations of
+    the workgroup. `own` is the index of the executing invocation in this row.
     """
 
     name = "pyd.subgroup_ballot"

@@ -44,8 +44,9 @@ class ConfigureTilesOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check that rows, columns and steps fit the tile registers."""
-        limits = (MOST_ROWS, MOST_ROWS, MOST_STEPS)  # columns have the limit of rows
-        if not all(1 <= size <= most for size, most in zip(self.shape, limits, strict=True)):
+        rows, columns, steps = self.shape
+        are_valid = 1 <= rows <= MOST_ROWS and 1 <= columns <= MOST_ROWS and 1 <= steps <= MOST_STEPS
+        if not are_valid:
             raise VerifyException(f"pyd.configure_tiles takes 1 to {MOST_ROWS} rows and columns, and 1 to {MOST_STEPS} "
                                   f"steps; got {', '.join(map(str, self.shape))}")  # fmt: skip
 

@@ -51,24 +51,27 @@ class TopKOp(OrderedOp):
         """
         if len(self.res) != len(self.inputs) + 1 or not self.inputs:
             raise VerifyException(f"{len(self.inputs)} operands need one result more, got {len(self.res)}")
-        # Shapes, and then element types, of the operands followed by the results.
+        # Lists with an entry for each operand, then for each result.
         types = [value.type for value in (*self.inputs, *self.res)]
         shapes = [tuple(type_.get_shape()) for type_ in types if isinstance(type_, TensorType)]
         elements = [type_.get_element_type() for type_ in types if isinstance(type_, TensorType)]
-        inputs, results = shapes[: len(self.inputs)], shapes[len(self.inputs) :]
-        if len(inputs[0]) != 2 or len(set(inputs)) > 1:
+        # The shapes.
+        input_shapes, result_shapes = shapes[: len(self.inputs)], shapes[len(self.inputs) :]
+        if len(input_shapes[0]) != 2 or len(set(input_shapes)) > 1:
             raise VerifyException(f"the operands are matrices of one shape, got {', '.join(map(str, types))}")
-        rows, size = inputs[0]
-        if len(set(results)) > 1 or len(results[0]) != 2 or results[0][0] != rows:
+        row_count, row_size = input_shapes[0]
+        if len(set(result_shapes)) > 1 or len(result_shapes[0]) != 2 or result_shapes[0][0] != row_count:
             raise VerifyException(f"the results have the rows of {types[0]}, got {self.res[0].type}")
-        if self.count < 1 or (size != DYNAMIC and self.count > size):
+        if self.count < 1 or (row_size != DYNAMIC and self.count > row_size):
             raise VerifyException(f"{self.count} elements of each row of {types[0]} are wanted")
-        if elements[len(self.inputs) : -1] != elements[: len(self.inputs)]:
+        # The element types: those of the operands, which the first results repeat, and that of the positions.
+        input_elements, position_element = elements[: len(self.inputs)], elements[-1]
+        if elements[len(self.inputs) : -1] != input_elements:
             raise VerifyException(f"the first result is {self.res[0].type}, the operand {types[0]}")
-        if not isinstance(elements[-1], IndexType | IntegerType):
+        if not isinstance(position_element, IndexType | IntegerType):
             raise VerifyException(f"positions are integers, got {self.res[-1].type}")
         # The comparator takes two elements, a and b, of each operand.
-        self._verify_comparator([element for element in elements[: len(self.inputs)] for _ in range(2)])
+        self._verify_comparator([element for element in input_elements for _ in range(2)])
 
     def _verify_comparator(self, arguments: list[Attribute]) -> None:
         """Raise VerifyException unless the region takes `arguments` and yields an i1."""
@@ -77,9 +80,9 @@ class TopKOp(OrderedOp):
         yielded = [value.type for value in last.operands] if isinstance(last, ops.YieldOp) else []
         taken = [argument.type for argument in block.args]
         if taken != arguments or yielded != [i1]:
-            shown = [", ".join(map(str, part)) for part in (taken, yielded, arguments)]
+            takes, yields, expected = (", ".join(map(str, types)) for types in (taken, yielded, arguments))
             raise VerifyException(
-                f"the region 'before' takes ({shown[0]}) and yields ({shown[1]}), expected ({shown[2]}) and (i1)"
+                f"the region 'before' takes ({takes}) and yields ({yields}), expected ({expected}) and (i1)"
             )
 
 

@@ -48,22 +48,23 @@ class UnpackOp(IRDLOperation):
         """
         weights, target = self.weights.type, self.target.type
         assert isinstance(weights, MemRefType) and isinstance(target, MemRefType)
-        bits = {IntegerType(4): 4, i8: 8}.get(weights.element_type)
+        bits = {IntegerType(4): 4, i8: 8}.get(weights.element_type)  # of a weight; None for other types
         shape, target_shape = weights.get_shape(), target.get_shape()
         if bits is None or len(shape) != 3 or shape[1] < 1 or shape[2] != WORD_BYTES * 8 // bits:
             raise VerifyException(f"pyd.unpack takes groups of 8 weights of i4, or of 4 of i8; got {weights}")
         groups, columns, steps = shape
+        # K, the number of rows of the weight matrix; negative, which is dynamic, if the number of groups is.
+        row_count = groups * steps if groups >= 0 else groups
         # Without terms: bytes. Weights of i8 are bytes already, so only those of i4 are unpacked.
         if self.terms is None:
-            # Number of groups of 4 bytes in the target; dynamic, which is negative, if that of the weights is.
-            words = groups * steps // WORD_BYTES if groups >= 0 else groups
+            words = row_count // WORD_BYTES if groups >= 0 else groups  # groups of 4 bytes in the target
             if bits != 4 or target.element_type != i8 or target_shape != (words, columns, WORD_BYTES):
                 raise VerifyException(f"pyd.unpack without terms makes bytes of i4 in groups of 4; got {target}")
             return
         # With terms: floats, a row for each index of K.
         terms = self.terms.type
         assert isinstance(terms, MemRefType)
-        if target.element_type != f32 or target_shape != (groups * steps if groups >= 0 else groups, columns):
+        if target.element_type != f32 or target_shape != (row_count, columns):
             raise VerifyException(f"pyd.unpack of {weights} with terms makes f32 of the same steps; got {target}")
         if terms.element_type != f32 or terms.get_shape() not in ((2, columns), (3, columns)):
             raise VerifyException(f"pyd.unpack takes two or three f32 terms of each column; got {terms}")

@@ -191,12 +191,12 @@ class ForallOp(IRDLOperation):
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    def bounds(self, which: str) -> list[int | SSAValue]:
+    def bounds(self, kind: str) -> list[int | SSAValue]:
         """Return for each loop its lower bound, exclusive upper bound or step, as an integer or a value.
 
-        `which` is "lower", "upper" or "step".
+        `kind` is "lower", "upper" or "step".
         """
-        return syntax.mixed(getattr(self, f"static_{which}"), getattr(self, f"dynamic_{which}"))
+        return syntax.mixed(getattr(self, f"static_{kind}"), getattr(self, f"dynamic_{kind}"))
 
     @classmethod
     def parse(cls, parser: Parser) -> ForallOp:
@@ -246,9 +246,9 @@ class ForallOp(IRDLOperation):
             printer.print_string(" in ")
             self._print_bounds(printer, "upper")
         else:
-            for keyword, which in ((" = ", "lower"), (" to ", "upper"), (" step ", "step")):
+            for keyword, kind in ((" = ", "lower"), (" to ", "upper"), (" step ", "step")):
                 printer.print_string(keyword)
-                self._print_bounds(printer, which)
+                self._print_bounds(printer, kind)
         # The outputs, each with the argument of the body that stands for it.
         if self.outputs:
             printer.print_string(" shared_outs(")
@@ -262,10 +262,10 @@ class ForallOp(IRDLOperation):
         properties: dict[str, Attribute] = {} if self.mapping is None else {"mapping": self.mapping}
         syntax.print_attributes(printer, {**properties, **self.attributes}, keyword=False)
 
-    def _print_bounds(self, printer: Printer, which: str) -> None:
-        """Print the bounds or steps that `bounds(which)` returns, in parentheses."""
+    def _print_bounds(self, printer: Printer, kind: str) -> None:
+        """Print the bounds or steps that `bounds(kind)` returns, in parentheses."""
         printer.print_string("(")
-        syntax.print_mixed(printer, self.bounds(which))
+        syntax.print_mixed(printer, self.bounds(kind))
         printer.print_string(")")
 
     def verify_(self) -> None:
@@ -278,15 +278,15 @@ class ForallOp(IRDLOperation):
         rank = len(self.static_upper)
         if len(self.static_lower) != rank or len(self.static_step) != rank:
             raise VerifyException("scf.forall has as many lower bounds, upper bounds and steps as variables")
-        for which in ("lower", "upper", "step"):
-            static, value_count = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
+        for kind in ("lower", "upper", "step"):
+            static, value_count = getattr(self, f"static_{kind}"), len(getattr(self, f"dynamic_{kind}"))
             if not all(isinstance(bound, IntegerAttr) for bound in static):
-                raise VerifyException(f"static_{which} of scf.forall is a list of integers")
+                raise VerifyException(f"static_{kind} of scf.forall is a list of integers")
             # Each DYNAMIC among the integers stands for one of the values.
             marker_count = sum(bound.value.data == syntax.DYNAMIC for bound in static)
             if marker_count != value_count:
                 raise VerifyException(
-                    f"static_{which} of scf.forall leaves {marker_count} to values, {value_count} are given"
+                    f"static_{kind} of scf.forall leaves {marker_count} to values, {value_count} are given"
                 )
         output_types = [value.type for value in self.outputs]
         check_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + output_types)

@@ -10,15 +10,15 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 
-def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
+def check_types(clause: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
     """Raise VerifyException unless values have the expected types.
 
-    `what` begins the message, "scf.for gives" for example; `(actual types), expected (types)` follows.
+    `clause` begins the message, for example "scf.for gives" in "scf.for gives (i32), expected (f32)".
     """
     actual = [value.type for value in values]
     if actual != list(expected):
-        texts = [", ".join(map(str, types)) for types in (actual, expected)]
-        raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
+        actual_text, expected_text = (", ".join(map(str, types)) for types in (actual, expected))
+        raise VerifyException(f"{clause} ({actual_text}), expected ({expected_text})")
 
 
 def parse_initial(parser: Parser) -> tuple[Parser.UnresolvedArgument, Any]:

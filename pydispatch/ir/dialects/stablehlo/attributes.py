@@ -42,9 +42,9 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word not in cls.WORDS:
-            what = cls.name.partition(".")[2].replace("_", " ")  # "stablehlo.fft_type": "fft type"
+            kind = cls.name.partition(".")[2].replace("_", " ")  # "stablehlo.fft_type": "fft type"
             end = start + len(word or " ")  # the error marks the word, or the first character if there is none
-            parser.raise_error(f"expected a {what}: one of {', '.join(cls.WORDS)}", start, end)
+            parser.raise_error(f"expected a {kind}: one of {', '.join(cls.WORDS)}", start, end)
         return word
 
     def print_parameter(self, printer: Printer) -> None:
@@ -129,10 +129,11 @@ class GatherNumbers(NamedTuple):
         offset_dims: Dimensions of the result that are dimensions of the slices.
         collapsed_slice_dims: Dimensions of the slices, of size 1, that the result does not have.
         operand_batching_dims: Dimensions of the operand that are batches.
-        start_indices_batching_dims: For each batch dimension of the operand, the one of the start indices.
-        start_index_map: Dimension of the operand that each component of a start index is for.
-        index_vector_dim: Dimension of the start indices that holds the components of an index. It is the rank of the
-            start indices if an index has one component without a dimension of its own: 1 for start indices of size 2.
+        start_indices_batching_dims: For each batch dimension of the operand, the batch dimension of the start indices.
+        start_index_map: For each component of a start index, the dimension of the operand that it indexes.
+        index_vector_dim: Dimension of the start indices that holds the components of an index. The rank of the start
+            indices stands for an omitted last dimension of size 1: with 1, start indices of shape [2] are read as if
+            their shape was [2, 1].
     """
 
     offset_dims: tuple[int, ...] = ()
@@ -158,10 +159,10 @@ class ScatterNumbers(NamedTuple):
         update_window_dims: Dimensions of the updates that are dimensions of the slices.
         inserted_window_dims: Dimensions of the operand in which a slice has size 1, and which the updates do not have.
         input_batching_dims: Dimensions of the operand that are batches.
-        scatter_indices_batching_dims: For each batch dimension of the operand, the one of the indices.
-        scatter_dims_to_operand_dims: Dimension of the operand that each component of an index is for.
-        index_vector_dim: Dimension of the indices that holds the components of an index. It is the rank of the indices
-            if an index has one component without a dimension of its own: 1 for indices of size 2.
+        scatter_indices_batching_dims: For each batch dimension of the operand, the batch dimension of the indices.
+        scatter_dims_to_operand_dims: For each component of an index, the dimension of the operand that it indexes.
+        index_vector_dim: Dimension of the indices that holds the components of an index. The rank of the indices stands
+            for an omitted last dimension of size 1: with 1, indices of shape [2] are read as if their shape was [2, 1].
     """
 
     update_window_dims: tuple[int, ...] = ()
@@ -330,15 +331,15 @@ its Layout in the form `<raw word = value, ...>`."""
 def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
     """Parse `input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], ...`."""
     start = parser.pos
-    # Fields with plural names are lists.
+    # Fields with plural names are lists, with the default ().
     defaults = {name: () if name.endswith("s") else 0 for names in _RAW.values() for name in names}
     fields = defaults | parse_fields(parser, defaults, "#stablehlo.conv<raw>")
     layouts = []
-    for what, (first, second, spatial) in _RAW.items():
+    for operand, (first, second, spatial) in _RAW.items():
         layout = Layout(fields[first], fields[second], fields[spatial])
         if sorted([layout.first, layout.second, *layout.spatial]) != list(range(len(layout.spatial) + 2)):
             listed = f"{first} {layout.first}, {second} {layout.second} and {spatial} {list(layout.spatial)}"
-            parser.raise_error(f"{listed} do not name each dimension of the {what} once", start, parser.pos)
+            parser.raise_error(f"{listed} do not name each dimension of the {operand} once", start, parser.pos)
         layouts.append(layout)
     return ConvNumbers(*layouts)
 

@@ -117,19 +117,19 @@ class WhileOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         """Print `(%arg = %init, ...) : types cond {...} do {...}`."""
-        cond, body = self.cond.blocks[0].args, self.body.blocks[0].args
+        cond_args, body_args = self.cond.blocks[0].args, self.body.blocks[0].args
         names = []
 
         def print_binding(n: int) -> None:
-            """Print `%arg = %init` of operand `n`, and store the name of the argument."""
-            names.append(printer.print_ssa_value(cond[n]))
+            """Print `%arg = %init` of operand `n`, and append the name of the argument to `names`."""
+            names.append(printer.print_ssa_value(cond_args[n]))
             printer.print_string(" = ")
             printer.print_ssa_value(self.operands[n])
 
         with printer.in_parens():
             printer.print_list(range(len(self.operands)), print_binding)
         # The text declares the names of the arguments once, for both regions.
-        for argument, name in zip(body, names, strict=True):
+        for argument, name in zip(body_args, names, strict=True):
             printer._ssa_values[argument] = name
         if self.operands:
             printer.print_string(" : ")

@@ -27,3 +27,5 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.dynamic_reshape", "operand output_shape"),
     operation("stablehlo.real_dynamic_slice", "operand start_indices limit_indices strides"),
 ]  # fmt: skip
+"""Operations of this module. `operation` takes the names of the operands and results, by default "operand" and
+"result"; `*` marks variadic ones. Those with the base `IRDLOperation` have only the generic form, `"name"(...)`."""

@@ -59,3 +59,5 @@ OPERATIONS: list[type[Operation]] = [
         base=IRDLOperation,
     ),
 ]  # fmt: skip
+"""Operations of this module. `operation` takes the names of the operands and results, by default "operand" and
+"result"; `*` marks variadic ones. Those with the base `IRDLOperation` have only the generic form, `"name"(...)`."""

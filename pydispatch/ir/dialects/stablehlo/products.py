@@ -61,7 +61,7 @@ class DimensionPairs(Clause):
     `DotNumbers`, and leaves the other two unchanged.
     """
 
-    constraint = Dot
+    constraint = Dot  # the class of the property `dot_dimension_numbers`, which holds a `DotNumbers`
 
     def __init__(self, word: str, lhs: str, rhs: str, optional: bool = False) -> None:
         """Create a clause that sets two fields of `DotNumbers`, one for each operand.
@@ -168,8 +168,8 @@ class Convolution(IRDLOperation):
             printer.print_string(f"{word} = ")
             if word == "pad":
                 rank = len(self.dimension_numbers.data.image.spatial)
-                # a splat, `dense<0>`, has one value for all
-                values = values * (2 * rank) if len(values) == 1 else values
+                if len(values) == 1:  # a splat, `dense<0>`
+                    values = values * (2 * rank)
                 printer.print_string(str([list(values[n : n + 2]) for n in range(0, 2 * rank, 2)]))
             elif word == "reverse":
                 printer.print_string(str([bool(v) for v in values]).lower())
@@ -253,3 +253,5 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.fft", clauses=[OneWord("type", FftType, "fft_type"), IntegersClause("length", "fft_length")]),
     operation("stablehlo.triangular_solve", "a b", base=IRDLOperation, required={**_FLAGS, "transpose_a": Transpose}),
 ]  # fmt: skip
+"""Operations of this module. `operation` takes the names of the operands and results, by default "operand" and
+"result"; `*` marks variadic ones. Those with the base `IRDLOperation` have only the generic form, `"name"(...)`."""

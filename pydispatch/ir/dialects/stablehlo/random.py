@@ -17,3 +17,5 @@ OPERATIONS: list[type[Operation]] = [
         clauses=[OneWord("algorithm", RngAlgorithm, "rng_algorithm")],
     ),
 ]  # fmt: skip
+"""Operations of this module. `operation` takes the names of the operands and results, by default "operand" and
+"result"; `*` marks variadic ones."""

@@ -194,3 +194,5 @@ OPERATIONS: list[type[Operation]] = [
         optional={"dimension": IntegerAttr, "is_stable": BoolAttr},
     ),
 ]  # fmt: skip
+"""Operations of this module. `operation` takes the names of the operands and results, by default "operand" and
+"result"; `*` marks variadic ones. Those with the base `IRDLOperation` have only the generic form, `"name"(...)`."""

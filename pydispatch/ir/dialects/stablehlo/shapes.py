@@ -113,7 +113,9 @@ def _parse_range(parser: Parser) -> tuple[int, int, int]:
     start = parser.parse_integer()
     parser.parse_punctuation(":")
     limit = parser.parse_integer()
-    return start, limit, parser.parse_integer() if parser.parse_optional_punctuation(":") is not None else 1
+    has_stride = parser.parse_optional_punctuation(":") is not None
+    stride = parser.parse_integer() if has_stride else 1
+    return start, limit, stride
 
 
 _PADDING = (
@@ -144,3 +146,5 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.set_dimension_size", "operand size", clauses=[_DIMENSION]),
     operation("stablehlo.transpose", clauses=[IntegersClause("dims", "permutation")]),
 ]
+"""Operations of this module. `operation` takes the names of the operands and results, by default "operand" and
+"result"; `*` marks variadic ones."""

@@ -172,8 +172,10 @@ class RegularOp(IRDLOperation):
         if cls.PARENS:
             parser.parse_punctuation(")")
         attributes = parse_attributes(parser, cls, properties)
-        types = Types((), ())  # only operations without operands and results may omit the signature
-        if parser.parse_optional_punctuation(":") is not None or operands or cls.SIGNATURE is RESULT:
+        types = Types((), ())
+        has_colon = parser.parse_optional_punctuation(":") is not None
+        # The types are required for operations with operands, and for those whose signature is only a result type.
+        if has_colon or operands or cls.SIGNATURE is RESULT:
             if operands and parser._current_token.text == "{":  # no type begins so: name what is missing
                 parser.raise_error("expected ':' and the types")
             types = cls.SIGNATURE.parse(parser, len(operands))
@@ -183,24 +185,24 @@ class RegularOp(IRDLOperation):
     def _parse_list(cls, parser: Parser, properties: Properties) -> list[UnresolvedOperand]:
         """Parse operands and clauses, separated by commas: `%a, %b, precision = [DEFAULT, HIGHEST]`.
 
-        Return the operands. A clause is `word = value`; what it stores is added to `properties`. Clauses may be in any
-        order; each occurs at most once, and required ones exactly once. The list may be empty if none is required.
+        Return the operands. A clause `word = value` sets properties, which are added to `properties`. Clauses may be in
+        any order; each occurs at most once, and required ones exactly once. The list may be empty if none is required.
         """
         operands: list[UnresolvedOperand] = []
         clauses = list(cls.CLAUSES)  # those that have not been parsed yet
-        first = True
-        while first or parser.parse_optional_punctuation(",") is not None:
+        is_first = True
+        while is_first or parser.parse_optional_punctuation(",") is not None:
             operand = parser.parse_optional_unresolved_operand()
             if operand is not None:
                 operands.append(operand)
             elif (index := next((n for n, clause in enumerate(clauses) if clause.opens(parser)), None)) is not None:
                 clauses.pop(index).parse(parser, properties)
-            elif not first:
+            elif not is_first:
                 words = ", ".join(clause.word for clause in clauses)
                 parser.raise_error(f"expected an operand{f' or {words} = ...' if words else ''} in '{cls.name}'")
             else:  # the list is empty; after a comma an item must follow
                 break
-            first = False
+            is_first = False
         if missing := [clause.word for clause in clauses if not clause.optional]:
             parser.raise_error(f"expected '{missing[0]} = ...' in '{cls.name}'")
         return operands
@@ -223,7 +225,7 @@ class RegularOp(IRDLOperation):
         printer.print_list(items, print_item)
         if self.PARENS:
             printer.print_string(")")
-        # The attribute dictionary leaves out the properties of clauses: these have printed theirs, or have none.
+        # The attribute dictionary leaves out the properties that clauses print.
         print_attributes(printer, self, {name for clause in self.CLAUSES for name in clause.properties})
         if self.operands or self.results:
             printer.print_string(" : ")
@@ -241,9 +243,9 @@ def parse_attributes(parser: Parser, kind: type[Operation], properties: Properti
 
 
 def print_attributes(printer: Printer, op: Operation, written: Iterable[str]) -> None:
-    """Print the attribute dictionary, which includes the properties that the rest of the text does not state.
+    """Print the attribute dictionary: the attributes, and the properties that the rest of the text does not state.
 
-    `written` has the names of those that it does state.
+    `written` has the names of the properties that the rest of the text states.
     """
     skipped = {*written, "operandSegmentSizes"}  # the parser derives the segment sizes from the operands
     unwritten = {name: value for name, value in op.properties.items() if name not in skipped}
@@ -298,16 +300,21 @@ def operation(
     # The members of the class: operands, results and regions by their names, then properties, traits and options.
     members: dict[str, Any] = {"name": name}
     for word in operands.split():
-        members[word.rstrip("*")] = (var_operand_def if word in variadic else operand_def)(operand_type)
+        define_operand: Any = var_operand_def if word in variadic else operand_def
+        members[word.rstrip("*")] = define_operand(operand_type)
     for word in results.split():
         members[word.rstrip("*")] = var_result_def() if word.endswith("*") else result_def()
     for word in regions.split():
         members[word.rstrip("*")] = var_region_def() if word.endswith("*") else region_def()
-    must, may = dict(required), dict(optional)  # constraints of all properties, also of those that clauses store
+    # Constraints of all properties by name, also of those that clauses store.
+    all_required, all_optional = dict(required), dict(optional)
     for clause in clauses:
-        (may if clause.optional else must).update(clause.properties)
-    members |= {word: opt_prop_def(kind) for word, kind in may.items()}
-    members |= {word: prop_def(kind) for word, kind in must.items()}
+        if clause.optional:
+            all_optional |= clause.properties
+        else:
+            all_required |= clause.properties
+    members |= {word: opt_prop_def(constraint) for word, constraint in all_optional.items()}
+    members |= {word: prop_def(constraint) for word, constraint in all_required.items()}
     if pure:
         members["traits"] = traits_def(Pure())
     if len(variadic) > 1:  # IRDL needs a rule that splits the list of operands: into equal parts

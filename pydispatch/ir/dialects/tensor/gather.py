@@ -19,8 +19,8 @@ class GatherOp(IRDLOperation):
     """Gather of slices: result[i..., :] is the slice of `source` at the coordinates indices[i..., :].
 
     `%r = tensor.gather %s[%i] gather_dims([1]) : (tensor<2x6xf32>, tensor<3x1xindex>) -> tensor<3x2xf32>` computes
-    r[k, :] = s[:, i[k, 0]]. The result has the shape of `indices` without its last dimension, then that of a slice:
-    dimensions of `source` without the gathered ones. These may also stay with size 1: tensor<3x2x1xf32>.
+    r[k, :] = s[:, i[k, 0]]. The result has the dimensions of `indices` without the last one, then the dimensions of
+    `source` without the gathered ones. The gathered dimensions may also stay, with size 1: tensor<3x2x1xf32>.
 
     Attributes:
         indices: Integer or index elements; the last dimension has one coordinate for each of `gather_dims`.
@@ -108,15 +108,15 @@ def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue
     """
     if element_of(slices) != element_of(target):
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
-    picked = {int(d) for d in dims.get_values()}
+    indexed = {int(d) for d in dims.get_values()}
     batch, shape = shape_of(indices)[:-1], shape_of(target)
-    with_units = (*batch, *(1 if d in picked else n for d, n in enumerate(shape)))
-    without = (*batch, *(n for d, n in enumerate(shape) if d not in picked))
+    with_units = (*batch, *(1 if d in indexed else n for d, n in enumerate(shape)))
+    reduced = (*batch, *(n for d, n in enumerate(shape) if d not in indexed))
     slice_shape = shape_of(slices)  # None for dynamic sizes, which match any size
-    for wanted in (without, with_units):
+    for wanted in (reduced, with_units):
         if len(slice_shape) == len(wanted) and all(map(may_be_equal, slice_shape, wanted)):
             return
-    raise VerifyException(f"the slices are {slices.type}, expected the shape {shape_text(without)}")
+    raise VerifyException(f"the slices are {slices.type}, expected the shape {shape_text(reduced)}")
 
 
 OPERATIONS: list[type[Operation]] = [GatherOp, ScatterOp]

@@ -31,14 +31,15 @@ def element_of(value: SSAValue) -> Attribute:
     return element
 
 
-def _static_numbers(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
-    """Return the numbers of a list such as `[4, %n]`, with None for those that only the operands `dynamic` have.
+def _static_numbers(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], plural: str) -> list[int | None]:
+    """Return the numbers of a list such as `[4, %n]`, with None in place of operands: [4, None].
 
-    Raise VerifyException unless there is one operand for each. `what` names the numbers in the message.
+    `static` is then [4, DYNAMIC] and `dynamic` is (%n). Raise VerifyException unless there is an operand for each
+    DYNAMIC. `plural` says in the message what the numbers are, such as "offset(s)".
     """
     values = [None if n == DYNAMIC else n for n in numbers(static)]
     if values.count(None) != len(dynamic):
-        raise VerifyException(f"{values.count(None)} dynamic {what} in the list, got {len(dynamic)} value(s)")
+        raise VerifyException(f"{values.count(None)} dynamic {plural} in the list, got {len(dynamic)} value(s)")
     return values
 
 
@@ -79,12 +80,12 @@ def _verify_pad(op: tensor.PadOp) -> None:
         if any(n is not None and n < 0 for n in amounts):
             raise VerifyException(f"amounts of padding are not negative, got {shape_text(amounts)}")
     _verify_same_element(op, op.source, op.result)
-    wanted = [
-        None if n is None or a is None or b is None else n + a + b for n, a, b in zip(source, low, high, strict=True)
-    ]
-    # The result type may have a static size where an amount is dynamic, but no dynamic size where all are static.
-    if len(result) != len(wanted) or any(r != w and w is not None for r, w in zip(result, wanted, strict=True)):
-        raise VerifyException(f"the result is {op.result.type}, expected the shape {shape_text(wanted)}")
+    padded: list[int | None] = []  # size of the source + padding before and after it; None if one of these is dynamic
+    for size, before, after in zip(source, low, high, strict=True):
+        padded.append(None if size is None or before is None or after is None else size + before + after)
+    # Where the padded size is None, the result may have any size, also a static one.
+    if len(result) != len(padded) or any(p is not None and r != p for r, p in zip(result, padded, strict=True)):
+        raise VerifyException(f"the result is {op.result.type}, expected the shape {shape_text(padded)}")
     verify_yield(op, element_of(op.source), rank=len(source))
 
 
@@ -184,15 +185,14 @@ def _check_reassociation(
     between the expanded shape 2x3x4 and the collapsed shape 6x4. Products with a dynamic size (None) are not checked.
     """
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
-    # Without groups no dimension is named; that case is checked next.
-    if [i for group in groups for i in group] != list(range(len(expanded))) and groups:
-        raise VerifyException(
-            f"{groups} do not name the {len(expanded)} dimension(s) of {shape_text(expanded)} in order"
-        )
     if not groups:  # between rank 0 and unit sizes, such as tensor<f32> and tensor<1x1xf32>
         if collapsed or any(n not in (1, None) for n in expanded):
             raise VerifyException(f"[] is between a tensor without dimensions and ones, not {shape_text(expanded)}")
         return
+    if [i for group in groups for i in group] != list(range(len(expanded))):
+        raise VerifyException(
+            f"{groups} do not name the {len(expanded)} dimension(s) of {shape_text(expanded)} in order"
+        )
     if len(groups) != len(collapsed):
         raise VerifyException(
             f"{len(groups)} group(s) for the {len(collapsed)} dimension(s) of {shape_text(collapsed)}"
@@ -257,8 +257,10 @@ def _verify_dim(op: tensor.DimOp) -> None:
     index = _constant_index(op.index)
     if isinstance(op.source.type, TensorType):
         rank = op.source.type.get_num_dims()
-        if rank == 0 or (index is not None and not 0 <= index < rank):
-            raise VerifyException(f"{op.source.type} has no dimension {'' if index is None else index}".rstrip())
+        if index is None and rank == 0:  # no index is valid
+            raise VerifyException(f"{op.source.type} has no dimension")
+        if index is not None and not 0 <= index < rank:
+            raise VerifyException(f"{op.source.type} has no dimension {index}")
 
 
 def _verify_empty(op: tensor.EmptyOp) -> None:

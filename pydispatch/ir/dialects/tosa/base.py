@@ -50,8 +50,10 @@ MANY = 1 << 30
 
 @directive
 class PropertyClauses(CustomDirective):
-    """Directive for properties `name(value)`, such as `min_val(1.0 : f32) max_val(4.0 : f32)`. A program may state them
-    instead of entries of the attribute dictionary, which is what they are printed as."""
+    """Directive for properties `name(value)`, such as `min_val(1.0 : f32) max_val(4.0 : f32)`.
+
+    A program may write properties so, or as entries of the attribute dictionary. They are printed as entries.
+    """
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse any number of properties `name(value)`, in any order."""
@@ -95,7 +97,11 @@ class TosaOp(IRDLOperation):
         """Check that the numbers of operands and results are those of `COUNTS` and `RESULTS`."""
         least, most = self.COUNTS
         if not least <= len(self.inputs) <= most:
-            wanted = str(least) if least == most else f"at least {least}" if most == MANY else f"{least} to {most}"
+            wanted = f"{least} to {most}"
+            if least == most:
+                wanted = str(least)
+            elif most == MANY:
+                wanted = f"at least {least}"
             raise VerifyException(f"{len(self.inputs)} operand(s) are given, expected {wanted}")
         if self.RESULTS is not None and len(self.outputs) != self.RESULTS:
             raise VerifyException(f"{len(self.outputs)} result(s) are given, expected {self.RESULTS}")

@@ -44,12 +44,12 @@ class YieldOp(IRDLOperation):
 
 
 def _parse_pairs(parser: Parser) -> Pairs:
-    """Parse optional pairs of block argument and value, `(%inner = %outer, ...)`."""
+    """Parse optional pairs of block argument and value, `(%inner = %outer, ...)`; return both lists."""
     names: list[Parser.UnresolvedArgument] = []
     values: list[UnresolvedOperand] = []
 
     def parse_pair() -> None:
-        """Parse `%inner = %outer`."""
+        """Parse `%inner = %outer` into `names` and `values`."""
         names.append(parser.parse_argument(expect_type=False))
         parser.parse_punctuation("=")
         values.append(parser.parse_unresolved_operand())
@@ -80,23 +80,23 @@ def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
         printer.print_list(types, printer.print_attribute)
 
 
-def _check_region(region: Region, what: str, argument_types: Sequence[Attribute], result_count: int) -> None:
+def _check_region(region: Region, region_name: str, argument_types: Sequence[Attribute], result_count: int) -> None:
     """Check that a region has one block with arguments of these types, which ends with a tosa.yield of `result_count`
-    values. Raise VerifyException otherwise; `what` names the region in the message.
+    values. Raise VerifyException otherwise, with `region_name` in the message.
 
     The types of the yielded values are compared when the operation is converted: dynamic sizes match static ones.
     """
     if len(region.blocks) != 1:
-        raise VerifyException(f"the {what} has {len(region.blocks)} blocks, expected one")
+        raise VerifyException(f"the {region_name} has {len(region.blocks)} blocks, expected one")
     block = region.block
     types = [argument.type for argument in block.args]
     if types != list(argument_types):
-        raise VerifyException(f"the {what} takes {_shown(types)}, expected {_shown(argument_types)}")
+        raise VerifyException(f"the {region_name} takes {_shown(types)}, expected {_shown(argument_types)}")
     last = block.last_op
     if not isinstance(last, YieldOp):
-        raise VerifyException(f"the {what} does not end with tosa.yield")
+        raise VerifyException(f"the {region_name} does not end with tosa.yield")
     if len(last.inputs) != result_count:
-        raise VerifyException(f"the {what} passes on {len(last.inputs)} value(s), expected {result_count}")
+        raise VerifyException(f"the {region_name} passes on {len(last.inputs)} value(s), expected {result_count}")
 
 
 def _shown(types: Sequence[Attribute]) -> str:
@@ -123,8 +123,9 @@ class IfOp(IRDLOperation):
         """Parse `%condition (%a = %x) : type (types) -> types {...} else {...}`.
 
         `%x` is an operand, which the branches call `%a`; several are separated by commas. The first type is that of the
-        condition, those in parentheses are the types of such operands, and those after the arrow of the results. Both
-        parentheses are absent if there are no such operands. Older releases of MLIR omit the type of the condition.
+        condition, the types in parentheses are those of the operands `%x`, and the types after the arrow those of the
+        results. Without such operands, both pairs of parentheses are absent. Older releases of MLIR omit the type of
+        the condition.
         """
         condition = parser.parse_unresolved_operand()
         _, values = _parse_pairs(parser)  # the names are dropped: each region declares its block arguments itself
@@ -176,8 +177,8 @@ class IfOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify that both branches take the inputs and yield a value for each output."""
-        for region, what in ((self.then_branch, "branch"), (self.else_branch, "else branch")):
-            _check_region(region, what, self.inputs.types, len(self.outputs))
+        for region, region_name in ((self.then_branch, "branch"), (self.else_branch, "else branch")):
+            _check_region(region, region_name, self.inputs.types, len(self.outputs))
 
 
 _CONDITION_TYPE = TensorType(i1, [])

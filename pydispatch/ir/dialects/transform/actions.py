@@ -69,19 +69,17 @@ class IreeImportSymbolOp(ImportSymbolLike):
 
 @directive
 class Call(CustomDirective):
-    """Directive for `%function(%inputs) -> %outputs after %insertion_point { conversions }`.
-
-    Either `function` is set, a handle of the function, or `function_name`, its symbol. `is_after` is absent for
-    `before`.
+    """Directive for `%function(%inputs) -> %outputs after %insertion_point { conversions }`, which replaces the values
+    of the outputs by the results of a call.
     """
 
-    function: VariadicOperandVariable
-    function_name: AttributeVariable
-    inputs: VariadicOperandVariable
-    outputs: VariadicOperandVariable
-    is_after: AttributeVariable
-    insertion_point: VariadicOperandVariable
-    conversions: RegionVariable
+    function: VariadicOperandVariable  # handle of the function; empty if `function_name` is set
+    function_name: AttributeVariable  # symbol of the function; absent if `function` is set
+    inputs: VariadicOperandVariable  # handles of the values that are passed to the function
+    outputs: VariadicOperandVariable  # handles of the values that its results replace
+    is_after: AttributeVariable  # unit attribute, set for `after`, absent for `before`
+    insertion_point: VariadicOperandVariable  # handle of the operation before or after which the call is inserted
+    conversions: RegionVariable  # conversion operations; empty if the text omits them
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `@function(%inputs) -> %outputs before %op {conversions}`; all names with `%` are handles.
@@ -99,17 +97,18 @@ class Call(CustomDirective):
                 parser.raise_error("expected @function or a handle of one", start, parser.pos)
             self.function_name.set(state, symbol)
         # Inputs, outputs, the operation before or after which the call is inserted, and conversions.
-        one = parser.parse_unresolved_operand
-        operands = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, one, " in inputs")
-        self.inputs.set(state, operands or ())
+        parse_handle = parser.parse_unresolved_operand
+        inputs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parse_handle, " in inputs")
+        self.inputs.set(state, inputs or ())
         has_outputs = parser.parse_optional_punctuation("->") is not None
-        self.outputs.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, one) if has_outputs else ())
+        outputs = parser.parse_comma_separated_list(parser.Delimiter.NONE, parse_handle) if has_outputs else ()
+        self.outputs.set(state, outputs)
         start = parser.pos
         if parser.parse_optional_keyword("after") is not None:
             self.is_after.set(state, UnitAttr())
         elif parser.parse_optional_keyword("before") is None:
             parser.raise_error("expected 'before' or 'after' and an operation", start, start + 1)
-        self.insertion_point.set(state, (one(),))
+        self.insertion_point.set(state, (parse_handle(),))
         self.conversions.set(state, parser.parse_optional_region() or Region())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -227,8 +226,8 @@ class FuncCastAndCallOp(CastAndCallLike):
 class CastShapeDynamicDimsOp(TransformOp):
     """Conversion between tensor types of the same rank that differ in which sizes are static.
 
-    It permits these casts in the region of a `cast_and_call`. In MLIR, source materializations that cast a dynamic size
-    to a static one require `ignore_dynamic_info`.
+    It permits these casts in the region of a `cast_and_call`. In MLIR, `ignore_dynamic_info` is required for the casts
+    of results from a dynamic size to a static one.
     """
 
     name = "transform.type_conversion.tensor.cast_shape_dynamic_dims"

@@ -237,14 +237,14 @@ class ParamConstantOp(TransformOp):
 
 @op_definition
 class GetOperandOp(PositionOp):
-    """Handle to operands of an operation."""
+    """Handle to the operands of an operation at the given positions: `%op[0, -1] : (T) -> U`."""
 
     name = "transform.get_operand"
 
 
 @op_definition
 class GetResultOp(PositionOp):
-    """Handle to results of an operation."""
+    """Handle to the results of an operation at the given positions: `%op[0, -1] : (T) -> U`."""
 
     name = "transform.get_result"
 
@@ -258,22 +258,25 @@ class GetDefiningOp(TransformOp):
 
 @op_definition
 class GetProducerOfOperandOp(PositionOp):
-    """Handle to the operation that defines an operand."""
+    """Handle to the operation that defines the operand at the given position: `%op[0] : (T) -> U`."""
 
     name = "transform.get_producer_of_operand"
 
 
 @op_definition
 class GetConsumersOfResultOp(PositionOp):
-    """Handle to the users of a result."""
+    """Handle to the users of the result at the given position: `%op[0] : (T) -> U`."""
 
     name = "transform.get_consumers_of_result"
 
 
 @op_definition
 class GetParentOp(TransformOp):
-    """Handle to the parent operation; with `op_name` or `isolated_from_above`, to the nearest ancestor that
-    satisfies it; with `nth_parent = n`, to the n-th of these."""
+    """Handle to the parent operation.
+
+    With the attribute `op_name` or `isolated_from_above`, it refers to the nearest ancestor of this name or with this
+    trait. With `nth_parent = n`, it refers to the n-th such ancestor.
+    """
 
     name = "transform.get_parent_op"
 

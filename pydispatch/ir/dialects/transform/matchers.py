@@ -56,8 +56,8 @@ class MatchParamCmpIOp(TransformOp):
 class MatchStructuredOp(RegionOp):
     """Matcher that runs its body on a structured operation: `failures(suppress) %op : (T) -> U {...}`.
 
-    The values that the body yields are its results. `failures` has no effect: a mismatch in the body is one of this
-    matcher.
+    The results are the values that the body yields. A mismatch in the body is a mismatch of this matcher; `failures`
+    has no effect.
     """
 
     name = "transform.match.structured"
@@ -181,9 +181,9 @@ class MatchTypeOp(TransformOp):
 
 @op_definition
 class MatchDimIsMultipleOfOp(TransformOp):
-    """Matcher that requires size `dim` of a tensor value, counted from 0, to be a known multiple of `size`.
+    """Matcher that requires the size of dimension `dim` of a tensor to be a known multiple of `size`.
 
-    Syntax: `%value[1], 16 : T`.
+    `%value[1], 16 : T` requires a multiple of 16 along dimension 1, the second. The operation has no results.
     """
 
     name = "transform.iree.match.dim_is_multiple_of"
@@ -223,9 +223,10 @@ class Bound(CustomDirective):
 
 @op_definition
 class MatchDimBoundsOp(TransformOp):
-    """Matcher that requires size `dim` of a tensor value, counted from 0, to be known to be in inclusive bounds.
+    """Matcher that requires the size of dimension `dim` of a tensor to be known to be in inclusive bounds.
 
-    Syntax: `%value[0], umin = 1, umax = 64 : T`; each bound may be `none`.
+    `%value[0], umin = 1, umax = 64 : T` requires 1 to 64 along dimension 0, the first. Each bound may be `none`. The
+    operation has no results.
     """
 
     name = "transform.iree.match.dim_bounds"

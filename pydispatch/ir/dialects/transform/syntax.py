@@ -44,9 +44,9 @@ class HandleTypes(CustomDirective):
     Nothing is printed if there are no handles.
     """
 
-    handles: VariadicOperandVariable
-    types: TypeDirective
-    results: TypeDirective
+    handles: VariadicOperandVariable  # the operands, which an earlier directive has parsed
+    types: TypeDirective  # types of the operands
+    results: TypeDirective  # types of the results
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `: (types) -> results` or `: types -> results`, or `: type`, one type for all handles and no result.
@@ -132,9 +132,10 @@ ATTRIBUTES_AND_TYPES = "attr-dict custom<HandleTypes>(ref($handles), type($handl
 
 
 class TransformOp(IRDLOperation):
-    """Base of operations on handles, most of which take one: `%handle : T -> T`.
+    """Base of operations on handles, most of which take one handle: `%handle : T -> T`.
 
-    A handle is an SSA value that refers to a list of operations, values or parameters of the transformed program.
+    A handle is an SSA value that refers to a list of operations, values or parameters of the transformed program. In
+    the format, `OneOperand` requires exactly one operand, although `handles` is variadic.
     """
 
     handles = var_operand_def()

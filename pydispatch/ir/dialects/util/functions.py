@@ -104,9 +104,10 @@ class FuncLikeOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         inputs = self.function_type.inputs.data
-        # Without a body the arguments need names only to tie results to them.
         tied = syntax.tied_list(self.tied_operands)
-        names = [f"%arg{i}" for i in range(len(inputs))] if self.is_declaration and tied else None
+        names = None  # of the arguments of a declaration, which need names only if results are tied to them
+        if self.is_declaration and tied:
+            names = [f"%arg{i}" for i in range(len(inputs))]
         printer.print_string("(")
 
         def print_argument(i: int) -> None:
