@@ -1,7 +1,7 @@
-"""Schedule of a batch of thread blocks in the PTX interpreter: groups of threads run block of code by block.
-
-Threads at the same program counter form a group and run together. The group with the lowest program counter runs
-first, so that divergent threads reconverge; groups that spin in a loop waiting for others are run round-robin.
+"""Schedule of a batch of thread blocks in the PTX interpreter. A block of code is a straight sequence of instructions.
+Threads of one function call (activation) at the same block of code form a group, and run together. The group with the
+lowest program counter runs first, so that divergent threads reconverge; groups that spin in a loop waiting for others
+are run round-robin. A group is ready if it can run, and parked if its threads wait for other lanes of their warps.
 """
 
 from __future__ import annotations
@@ -100,16 +100,11 @@ class Batch(ThreadBatch):
     def start(self, code: FunctionCode) -> None:
         """Begin the kernel for all threads of the batch."""
         frame = Frame(self, code, np.arange(self.n), local_offset=0)
-        self.make_ready(
-            ThreadGroup(
-                self._append_activation(
-                    # A kernel has no caller to return to.
-                    Activation(frame, caller=None, caller_positions=None, return_block=-1, copy_results=None, serial=0)
-                ),
-                block=0,
-                index=None,  # all threads
-            )
+        # A kernel has no caller to return to.
+        activation = self._append_activation(
+            Activation(frame, caller=None, caller_positions=None, return_block=-1, copy_results=None, serial=0)
         )
+        self.make_ready(ThreadGroup(activation, block=0, index=None))  # all threads, at the first block of code
 
     def _append_activation(self, activation: Activation) -> Activation:
         """Add a function call to the calls of the batch, and return it.
@@ -123,27 +118,27 @@ class Batch(ThreadBatch):
     def make_ready(self, group: ThreadGroup) -> None:
         """Make a group ready to run, merged with a ready or parked group of its activation at the same block of code.
 
-        The key identifies both, because each activation has a priority of its own.
+        The key (priority, block) is the same for both groups, because each activation has a priority of its own.
         """
         key = (group.activation.priority, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
         if other is not None:
             group.release_frame()
             other.release_frame()
-            index = np.sort(np.concatenate((group.positions(), other.positions())))
-            merged = ThreadGroup(group.activation, group.block, index)
+            positions = np.sort(np.concatenate((group.positions(), other.positions())))
+            merged = ThreadGroup(group.activation, group.block, positions)
             merged.last_run = min(group.last_run, other.last_run)
             group = merged
         self._ready[key] = group
 
-    def split(self, group: ThreadGroup, mask_of_first: Any, first: int, second: int) -> None:
-        """Continue the threads where `mask_of_first` holds at block of code `first`, and the others at `second`.
+    def split(self, group: ThreadGroup, is_branching: Any, target: int, after: int) -> None:
+        """Continue the threads where `is_branching` holds at the block of code `target`, and the others at `after`.
 
-        mask_of_first: bool [group.size].
+        is_branching: bool [group.size].
         """
         group.release_frame()
         positions = group.positions()
-        for mask, block in ((mask_of_first, first), (~mask_of_first, second)):
+        for mask, block in ((is_branching, target), (~is_branching, after)):
             part = ThreadGroup(group.activation, block, positions[mask])
             part.last_run = group.last_run
             self.make_ready(part)
@@ -227,10 +222,10 @@ class Batch(ThreadBatch):
                     return
 
     def _detect_spinning(self, blocks_run: int, is_round_robin: bool) -> bool:
-        """Return whether a group has run long enough that it may be spinning on another one.
+        """Return whether a group has run so long that it may be spinning, and then let the longest waiting group run.
 
-        The next group is then the one that has waited longest, and groups run fewer blocks of code each. A group that
-        was itself chosen in this way changes neither.
+        The scheduler then chooses the group that has not run for longest, and groups run fewer blocks of code in turn.
+        If the group itself was chosen in this way, neither is changed.
 
         Args:
             blocks_run: Blocks of code that the group has run while another one was ready.
@@ -251,7 +246,7 @@ class Batch(ThreadBatch):
         A thread may run it if all living lanes that its mask names are in the group. If that holds for all threads, the
         result is True, and the caller runs the block. If not, this function runs the block for these threads and parks
         the others: they are stored in `_parked` until their missing lanes come or exit. The caller must not use the
-            group after the result False.
+        group after the result False.
 
         Say that the group has all lanes of warp 0 and lanes 0 to 15 of warp 1, with masks of all lanes. Then warp 0
         runs the block now, and the 16 lanes of warp 1 are parked.
@@ -280,10 +275,13 @@ class Batch(ThreadBatch):
         frame = group.acquire_frame()
         if frame.is_partial:
             frame.load_registers(block)
-        lanes, mask_slot = self.lane_numbers()[frame.threads], block.sync.mask_slot
+        # For each warp, the masks of the lanes that are in the group, and of those that have not exited.
+        lanes = self.lane_numbers()[frame.threads]
         present_lanes, living_lanes = self._words_of(lanes), self._words_of(self.lane_numbers()[self.alive])
         warp = lanes >> LANE_BITS
-        awaited = living_lanes[warp] if mask_slot is None else living_lanes[warp] & frame.regs[mask_slot]
+        awaited = living_lanes[warp]
+        if block.sync.mask_slot is not None:
+            awaited = awaited & frame.regs[block.sync.mask_slot]
         return (awaited & ~present_lanes[warp]) == 0
 
     def _words_of(self, lanes: Any) -> Any:

@@ -68,6 +68,8 @@ class RegisterView:
     def of(self, base: Any) -> Any:
         """Return the part of a register's array that this view selects, as an array of `dtype`, [threads].
 
+        Of a u32 register, a view as u16 has the low 16 bits of each element: every second one of the 16-bit halves.
+
         base: the array of the whole register, [threads], or of a `.param` variable, [threads, bytes].
         """
         if base.ndim == 2:  # the bytes of a `.param` variable, [threads, bytes]
@@ -194,7 +196,7 @@ class FunctionBuilder:
     def _slot(self, key: Any, value: Any) -> int:
         """Return the slot of an operand, added on first use.
 
-        key: what identifies the operand among those of the function. value: its entry in `slots`.
+        key: identifies the operand among those of the function. value: its entry in `slots`.
         """
         slot = self._slot_of.get(key)
         if slot is None:
@@ -244,8 +246,9 @@ class FunctionBuilder:
                 self.fail(instruction, f"reads {operand.name}, which is not declared")
             return self.special(operand.name, dtype)
         stored = self.storages[storage].dtype
-        # A predicate is no number, and kind V is that of 128-bit registers, which no instruction here takes.
-        if (stored == BOOL) != (dtype == BOOL) or stored.itemsize < dtype.itemsize or stored.kind == "V":
+        # A predicate is no number, and a 128-bit register (kind V, opaque bytes) is of no type.
+        is_same_kind = (stored == BOOL) == (dtype == BOOL) and stored.kind != "V"
+        if not is_same_kind or stored.itemsize < dtype.itemsize:
             self.fail(instruction, f"reads {operand.name} of {_bits(stored)} as {_bits(dtype)}")
         slot = self.view(storage, dtype)
         self.reads.add(slot)
@@ -303,8 +306,9 @@ class FunctionBuilder:
         stored = self.storages[storage].dtype
         if widen and stored.itemsize > dtype.itemsize and stored.kind == "u":  # not a 128-bit register, kind V
             dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{stored.itemsize}")
-        # Kind V: opaque bytes, of a register of 128 bits.
-        if (stored == BOOL) != (dtype == BOOL) or stored.itemsize != dtype.itemsize or stored.kind == "V":
+        # A predicate is no number, and a 128-bit register (kind V, opaque bytes) is of no type.
+        is_same_kind = (stored == BOOL) == (dtype == BOOL) and stored.kind != "V"
+        if not is_same_kind or stored.itemsize != dtype.itemsize:
             self.fail(instruction, f"writes {_bits(dtype)} to {operand.name} of {_bits(stored)}")  # type: ignore[union-attr]
         slot = self.view(storage, dtype)
         self.writes.add(slot)

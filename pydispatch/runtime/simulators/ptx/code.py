@@ -1,4 +1,7 @@
-"""PTX function as the interpreter runs it: basic blocks of closures, and the arrays of its registers."""
+"""PTX function as the interpreter runs it: basic blocks of closures, and the arrays of its registers. A frame has the
+registers of threads that run together. A store is the array of a register in a frame, with an element for each thread.
+A slot is the index of an operand in `Frame.regs`, the list that closures get.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,9 @@ class RegisterPool:
 
         Return None if there is none of n threads.
         """
-        for at, (size, stores) in enumerate(self._free):
+        for index, (size, stores) in enumerate(self._free):
             if size == n:
-                del self._free[at]
+                del self._free[index]
                 for store in self._zeroed:
                     stores[store].fill(0)
                 return stores

@@ -44,7 +44,7 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
         # vprintf(format, values): addresses of the text and of a buffer with the values.
         return lambda regs: _print(regs[FRAME_SLOT], instruction, formats=regs[slots[0]], values=regs[slots[1]])
 
-    def fail(regs: list[Any]) -> None:
+    def report_assertion(regs: list[Any]) -> None:
         """Report the failed assertion of the first thread: `__assertfail(text, file, line, ...)`.
 
         text and file are addresses of strings. A call may pass fewer arguments; then the message lacks these.
@@ -58,7 +58,7 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
             where = f" ({_string(frame, file)}:{line})"
         frame.fault(instruction, 0, f"assertion '{text}' does not hold{where}")
 
-    return fail
+    return report_assertion
 
 
 def _argument_slot(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
@@ -117,7 +117,9 @@ class _VariadicArguments:
         if kind == "%":
             return "%"
         stars = [int.from_bytes(self._read(4), "little", signed=True) for _ in range(layout.count("*"))]
-        data = self._read(8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4)
+        is_double, is_pointer = kind in "eEfFgGaA", kind in "sp"
+        is_long = length in ("l", "ll", "j", "z", "t")
+        data = self._read(8 if is_double or is_pointer or is_long else 4)
         value: Any = int.from_bytes(data, "little", signed=kind in "di")
         if kind == "p":
             return hex(value)
@@ -125,7 +127,7 @@ class _VariadicArguments:
             value = _string(self._frame, value)
         elif kind == "c":
             value &= 0xFF  # of the promoted integer, the character
-        elif kind in "eEfFgGaA":
+        elif is_double:
             value = np.frombuffer(data, "f8")[0]
         return f"%{layout}{_PYTHON_KINDS.get(kind, kind)}" % (*stars, value)
 

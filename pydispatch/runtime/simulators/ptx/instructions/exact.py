@@ -1,4 +1,5 @@
-"""Sums, products, quotients and roots of floats in any rounding mode, from NumPy's nearest ones and their exact errors.
+"""Sums, products, quotients and roots of floats in any rounding mode: rn (to nearest even), rz (toward zero), rm (down)
+and rp (up). NumPy rounds to nearest; from its result and the exact error of the result the other modes are derived.
 
 Error-free transformations: Knuth's TwoSum, Dekker's product with Veltkamp's split; the fused sum after Boldo and
 Melquiond ("Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). Where these do
@@ -37,11 +38,19 @@ def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
 def two_product(x: Any, y: Any) -> tuple[Any, Any]:
     """Return (p, e) with p + e = x * y exactly: the product of f64, rounded to nearest, and its error (Dekker).
 
-    That holds for magnitudes between `_LEAST_PRODUCT` and `_LARGEST_PRODUCT`, and factors up to `_LARGEST_FACTOR`.
+    That holds where `_has_exact_error` does.
     """
     p = x * y
     (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    # e = x * y - p, where x * y is the sum of the exact products of halves.
     return p, x_low * y_low - (((p - x_high * y_high) - x_low * y_high) - x_high * y_low)
+
+
+def _has_exact_error(x: Any, y: Any, product: Any) -> Any:
+    """Return where two_product(x, y) is exact: no step of it overflows, or loses bits to underflow. product: x * y."""
+    magnitude = np.abs(product)
+    is_product_in_range = (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT)
+    return is_product_in_range & (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
 
 
 def _halves(x: Any) -> tuple[Any, Any]:
@@ -104,17 +113,19 @@ def narrow(x: Any, dtype: Any, mode: str) -> Any:
 def round_to_odd_f32(x: Any) -> Any:
     """Round f64 to f32 with rounding to odd, so that rounding the f32 to 16 bits gives the same as rounding the f64."""
     truncated = narrow(x, np.dtype("f4"), "rz")
-    inexact = (truncated.astype(np.float64) != x) & ~np.isnan(x)
-    return (truncated.view(np.uint32) | inexact).view(np.float32)
+    is_inexact = (truncated.astype(np.float64) != x) & ~np.isnan(x)
+    return (truncated.view(np.uint32) | is_inexact).view(np.float32)  # sets the last bit where x is inexact
 
 
 def directed(total: Any, error: Any, mode: str) -> Any:
-    """Round total + error to f64 in a mode of `narrow`, where `total` is the f64 nearest to that sum."""
+    """Round total + error to f64, where `total` is the f64 nearest to that sum."""
     if mode == "rn":
         return total
+    # Whether the exact sum is below or above its nearest f64.
     sum_is_below, sum_is_above = (error < 0) & np.isfinite(total), (error > 0) & np.isfinite(total)
     if mode == "rz":
-        return np.where((sum_is_below & (total > 0)) | (sum_is_above & (total < 0)), np.nextafter(total, 0.0), total)
+        sum_is_nearer_to_zero = (sum_is_below & (total > 0)) | (sum_is_above & (total < 0))
+        return np.where(sum_is_nearer_to_zero, np.nextafter(total, 0.0), total)
     if mode == "rm":
         return np.where(sum_is_below, np.nextafter(total, -inf), total)
     return np.where(sum_is_above, np.nextafter(total, inf), total)
@@ -131,16 +142,16 @@ def with_sign_of_zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
 
 
 def rounded(exact: Fraction, mode: str) -> float:
-    """Round a rational number to f64 in a mode of `narrow`: to nearest, then one step back if that is the wrong way."""
+    """Round a rational number to f64: to nearest, then to the neighbour if `mode` rounds in the other direction."""
     try:
         nearest = exact.numerator / exact.denominator
     except OverflowError:
         nearest = inf if exact > 0 else -inf
     if mode == "rn":
         return nearest
-    if nearest in (inf, -inf):  # an overflow: a mode that rounds toward zero here gives the largest finite number
-        toward_zero = mode == "rz" or (mode == "rm") == (nearest > 0)
-        return copysign(_LARGEST_F64, nearest) if toward_zero else nearest
+    if nearest in (inf, -inf):  # an overflow: rounded toward zero, it is the largest finite number
+        is_toward_zero = mode == "rz" or mode == ("rm" if nearest > 0 else "rp")
+        return copysign(_LARGEST_F64, nearest) if is_toward_zero else nearest
     nearest_fraction = Fraction(nearest)
     if nearest_fraction > exact and (mode == "rm" or (mode == "rz" and exact > 0)):
         return nextafter(nearest, -inf)
@@ -195,17 +206,14 @@ def mul64(x: Any, y: Any, mode: str) -> Any:
         return x * y
     p, e = two_product(x, y)
     is_regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
-    magnitude = np.abs(p)
-    is_safe = (
-        (magnitude > _LEAST_PRODUCT)
-        & (magnitude < _LARGEST_PRODUCT)
-        & (np.abs(x) < _LARGEST_FACTOR)
-        & (np.abs(y) < _LARGEST_FACTOR)
-    )
+    is_safe = _has_exact_error(x, y, p)
     result = np.where(is_safe, directed(p, e, mode), p)
-    return _one_by_one(
-        result, is_regular & ~is_safe, lambda a, b: _signed(rounded(Fraction(a) * Fraction(b), mode), a, b), x, y
-    )  # fmt: skip
+
+    def exact_product(a: float, b: float) -> float:
+        """Return a * b, rounded once; a product that is rounded to 0 keeps its sign."""
+        return _signed(rounded(Fraction(a) * Fraction(b), mode), a, b)
+
+    return _one_by_one(result, is_regular & ~is_safe, exact_product, x, y)
 
 
 def div64(x: Any, y: Any, mode: str) -> Any:
@@ -260,11 +268,8 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     result, is_hard = default, is_regular
     if mode == "rn":  # programs seldom use other modes, which are computed one by one
         p, e = two_product(x, y)  # x * y = p + e exactly
-        magnitude = np.abs(p)
         # Safe: no step of the computation overflows or loses bits to underflow.
-        is_safe = is_regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT)
-        is_safe &= np.abs(z) < _LARGEST_PRODUCT
-        is_safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
+        is_safe = is_regular & _has_exact_error(x, y, p) & (np.abs(z) < _LARGEST_PRODUCT)
         # x * y + z = p + e + z = p + high + low = sum_high + remainder + low, exactly. The last two are added with
         # rounding to odd, so that rounding the final sum to nearest gives the same as rounding the exact sum.
         high, low = two_sum(z, e)
@@ -275,12 +280,9 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
 
 
 def _exact_fma(lhs: float, rhs: float, c: float, mode: str) -> float:
-    """Return lhs * rhs + c, rounded once in a mode of `narrow`; a zero has the sign that IEEE 754 demands."""
+    """Return lhs * rhs + c, rounded once. The factors are finite and not 0; a zero gets the sign of IEEE 754."""
     exact = Fraction(lhs) * Fraction(rhs) + Fraction(c)
-    if exact == 0:
-        product = copysign(1, lhs) * copysign(1, rhs)
-        if c == 0 and copysign(1, c) == product:
-            return copysign(0.0, product)
+    if exact == 0:  # c is the opposite of the product: the sum is +0, or -0 when rounding down
         return -0.0 if mode == "rm" else 0.0
     return _signed(rounded(exact, mode), 1.0 if exact > 0 else -1.0)
 
@@ -319,7 +321,8 @@ def div32(x: Any, y: Any, mode: str) -> Any:
     x, y = x.astype(np.float64), y.astype(np.float64)
     q = x / y
     p, e = two_product(q, y)
-    remainder = ((x - p) - e) * np.sign(y)  # has the sign of the exact quotient minus q
+    # x - q * y, times the sign of y, has the sign of x / y - q.
+    remainder = ((x - p) - e) * np.sign(y)
     remainder = np.where(np.isfinite(remainder), remainder, 0.0)
     return narrow(round_to_odd(q, remainder), np.dtype("f4"), mode)
 
@@ -331,5 +334,6 @@ def sqrt32(x: Any, mode: str) -> Any:
     x = x.astype(np.float64)
     s = np.sqrt(x)
     p, e = two_product(s, s)
-    remainder = (x - p) - e  # has the sign of the exact root minus s
-    return narrow(round_to_odd(s, np.where(np.isfinite(remainder), remainder, 0.0)), np.dtype("f4"), mode)
+    remainder = (x - p) - e  # x - s * s, which has the sign of the exact root minus s
+    remainder = np.where(np.isfinite(remainder), remainder, 0.0)
+    return narrow(round_to_odd(s, remainder), np.dtype("f4"), mode)

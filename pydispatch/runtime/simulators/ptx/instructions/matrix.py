@@ -1,8 +1,8 @@
 """PTX ldmatrix, stmatrix, movmatrix: 8x8 matrices between memory and registers. A handler returns a closure
 `step(regs)`, which runs the instruction for all threads of a frame: those that execute it together. A slot is an index
 in `regs`: regs[slot] is an operand, an array with an element per thread or a scalar for all of them, and
-regs[FRAME_SLOT] is the frame. `memory_operand` returns a function `resolve(regs)` of an address operand: it returns a
-`MemoryAccess` for each allocation that the threads access, with the threads and their byte offsets in it.
+regs[FRAME_SLOT] is the frame. A `MemoryAccess` has the threads that access one allocation, and their byte offsets in
+it. A word is 32 bits of a register: two elements of 16 bits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
 def _count_and_trans(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
     """Return (number of matrices, whether they are transposed) from the modifiers of ldmatrix or stmatrix."""
-    counts = [
-        m
-        for m in instruction.modifiers
-        if m not in ("sync", "aligned", "m8n8", "shared", "shared::cta", "trans", "b16")
-    ]
+    other_words = ("sync", "aligned", "m8n8", "shared", "shared::cta", "trans", "b16")
+    counts = [m for m in instruction.modifiers if m not in other_words]
     if len(counts) != 1 or counts[0] not in _COUNTS or not {"m8n8", "b16"} <= set(instruction.modifiers):
         builder.fail(instruction)
     return _COUNTS[counts[0]], "trans" in instruction.modifiers
@@ -108,9 +105,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     row_addresses = _MatrixRows(builder, instruction, address, count, write=False)
 
     def load_matrices(regs: list[Any]) -> None:
-        """Load the matrices: each lane passes the address of one row, and receives one word, two elements, of
-        each matrix.
-        """
+        """Load the matrices: each lane passes the address of one row, and receives one word of each matrix."""
         positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, which is slot 0: [warps, 32]
         data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row
         for access in row_addresses.resolve(regs, positions):  # one for each allocation with rows in it
@@ -142,7 +137,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def store_matrices(regs: list[Any]) -> None:
         """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
-        positions = warps_of(instruction, regs[FRAME_SLOT])
+        positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, [warps, 32]
         n = regs[FRAME_SLOT].n
         # The words of a matrix, one from each lane in order, are its rows: [warps, matrices, 32] words of two elements.
         words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
@@ -165,8 +160,11 @@ def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a = builder.bind(instruction, "u32", "u32")
 
     def transpose(regs: list[Any]) -> None:
-        """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold."""
-        positions = warps_of(instruction, regs[FRAME_SLOT])
+        """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold.
+
+        The words of lanes 0 to 31 are the elements of the matrix, row by row, two in each word.
+        """
+        positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, [warps, 32]
         words = np.ascontiguousarray(np.broadcast_to(regs[a], regs[FRAME_SLOT].n)[positions])
         transposed = words.view(np.uint16).reshape(-1, _ROWS, _ROWS).transpose(0, 2, 1)
         regs[d][positions] = np.ascontiguousarray(transposed).view(np.uint32).reshape(-1, WARP_LANES)
