@@ -84,8 +84,10 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
 
 def _has_windows(op: Operation) -> bool:
     """Return whether an operation is a reduction that reads an operand through sliding windows."""
-    g = as_structured(op) if op.name == GENERIC else None
-    return g is not None and g.has_reduction_loops and any(map(has_sliding_index, g.maps[: len(g.inputs)]))
+    generic = as_structured(op) if op.name == GENERIC else None
+    if generic is None or not generic.has_reduction_loops:
+        return False
+    return any(map(has_sliding_index, generic.maps[: len(generic.inputs)]))
 
 
 def _is_grouped_convolution(op: GenericOp) -> bool:
@@ -161,7 +163,8 @@ def _read_transposed_copies(function: Operation) -> None:
             continue
         for use in list(copy.inputs[0].uses):
             reader, index = use.operation, use.index
-            if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:
+            is_in_block_of_copy = reader.parent is copy.op.parent and reader is not copy.op
+            if reader.name != GENERIC or not is_in_block_of_copy:
                 continue
             generic = structured(reader)
             is_elementwise_input = generic.is_parallel and index < len(generic.inputs)

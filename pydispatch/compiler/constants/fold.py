@@ -201,7 +201,8 @@ def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
     """
     exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)  # `_as_type` below is the conversion
     rounded = _ROUNDED.get(op.name)
-    if len(op.results) != 1 or op.regions or (exact is None and rounded is None):
+    is_supported = exact is not None or rounded is not None
+    if not is_supported or len(op.results) != 1 or op.regions:
         raise Unknown
     type_ = op.results[0].type
     result = _numpy_dtype(type_.element_type if isinstance(type_, TensorType) else type_)

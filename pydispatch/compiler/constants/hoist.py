@@ -71,9 +71,8 @@ def _fold(host: Operation) -> None:
     for op in [op for op in known.sources if op.name not in CONSTANTS]:
         for value in op.results:
             if _is_used_at_run_time(known, value, host) and _is_small(known, value):
-                from pydispatch.compiler.constants.fold import (
-                    folded,
-                )  # imports NumPy, which most small programs never need
+                # It imports NumPy, which most small programs never need.
+                from pydispatch.compiler.constants.fold import folded
 
                 constant = folded(known.chain(op), value)  # chain: all operations that compute `op`, producers first
                 if constant is not None:
@@ -222,7 +221,9 @@ def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> s
     Sizes are dynamic in it, so that all matrices share its kernel. values: the results that one function would derive.
     """
     source = source_of_transposition(values[0].op) if len(values) == 1 else None
-    matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None
+    if source is None or source.op.name not in CONSTANTS:
+        return None
+    matrix = matrix_of(source.op)
     if matrix is None:
         return None
     ops = transposition_of(matrix)

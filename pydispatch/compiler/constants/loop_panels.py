@@ -78,7 +78,7 @@ def _natural_loop(header: Block, blocks: Sequence[Block]) -> list[Block]:
     """
 
     def predecessors(block: Block) -> list[Block]:
-        """Return the blocks that may branch to a block."""
+        """Return those of `blocks` that may branch to a block."""
         return [other for other in blocks if block in successors(other)]
 
     body = _reached(header, successors) & _reached(header, predecessors)

@@ -94,8 +94,9 @@ def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
 def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
     """Return the dispatches in host functions, by the names of (executable, export) that they run."""
     dispatches: dict[tuple[str, str], list[flow.DispatchOp]] = {}
-    for host in module.body.block.ops:
-        for op in walk(host) if host.name in FUNCTIONS else ():
+    hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS]
+    for host in hosts:
+        for op in walk(host):
             if isinstance(op, flow.DispatchOp):
                 for entry in op.entry_points.data:
                     names = entry.root_reference.data, entry.nested_references.data[-1].data
@@ -228,8 +229,9 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     source: SSAValue = value  # the constant
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
         source = source.op.operands[0]
-    if not isinstance(source, OpResult) or source.op.name not in CONSTANTS or not isinstance(source.type, TensorType):
+    if not isinstance(source, OpResult) or source.op.name not in CONSTANTS:
         return []
+    assert isinstance(source.type, TensorType)
     # Sizes of the value as a matrix: `columns` in the packed dimension, `other_elements` in all others together.
     sizes, layout = shape_of(value), packed.layout
     is_first_or_last = layout.axis in (0, len(sizes) - 1)

@@ -277,7 +277,9 @@ def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, ord
     dropped = [a for a in range(len(source_shape)) if a not in kept]
     permuted_source = in_order(insertion_point, collapse.src, [*dropped, *(kept[d] for d in order)])
     count = len(dropped)
-    groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))] if order else []
+    groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))]
+    if not order:  # a result of rank 0 has no groups
+        groups = []
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
     new_collapse = tensor.CollapseShapeOp(operands=[permuted_source], result_types=[type_], properties=properties)

@@ -172,7 +172,8 @@ class _Counts:
         convolution over a window, one group of channels is enough.
         """
         fewest_channels = GROUP if self.has_window else FEWEST_CHANNELS
-        return self.filters >= FEWEST_CHANNELS and self.channels >= fewest_channels and self.channels % GROUP == 0
+        has_whole_groups = self.channels % GROUP == 0
+        return self.filters >= FEWEST_CHANNELS and self.channels >= fewest_channels and has_whole_groups
 
     def pay_for_floats(self) -> bool:
         """Return whether the rewrite of a float convolution pays even if image and result must be transposed for it.
@@ -231,7 +232,8 @@ def _multiplies_constant_floats(
     contraction: Contraction, filter_: Factor, image: Factor, known: KnownConstants
 ) -> bool:
     """Return whether a contraction multiplies f32 or f64 elements, not widened ones, by a constant filter."""
-    if not (image.is_element and filter_.is_element and known.is_known(contraction.tensor_of(filter_))):
+    are_not_widened = image.is_element and filter_.is_element  # the factors are elements of the tensors themselves
+    if not are_not_widened or not known.is_known(contraction.tensor_of(filter_)):
         return False
     element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
     return isinstance(element, Float32Type | Float64Type) and element == contraction.acc

@@ -100,7 +100,7 @@ def dump_into(folder: Path) -> Dump:
     """Return a function that writes intermediates as files of `folder`, whose names may contain any symbols."""
 
     def write(name: str, content: bytes | str) -> Path:
-        """Write an intermediate into the folder, and return its path."""
+        """Write the intermediate `name` as a file of `folder`, and return its path."""
         data = content.encode() if isinstance(content, str) else content
         path = folder / path_part(name)
         with writing("an intermediate", path):

@@ -53,7 +53,8 @@ def fold_globals(module: ModuleOp) -> None:
         if source is None:
             raise undefined_global(op, list(known))
         value = source.initial_value
-        if value is None or name_of(op) in stored or source.type != op.results[0].type:
+        is_stored_to = name_of(op) in stored
+        if value is None or is_stored_to or source.type != op.results[0].type:
             continue
         # None for an initial value that is neither a number, an array of numbers nor a parameter.
         new = _constant_of(value, source.type)

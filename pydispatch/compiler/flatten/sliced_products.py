@@ -187,7 +187,9 @@ def _sliced_product(op: Operation, loop: scf.ForOp) -> _SlicedProduct | None:
     slice_, shape = slice_of(extract), shape_of(extract.source)
     # One index of the first dimension, and all elements of the others.
     is_one_index = slice_.sizes == (1, *shape[1:]) and slice_.offsets[1:] == (0,) * (len(shape) - 1)
-    if not is_one_index or set(slice_.strides) != {1} or -1 in shape or shape_of(sliced_input) != shape[1:]:
+    has_unit_strides = set(slice_.strides) == {1}
+    is_static = -1 not in shape
+    if not is_one_index or not has_unit_strides or not is_static or shape_of(sliced_input) != shape[1:]:
         return None
     return _SlicedProduct(
         generic=generic, position=position, source=extract.source, index=slice_.offsets[0], start=fill.input, loop=loop

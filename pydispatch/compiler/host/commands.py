@@ -150,7 +150,9 @@ class CommandList:
         if not tensor.is_part:
             return Range(tensor.storage)
         first, count = (self.function.constant_value(r) for r in (tensor.offset, tensor.length))
-        return Range(tensor.storage) if first is None or count is None else Range(tensor.storage, first, count)
+        if first is None or count is None:
+            return Range(tensor.storage)
+        return Range(tensor.storage, first, count)
 
     def dispatch(
         self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[Binding],

@@ -149,8 +149,9 @@ def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> i
     """
     if not tensor.is_part or alignment <= 1:  # storages themselves begin at an aligned address
         return tensor.offset
-    known = straight.function.constant_value(tensor.offset)
-    return tensor.offset if known is not None and known % alignment == 0 else None
+    offset = straight.function.constant_value(tensor.offset)
+    is_aligned = offset is not None and offset % alignment == 0
+    return tensor.offset if is_aligned else None
 
 
 def _aligned(straight: Straight, tensor: HostTensor, alignment: int) -> HostTensor:

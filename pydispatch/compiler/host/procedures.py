@@ -189,7 +189,10 @@ class ProcedureLowering:
         straight.finish(segment.outputs)
 
         def emit(dying: Collection[int]) -> None:
-            """Emit the step that runs the segment. It releases the slots `dying`: inputs that no later step reads."""
+            """Emit the step that runs `function`, the code of `segment`, on the slots of its inputs and outputs.
+
+            It releases the slots `dying`: inputs that no later step reads.
+            """
             inputs, outputs = [self.slot(v) for v in segment.inputs], [self.slot(v) for v in segment.outputs]
             self.procedure.run(function, inputs, outputs, dying)
 

@@ -230,7 +230,8 @@ class Segmentation:
         op_is_stop = is_stop(op)
         level = -1 if op_is_stop else 0
         for value in op.operands:
-            source = definition(value)
+            source = definition(value)  # None for an argument of a block
+            # Constants have no level, and operations of other blocks have run before.
             if source is not None and source in self.level and source.parent is block:
                 # A segment precedes the stops of its level, and stops of one level run in program order.
                 runs_at_next_level = is_stop(source) and not op_is_stop

@@ -50,7 +50,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     _check_exports(variant)
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".so", machine.requires, variant.alignment, notes={"dynamic": True})
-    if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
+    has_one_object_only = variant.module is None and len(variant.objects) == 1
+    if has_one_object_only and variant.objects[0].suffix in LIBRARIES:
         return _prebuilt_library(variant, machine)
     clock = Clock()
 

@@ -88,7 +88,9 @@ class Cpu(Backend):
 
 def _is_of_another_architecture(cpu: str, arch: str | None) -> bool:
     """Return whether a CPU name exists only for other architectures than `arch`."""
-    return arch in BASELINE and cpu not in cpu_names(arch) and any(cpu in cpu_names(other) for other in BASELINE)
+    if arch not in BASELINE:  # an architecture whose names are not known
+        return False
+    return cpu not in cpu_names(arch) and any(cpu in cpu_names(other) for other in BASELINE)
 
 
 BACKEND = Cpu()

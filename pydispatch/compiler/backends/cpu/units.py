@@ -112,7 +112,8 @@ class Units:
         symbols = symbols_of(resolve_fallbacks(variant.module, provided))
         calls_imports = any(is_declaration(function) for function in symbols.functions.values())
         # Objects, constants and imports are shared by the exports of a library, so these need one module.
-        if len(variant.exports) == 1 or variant.objects or variant.constants or calls_imports:
+        exports_share = variant.objects or variant.constants or calls_imports
+        if len(variant.exports) == 1 or exports_share:
             text, notes = self._emit(variant.executable, variant.exports, symbols)
             unit = Unit(variant, text, frozenset([QUERY_SYMBOL]), notes=notes)
             yield _with_properties_of_loops(unit, symbols)

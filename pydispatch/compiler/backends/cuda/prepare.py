@@ -48,7 +48,7 @@ def undefined(data: bytes) -> frozenset[str]:
     """
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
-        """Return the names of the functions that the module declares and does not define."""
+        """Return the names of the functions that the bitcode `data` declares and does not define."""
         module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
         try:
             return frozenset(f.name for f in module.functions if f.is_declaration)
@@ -69,7 +69,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
     """
 
     def linked(llvm: Any, context: Any) -> bytes:
-        """Return the bitcode of the module with the library linked in; the library's definitions become internal."""
+        """Return the bitcode `data` with the bitcode `library` linked in, whose definitions become internal."""
         module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
         # The module's own definitions stay visible: generated kernels call them.
         own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
@@ -90,11 +90,14 @@ def serial_functions(data: bytes) -> frozenset[str]:
     """
 
     def read(llvm: Any, context: Any) -> tuple[dict[str, str], set[str]]:
-        """Return the text of each function that bitcode defines, and the names of those that others may call."""
+        """Return the text of each function that the bitcode `data` defines, and the names of those with external
+        linkage, which other modules may call.
+        """
         module = llvm.parse_bitcode(data, context)
         try:
             texts = {f.name: str(f) for f in module.functions if not f.is_declaration}
-            return texts, {f.name for f in module.functions if f.linkage.name not in ("internal", "private")}
+            visible = {f.name for f in module.functions if f.linkage.name not in ("internal", "private")}
+            return texts, visible
         finally:
             module.close()
 

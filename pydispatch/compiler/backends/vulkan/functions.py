@@ -146,7 +146,9 @@ def _glsl(type_: Attribute) -> str:
     if isinstance(type_, IndexType) or is_float(type_):
         return "uint"
     width = bit_width(type_)
-    return "bool" if width == 1 else "int" if width <= 32 else "int64_t"
+    if width == 1:
+        return "bool"
+    return "int" if width <= 32 else "int64_t"
 
 
 LANGUAGE = Language(name="Vulkan", key="glsl", prototype=prototype, remedy="add a .spv or .glsl with it")

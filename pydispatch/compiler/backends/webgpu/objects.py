@@ -183,7 +183,9 @@ def _checked_entry(export: Export, module: WgslModule, name: str, constants: Seq
     read_only = [binding.read_only for binding in layout.bindings]
     problem = interface.mismatch(entry, layout.constants, bindings=len(read_only), read_only=read_only)
     stated = export.workgroup_size
-    if problem is None and any(stated) and entry.workgroup_size is not None and stated != entry.workgroup_size:
+    states_size = any(stated)  # (0, 0, 0): not stated
+    if problem is None and states_size and entry.workgroup_size not in (None, stated):
+        assert entry.workgroup_size is not None
         problem = f"the export declares workgroup_size = {list(stated)}, the shader has {list(entry.workgroup_size)}"
     if problem is not None:
         raise CompileError(

@@ -72,7 +72,8 @@ class InsertSlice(Update):
         _, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
         rows = (indices, _starts(elements, build, op, op.dest), sizes, strides, elements.dims(result))
         for index, start, size, stride, axis_size in zip(*rows, strict=True):
-            covers_axis = start == 0 and stride == 1 and (size is axis_size or size == axis_size)
+            has_axis_size = size is axis_size or size == axis_size  # the same value, or equal integers
+            covers_axis = start == 0 and stride == 1 and has_axis_size
             if covers_axis:  # the slice has all indices of the axis
                 indices_in_slice.append(index)
                 continue

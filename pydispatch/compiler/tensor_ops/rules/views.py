@@ -263,7 +263,7 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     linear = build.linear_index(indices, result_sizes)
 
     def source_bits(linear_index: Index) -> SSAValue:
-        """Emit the bits of the element of the source at an index in row-major order."""
+        """Emit the element of `source` at an index in row-major order as an integer of `from_bits` bits."""
         return as_integer(build, elements.at(build, source, build.split(linear_index, sizes)), from_bits)
 
     if to_bits > from_bits:  # element n consists of the `count` source elements from n * count on
