@@ -138,7 +138,8 @@ class BlockQuantized:
     def integer_bytes(self) -> int:
         """Size in bytes, 1 to 3, of the integers that elements of the row factor may be rounded to.
 
-        The attribute `INTEGER_BYTES` of the contraction states the size; without it the size is 3.
+        The attribute `INTEGER_BYTES` of the contraction's operation states the size. Without it, the size is 3; stated
+        sizes out of range become 1 or 3.
         """
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
         stated_bytes = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
@@ -175,10 +176,10 @@ def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
 def _split_last(
     body: _Body, value: SSAValue, kind: type[Operation], dims: tuple[int, int, int]
 ) -> tuple[SSAValue, float | PerBlock | None]:
-    """Return the operands of the operation that computes `value` if it is of the class `kind`; else (`value`, None).
+    """Return the left and the right operand of the operation of the class `kind` that computes `value`.
 
-    The second operand is a constant, or a tensor with an element for each index of `dims` (panel, block, column). If it
-    is neither, the operation is not split.
+    The right one must be a constant, or a tensor with an element for each index of `dims` (panel, block, column). If it
+    is neither, or another operation computes `value`, return (`value`, None).
     """
     if not isinstance(value.owner, kind):
         return value, None
@@ -199,7 +200,7 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         %5 = arith.addf %4, %o : f32             offset, as the scale
 
     Any of the last three may be missing. The weights u have the dimensions [panel, block, group, column, byte], and
-    those of 4 bits one more for the two halves of a byte.
+    weights of 4 bits a sixth one for the two halves of a byte.
 
     Args:
         contraction: The contraction.
@@ -215,7 +216,8 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         return None
     panel, block, _, column, *_ = dims
     body = _Body(contraction, weights)
-    # The operations. Each may be missing: `_split_last` then returns `value` as it is, and None.
+    # Each call removes the last operation from `value`, and returns its other operand, a number or a tensor. Without
+    # such an operation, `value` stays as it is, and the operand is None.
     value, offset = _split_last(body, weights.value, arith.AddfOp, (panel, block, column))
     value, scale = _split_last(body, value, arith.MulfOp, (panel, block, column))
     value, zero = _split_last(body, value, arith.SubfOp, (panel, block, column))
@@ -235,8 +237,8 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
         scale=scale,
         offset=offset,
     )
-    has_known_sizes = match.width in WIDTHS and match.steps_per_block <= LONGEST_BLOCK
-    return match if has_known_sizes and _loops_number_steps(match) else None
+    has_sizes_of_kernel = match.width in WIDTHS and match.steps_per_block <= LONGEST_BLOCK
+    return match if has_sizes_of_kernel and _loops_number_steps(match) else None
 
 
 def _panel_dims(contraction: Contraction, weights: Factor) -> tuple[int, ...] | None:
@@ -265,15 +267,16 @@ def _dims(map_: AffineMap) -> tuple[int, ...] | None:
 def _loops_number_steps(match: BlockQuantized) -> bool:
     """Return whether the loops over groups, halves and bytes number the steps of K of a block in the row factor.
 
-    The step is byte for 8 bits plus 4 * group, and byte + 4 * half + 8 * group for 4 bits. Each index of the row factor
-    must contain the step times a constant, which may be 0, and must not depend on the loops over panels or columns.
+    The step is byte + 4 * group with weights of 8 bits, and byte + 4 * half + 8 * group with 4 bits. The index of each
+    coordinate of the row factor must contain the step times a constant, such as 0 for the index of rows. It must not
+    depend on the loops over panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims  # `half` has one loop for 4 bits, none for 8
     steps_per_group = WORD_BYTES * 8 // match.bits
     if match.row_factor.dims & {panel, column}:
         return False
     for coordinate in match.row_factor.coordinates:
-        distance = coordinate.coefficient(byte)  # of two neighbouring steps
+        distance = coordinate.coefficient(byte)  # by which the index grows from one step to the next
         expected = {byte: distance, group: distance * steps_per_group, **{h: distance * WORD_BYTES for h in half}}
         if any(coordinate.coefficient(loop) != coefficient for loop, coefficient in expected.items()):
             return False

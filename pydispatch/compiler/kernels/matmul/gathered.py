@@ -64,7 +64,8 @@ class GatheredPages:
     def offset(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> Index:
         """Emit the offset in the source of the element at `indices` of the tensor, in elements.
 
-        The source must have a static number of pages, at least one. A page number outside of them is clamped.
+        The source must have a static number of pages, at least one. A page number below 0 becomes 0, and one beyond the
+        last page the number of the last page.
         """
         # Dimension `axis` has the rows of the pages of all entries of the table, one page after the other.
         entry, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
@@ -79,12 +80,12 @@ class GatheredPages:
 
 
 def gathered_pages(value: SSAValue) -> GatheredPages | None:
-    """Return a tensor as gathered pages; None if it is none, or its sizes are dynamic.
+    """Return a tensor as gathered pages; None if it does not consist of pages, or its sizes are dynamic.
 
-    A page is source[i], a block of rows, and a table has the numbers i of the pages, as in a paged cache of keys. The
-    tensor's elements are source[page, indices ...] at an index of the table and indices in the page: the number of the
-    page depends on the table index alone, and each index in the page is a dimension of the tensor. The form is a gather
-    and a reshape, such as
+    A page is source[i], a block of rows, and a table has the numbers i of the pages, as in a paged cache of keys. An
+    element of the tensor is source[page number, indices in the page ...]. The page number must depend on the table
+    index alone, and each index in the page must be a dimension of the tensor. The form is a gather and a reshape, such
+    as
 
         %0 = linalg.generic ... -> tensor<2x8x16x4x64xf32>         table[d0, d1] is %page in the body, which yields
                                                                    tensor.extract %cache[%page, d2, d3, d4]
@@ -131,8 +132,8 @@ def _strides_in_page(
     """Return, for each dimension of a gather that indexes pages, the distance of its neighbours in a page, in elements.
 
     Pages are blocks source[i] of a tensor, which a table of indices selects. A gather of `source[page, j, i]` with
-    pages of 16x64 has the strides {i: 1, j: 64}. Return None if an index in the page is no dimension of the gather with
-    the size of the page there, or if a dimension indexes a page twice.
+    pages of 16x64 has the strides {i: 1, j: 64}. Return None unless each index in the page is another dimension of the
+    gather, with the same size as that dimension of the page.
 
     Args:
         expression: The gathered element, as a function of the gather's dimensions.
@@ -164,9 +165,9 @@ def _merged_dim(reshape: Operation) -> int | None:
 
 
 def _gathered_element(expression: Expression) -> tuple[Expression, list[Operation]]:
-    """Follow an expression through copies and widenings (`arith.extf`) to the scalar or element that they begin with.
+    """Follow an expression back through copies and widenings (`arith.extf`) to the value that is copied and widened.
 
-    Return this scalar or element, and the operations that copy or widen tensors, the last one first.
+    Return that value as an expression, and the tensor operations that copy or widen it, the last one first.
     """
     operations: list[Operation] = []
     while True:

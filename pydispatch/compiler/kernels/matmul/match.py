@@ -79,7 +79,7 @@ class Factor:
         """Return whether elements at neighbouring indices of loop `dim` are adjacent in the memory of the main input.
 
         They are if `dim` has the coefficient 1 in the index along the last dimension of the input, which is row-major.
-        The other indices must not depend on `dim`, which is not checked here: `positions_of` states whether they do.
+        The caller must know that no other index depends on `dim`, from `positions_of`: that is not checked here.
         """
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].coefficient(dim) == 1
 
@@ -129,9 +129,9 @@ class Contraction:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """Return an operation as a contraction C += A * B; None if it is none, or plain loops are better for it.
+    """Return an operation as a contraction C += A * B; None for other operations, and if plain loops are better.
 
-    The result is computed once, and cached in the structure of the operation (`Structured.fact`).
+    `Structured.fact` calls `_recognize` for the first query of an operation, and caches its result for later ones.
     """
     generic = as_structured(op)
     return None if generic is None or generic.body is None else generic.fact(_recognize)
@@ -151,7 +151,10 @@ def _adds_products(generic: Structured) -> bool:
     if not generic.reduced_loops or len(generic.inputs) < 2:
         return False
     names = {op.name for op in generic.block.ops}
-    return bool(names & MULTIPLICATION_OF_ADDITION.keys()) and bool(names & {*MULTIPLICATION_OF_ADDITION.values()})
+    # `MULTIPLICATION_OF_ADDITION` has `arith.addf` -> `arith.mulf`, and so on for each kind of number.
+    has_addition = bool(names & MULTIPLICATION_OF_ADDITION.keys())
+    has_multiplication = bool(names & {*MULTIPLICATION_OF_ADDITION.values()})
+    return has_addition and has_multiplication
 
 
 def _recognize(generic: Structured) -> Contraction | None:
@@ -174,7 +177,8 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
     assert yield_op is not None
     total = yield_op.operands[0]
     accumulator = generic.block.args[-1]
-    # The body must yield `accumulator + product`, the only use of the accumulator.
+    # The body must yield `accumulator + product`, the only use of the accumulator. The multiplication must be that of
+    # the addition's type: `MULTIPLICATION_OF_ADDITION` has `arith.addf` -> `arith.mulf`.
     if not isinstance(total, OpResult) or total.op.name not in MULTIPLICATION_OF_ADDITION:
         return None
     if len(list(accumulator.uses)) != 1 or accumulator not in total.op.operands:
@@ -309,8 +313,10 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     m = _choose_m(generic, a, b)
 
     def preference_for_k(dim: int) -> tuple[bool, bool, bool, int, int]:
-        """Return the rank of a dimension as K of `a` and `b`, greatest first: it has more than one step, is contiguous
-        in A, is contiguous in B, its size, its number.
+        """Return a sort key of `dim`, which is greatest for the best K of the factors `a` and `b`.
+
+        Most important is that K has more than one step, then that it is contiguous in A, then in B, then its size. The
+        number of the dimension comes last: of equal dimensions, the innermost is K.
         """
         size = _static_size(generic, dim)
         return size > 1, a.is_contiguous(dim), b.is_contiguous(dim), size, dim
@@ -318,8 +324,8 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     # K, and the dimensions that have none of these roles.
     k = max(eligible, key=preference_for_k)
     outer = tuple(d for d in generic.out_dims if d not in (m, n))
-    # Without N each result is a dot product: plain loops vectorise it better if K is strided, or if there are several
-    # results, which are then along outer dimensions.
+    # Without N there is no M either: each result is a dot product. Plain loops vectorise it better if K is strided in a
+    # factor, or if there are several results, whose dimensions are all outer ones.
     is_k_strided = not a.is_contiguous(k) or not b.is_contiguous(k)
     if n is None and (outer or is_k_strided):
         return None
@@ -344,10 +350,12 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     contiguous in C. The dimension with the highest score is N. Of equal scores, a dimension of the second factor
     precedes those of the first, and a lower number a higher one. Without N, A is the first factor and B the second.
 
-    Return None if a dimension indexes one factor alone, but none can be N: the results are not dot products.
+    Return None if no dimension can be N although one indexes a single factor, such as d0 in X[2 * d0, d1]: the product
+    is then neither a matrix product nor a set of dot products.
     """
-    parallel, results = set(generic.out_dims), generic.output_maps[0].results
-    last_dim = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
+    parallel, indices_of_c = set(generic.out_dims), generic.output_maps[0].results
+    is_last_a_dim = bool(indices_of_c) and isinstance(indices_of_c[-1], AffineDimExpr)
+    last_dim = indices_of_c[-1].position if is_last_a_dim else None
     best_score: int | None = None
     roles: tuple[Factor, Factor, int | None] = (first, second, None)
     for a, b in ((first, second), (second, first)):
@@ -370,17 +378,19 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
 def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
     """Return the dimension that serves as M, the rows of A; None if no dimension indexes A alone.
 
-    It is the longest dimension. Sizes above `MAX_INNER_ROWS` (for the innermost one in C) or `MAX_STRIDED_ROWS` (for
-    others) are no better, and count as these.
+    It is the longest dimension. A size above `MAX_INNER_ROWS` is no advantage, and counts as `MAX_INNER_ROWS`. For
+    dimensions that are not innermost in C, the limit is `MAX_STRIDED_ROWS`.
     """
     candidates = [d for d in generic.out_dims if len(a.positions_of(d)) == 1 and d not in b.dims]
+    # The dimensions that index C, outermost first: [1, 0] for C[d1, d0], in which d0 is innermost.
     order_in_c = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     innermost = max(candidates, key=order_in_c.index, default=None)
 
     def preference(dim: int) -> tuple[int, bool, int]:
-        """Return the rank of a dimension as M, greatest first: its size up to `most_rows`, contiguous in A, its number.
+        """Return a sort key of `dim`, which is greatest for the best M.
 
-        `innermost` is the candidate that is innermost in C.
+        Most important is its size, up to `most_rows`, then that it is contiguous in A. The number of the dimension
+        decides between equal ones. `most_rows` depends on whether `dim` is `innermost`, the candidate innermost in C.
         """
         most_rows = MAX_INNER_ROWS if dim == innermost else MAX_STRIDED_ROWS
         return min(_static_size(generic, dim), most_rows), a.is_contiguous(dim), dim

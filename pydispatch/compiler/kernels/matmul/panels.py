@@ -109,9 +109,9 @@ class Panels:
         """Return the stride along each dimension of the tensor within a panel.
 
         A panel has a few adjacent columns with all their rows. A group is some neighbours along `layout.step_axis`,
-        usually steps of K, that are contiguous in each column. The strides along `layout.axis` (columns) and
-        `layout.step_axis` (groups) are in units of a group, other strides in elements; without groups, a unit is one
-        element. Callers add the index within the group. Examples:
+        usually steps of K, that are contiguous in each column. Strides are in elements, with two exceptions: along
+        `layout.axis` (columns) and `layout.step_axis` (groups of steps), they count groups. Without groups, that is
+        the same. Examples:
 
             [K, N] stored as [N / 16, K, 16]                   [16, 1]
             [K, N] stored as [N / 16, K / 4, 16, 4]            [16, 1], which are 64 and 4 elements
@@ -119,8 +119,8 @@ class Panels:
         """
         layout = self.layout
         strides: list[int] = []
-        # From the innermost dimension outwards, without the columns, whose stride is 1 unit.
-        units = layout.width  # distance of neighbours along `dim`, in units of a group
+        # From the innermost dimension outwards, without the columns, whose stride is 1 group.
+        units = layout.width  # distance of neighbours along `dim`, in groups
         other_dims = [d for d in range(len(self._middle_sizes) + 1) if d != layout.axis]
         for dim, size in zip(reversed(other_dims), reversed(self._middle_sizes), strict=True):
             strides.insert(0, units if dim == layout.step_axis else units * layout.group)
@@ -137,7 +137,8 @@ class Panels:
     def _middle_sizes(self) -> Sequence[int]:
         """The sizes of the argument's dimensions between panels and columns: (H, K / 4) for [N / 16, H, K / 4, 16, 4].
 
-        They are the sizes of the tensor's dimensions without the one cut into panels, and count groups of steps of K.
+        They are the sizes of the tensor's dimensions without the one that is cut into panels. The dimension
+        `layout.step_axis` counts groups: K / 4, not K.
         """
         assert isinstance(self.argument.type, TensorType)
         inner_dims = 1 if self.layout.step_axis is None else 2  # columns, and steps of a group
@@ -161,9 +162,9 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
-    """Build the operations that append `high` zeros along each dimension of a tensor, which then has the sizes `shape`.
+    """Build the operations that append zeros to a tensor: `high[d]` of them along dimension d, at its end.
 
-    The last operation returns the padded tensor.
+    The last operation returns the padded tensor, whose sizes are `shape`.
     """
     assert isinstance(value.type, TensorType)
     zero = arith.ConstantOp(zero_attribute(value.type.element_type))
@@ -172,7 +173,8 @@ def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]
     dynamic = [h for h in high if isinstance(h, SSAValue)]
     static = [h if isinstance(h, int) else DYNAMIC_INDEX for h in high]
     type_ = TensorType(value.type.element_type, shape)
-    return [zero, tensor.PadOp(value, [], dynamic, Region(block), [0] * len(shape), static, type_)]
+    nothing_before = [0] * len(shape)
+    return [zero, tensor.PadOp(value, [], dynamic, Region(block), nothing_before, static, type_)]
 
 
 def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:
@@ -189,7 +191,7 @@ def panels_of(value: SSAValue) -> Panels | None:
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
-    # The generic must copy an argument, and read it at the `packed_map` of a layout: `from_panels` builds such copies.
+    # The generic must copy an argument, and read it at the `packed_map` of a layout, such as [n // 16, k, n % 16].
     generic = structured(value.op)
     if len(generic.inputs) != 1 or not isinstance(generic.inputs[0], BlockArgument):
         return None
@@ -200,6 +202,7 @@ def panels_of(value: SSAValue) -> Panels | None:
     type_ = generic.inputs[0].type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
+    # The last map is that of the written tensor: element [k, n] must be written at [k, n].
     rank = len(generic.iterators)
     if generic.maps[1] != AffineMap.identity(rank):
         return None

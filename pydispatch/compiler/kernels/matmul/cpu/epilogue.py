@@ -32,7 +32,7 @@ from pydispatch.compiler.kernels.ops.conditions import opposite
 
 
 def transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
-    """Return the height of a register block that is transposed before it is stored; 0 for a block that is not.
+    """Return the height of a register block that is transposed before it is stored; 0 if it is stored untransposed.
 
     A block is transposed if M is the last, contiguous dimension of all outputs, but the vectors of sums are along N.
     Registers transpose it in squares, so that its height is `mr`, rounded up to whole squares: 16 for 14 rows.
@@ -107,8 +107,9 @@ class Epilogue:
     ) -> None:
         """Emit the epilogue of a block for results whose last, contiguous dimension is M, such as r[n, m].
 
-        Its `sums`, [row][column], are transposed in memory to [column][row] first, so that the elements of a column are
-        stored as vectors. A column is `schedule.mr` sums, padded to `transposed_height`; padding is not stored.
+        The block's `sums`, [row][column], are first transposed to [column][row] in other memory. Then elements of a
+        column are stored as vectors. A column is `schedule.mr` sums, padded to `transposed_height`; the epilogue does
+        not store results for the padding.
         """
         plan, column_stride = self.nest.plan, self.transposed_height
         schedule = plan.schedule
@@ -135,11 +136,11 @@ class Epilogue:
         `total` is the sum of products at `indices` of the contraction's result.
         """
         contraction, elements = self.nest.plan.contraction, self.frame.elements
-        # The element of the contraction's result, from which the elements of outputs are computed.
+        # Register the element of the contraction's result: `elements.at` computes elements of outputs from it.
         element = _rounded(build, total, contraction.acc)
         elements.define(build, contraction.op.results[0], indices, element)
         for output in self.outputs:
-            output_indices = [indices[d] for d in output.dims]  # [n, m] of [m, n] for a transposed output
+            output_indices = [indices[d] for d in output.dims]  # [n, m] instead of [m, n] for a transposed output
             output_element = elements.at(build, output.value, output_indices)  # emits its computation
             output.store(build, output_element, output_indices)
 

@@ -72,8 +72,8 @@ def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | 
 def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision: SSAValue, level: Level) -> Operand:
     """Return the properties of an operand B of f16 or bf16 that register blocks convert to f32 as they read it.
 
-    They read B in place if an argument has it in panels of adjacent columns, or if an argument has it in rows that are
-    contiguous along N, and reading these is faster than packing them.
+    They read B in place in two cases: an argument stores B in panels of adjacent columns, or an argument stores B in
+    rows that are contiguous along N, and reading the rows in place is faster than packing them.
 
     Args:
         contraction: The contraction.
@@ -95,6 +95,7 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     is_argument_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_contiguous(contraction.n)
     has_panels = problem.panel_width > 0
     is_readable_in_place = has_panels or (is_argument_in_rows and is_fast)
+    # `operand_of` assumes elements of the packed size, 4 bytes.
     return replace(operand, is_readable_in_place=is_readable_in_place, element_bytes=HALF_BYTES)
 
 
@@ -136,13 +137,13 @@ def is_a_stored_as_packed(contraction: Contraction, sizes: Sizes, arithmetic: Ar
     tensor, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(tensor.type, TensorType) and tensor.type.has_static_shape()
     is_static_argument = is_static and argument_of(tensor) is not None
-    reads_other_tensors = set(a.inputs) != {a.main_input}
-    needs_packing = arithmetic.a_offset != 0  # to subtract the offset
-    if reads_other_tensors or needs_packing or not is_static_argument:
+    reads_other_tensors = set(a.inputs) != {a.main_input}  # such as scales that its elements are multiplied by
+    subtracts_offset = arithmetic.a_offset != 0  # packing subtracts this number from each element
+    if reads_other_tensors or subtracts_offset or not is_static_argument:
         return False
     steps = sizes[contraction.k] or 1  # an unknown number, or 0, counts as 1: no whole group
     are_groups = a.is_contiguous(contraction.k) and steps % arithmetic.group == 0
-    return are_groups and is_stored_as_packed(a.value, element, arithmetic, arithmetic.unsigned_a)
+    return are_groups and is_stored_as_packed(a.value, element, arithmetic, is_unsigned=arithmetic.unsigned_a)
 
 
 def panels_of_b(
@@ -151,8 +152,8 @@ def panels_of_b(
     """Return the panels in which an argument stores B, if register blocks can read these; else None.
 
     A panel is a fixed number of adjacent columns: a B of shape [K, N] in panels of 32 is an argument of shape [N / 32,
-    K, 32], or, in groups of 4 steps of K, [N / 32, K / 4, 32, 4]. Register blocks can read them if N is the dimension
-    that is divided into panels, and the elements, or the groups, are those that the arithmetic multiplies.
+    K, 32], or, in groups of 4 steps of K, [N / 32, K / 4, 32, 4]. Register blocks can read the panels if they divide N,
+    and if the stored elements or groups are those that the arithmetic multiplies.
 
     Args:
         contraction: The contraction.
@@ -186,8 +187,8 @@ def panels_of_b(
 def _is_b_stored_as_packed(contraction: Contraction, arithmetic: Arithmetic) -> bool:
     """Return whether the elements of B's tensor are equal to the packed elements of the factor B.
 
-    A packed element is the factor less `arithmetic.b_offset`. So a factor `element + 128` with the offset 128 is packed
-    as its element: a byte of 0 to 255 that an earlier pass has stored as a signed one.
+    A packed element is the factor less `arithmetic.b_offset`. So the factor `element + 128` is packed as `element` if
+    the offset is 128. An earlier pass stores unsigned bytes u in this way, as the signed elements u - 128.
     """
     value, offset = contraction.b.value, 0  # the factor is value + offset
     if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
@@ -195,4 +196,5 @@ def _is_b_stored_as_packed(contraction: Contraction, arithmetic: Arithmetic) -> 
         if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
             value, offset = value.op.lhs, constant.value.value.data
     element = contraction.element_of(contraction.b)
-    return offset == arithmetic.b_offset and is_stored_as_packed(value, element, arithmetic, arithmetic.unsigned_b)
+    has_offset_of_packing = offset == arithmetic.b_offset
+    return has_offset_of_packing and is_stored_as_packed(value, element, arithmetic, is_unsigned=arithmetic.unsigned_b)

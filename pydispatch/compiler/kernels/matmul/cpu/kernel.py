@@ -137,8 +137,8 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
     Tuning tries other schedules of such a function. A schedule that the function states is not considered. `machine` is
     the CPU to plan for.
     """
-    # The kernel of a reduction over sliding windows has no plan. It is built only to see whether there is one: `source`
-    # does not change.
+    # A function with a kernel for sliding windows is computed by that kernel, which has no plan. The kernel is built
+    # here only to see whether there is one.
     has_window_kernel = lower_channels_last(source, backend) is not None
     match = None if has_window_kernel else contraction_in(source)
     plans = [] if match is None else _plans(Frame(source, backend), match.contraction, level_of(machine))
@@ -163,7 +163,10 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
     sizes = loop_sizes(frame.elements, unbounded_plan.contraction.generic)
 
     def emit_choice(build: Builder, candidates: Sequence[Plan]) -> None:
-        """Emit code that runs the first of `candidates` whose bound is not exceeded, or else `unbounded_plan`."""
+        """Emit code that runs the first of `candidates` whose bound the rows do not exceed, or else `unbounded_plan`.
+
+        The code for the first candidate is in an `if`, and that for all others in its `else`, by a recursive call.
+        """
         if not candidates:
             emit_workgroup(frame, build, unbounded_plan, outputs, workgroup_id)
             return

@@ -85,12 +85,12 @@ class LaneReduction:
 
         Args:
             build: Receives the code.
-            start: For each reduction, a value that may be combined with its terms any number of times: 0 for a sum, a
-                lower bound for a maximum.
+            start: For each reduction, a value that does not change its result, however often it is combined with terms:
+                0 for a sum, a lower bound of the terms for a maximum.
             combine: Operation on two values, such as `arith.AddiOp`, that may be applied in any order.
             terms: Emits the term of each reduction, from a builder, a block of the group and a step of the block.
             finish: Emits code that uses the result of each reduction, from a builder, a block of the group and the
-                results. The code also runs for blocks from `blocks` to `lanes` - 1, with meaningless results.
+                results. All lanes run the code. With fewer blocks than lanes, the others have meaningless results.
         """
         emit_loop(build, self.blocks, 1, lambda inner, block: self._combine_steps(inner, block, start, combine, terms))
         partials, lanes = self.partials, self.lanes
@@ -101,9 +101,10 @@ class LaneReduction:
             transpose_block(build, source, target, rows=lanes, columns=partials.width)
 
         def finish_block(inner: Builder, block: Index) -> None:
-            """Emit the results of a block, and code that uses them (`finish`).
+            """Emit the results of a block, and call `finish` to emit the code that uses them.
 
-            Its partial results are column `block` of the transposed ones, and are combined with `start`.
+            The results combine `start` with the partial results of the block: column `block` of `partials.by_lane`,
+            whose element (p, block) is at p * lanes + block.
             """
             results = list(start)
             for partial_result in range(partials.width):
@@ -140,9 +141,10 @@ class LaneReduction:
         vectors_per_chunk = max(n for n in range(1, MOST_VECTORS + 1) if vector_count % n == 0)
 
         def combine_chunk(inner: Builder, first_step: Index, lane: Index, is_first: bool) -> None:
-            """Emit the partial result of a lane for the chunk that begins with `first_step`, and store it.
+            """Emit the terms of a lane in the chunk that begins with `first_step`, and store its new partial result.
 
-            It begins with `start` in the first chunk, and else with the stored partial result of the earlier chunks.
+            In the first chunk, the terms are combined with `start`. In later chunks, they are combined with the stored
+            partial result of the chunks before.
             """
             index = inner.plus(inner.times(block, width), lane)
             results = list(start) if is_first else [load(inner, buffer, index) for buffer in buffers]

@@ -124,10 +124,12 @@ def _memory_of_b(
 ) -> tuple[SSAValue | None, Panels | None]:
     """Return the tensor of f16 or bf16 that register blocks widen to B, and the panels in which an argument stores B.
 
-    The first is None for another B, and if an instruction multiplies a group of several steps of K, which is not
-    widened. The second is None if B is not in panels, each some adjacent columns, or blocks cannot read them.
+    The tensor is None in two cases: B is no widened f16 or bf16, or an instruction multiplies a group of several steps
+    of K, whose elements cannot be widened. The panels, each a few adjacent columns of B, are None if no argument stores
+    B in panels, or if register blocks cannot read these.
     """
-    b_in_half_precision = None if arithmetic.group > 1 else half_precision_b(contraction, level)
+    multiplies_groups = arithmetic.group > 1
+    b_in_half_precision = None if multiplies_groups else half_precision_b(contraction, level)
     return b_in_half_precision, panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
 
 

@@ -131,11 +131,10 @@ class Packing:
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
         if dim is None or dim not in coordinate.dims:
             return 0
-        # With vectors along K, blocks have at most M rows and N columns: the last one overlaps another one instead.
-        if self.plan.vectorizes_k:
+        # If the last block overlaps the block before it, it has elements of that block instead of padding. With vectors
+        # along K it always does, since blocks have at most M rows and N columns.
+        if self.plan.vectorizes_k or self.plan.last_block_overlaps(dim, self.nest.sizes[dim], block):
             return 0
-        if self.plan.last_block_overlaps(dim, self.nest.sizes[dim], block):
-            return 0  # the last block has elements of the block before it instead of padding
         extent = self.region.extent(dim)
         padded_extent = build.times(build.ceil_quotient(extent, block), block)
         return build.times(build.minus(padded_extent, extent), coordinate.coefficient(dim))
@@ -168,35 +167,40 @@ class Packing:
             n: The loop of the contraction over columns.
         """
         nr, group = self.plan.schedule.nr, self.plan.group
-        first_column = self.nest.block_start(build, self.region, n, panel, nr)  # counted from the tile's
+        # Counted from the first column of the tile. The last panel may begin before panel * nr, to be full.
+        first_column = self.nest.block_start(build, self.region, n, panel, nr)
         count = self.nest.block_extent(build, self.region, n, first_column, nr)  # columns of the panel before B's edge
 
         def pack_column(inner: Builder, i: Index, is_padding: bool = False) -> None:
-            """Emit the packing of column `i` of this panel; it is padding if it is beyond B's edge."""
+            """Emit the packing of column `i` of the panel, which has the number `panel` and begins at `first_column`.
+
+            `is_padding` states that the column is beyond B's edge: zeros are stored.
+            """
             index = inner.plus(first_column, i)
             position = PanelColumn(index=index, panel=panel, column=i, group=group, is_padding=is_padding)
             self._emit_coordinate_loops(inner, [*outer, position])
 
         pack_padding = partial(pack_column, is_padding=True)
-        if count == nr and self._can_transpose_in_registers(position=len(outer)):
+        axis_of_n = len(outer)  # the coordinate after those of `outer`
+        if count == nr and self._can_transpose_in_registers(axis_of_n):
             self._transposed_panel(build, outer, PanelColumn(index=first_column, panel=panel, column=0, group=group))
         elif isinstance(count, int):
             build.parallel(0, count, pack_column)
             build.parallel(count, nr, pack_padding)
-        else:  # a full panel has a loop of its own, whose length is static
+        else:  # The count is known at run time only. A full panel has a loop of its own, whose length is static.
             is_partial = build.less(count, nr)
             build.when(is_partial, lambda b: b.parallel(0, count, pack_column))
             build.when(is_partial, lambda b: b.parallel(count, nr, pack_padding))
             build.when(opposite(build, is_partial), lambda b: b.parallel(0, nr, pack_column))
 
-    def _can_transpose_in_registers(self, position: int) -> bool:
+    def _can_transpose_in_registers(self, axis_of_n: int) -> bool:
         """Return whether a panel can be loaded along K and transposed in registers, in whole squares.
 
         It can if B is a dispatch argument of shape [..., N, K] whose elements have the type of packed ones, and steps
-        of K are not grouped. `position` is that of the coordinate that N indexes.
+        of K are not grouped. `axis_of_n` is the axis of B's coordinates along which its columns are.
         """
         coordinates, value = self.factor.coordinates, self.contraction.tensor_of(self.factor)
-        is_n_before_k = position == len(coordinates) - 2 and coordinates[-1].is_identity(self.contraction.k)
+        is_n_before_k = axis_of_n == len(coordinates) - 2 and coordinates[-1].is_identity(self.contraction.k)
         # Elements are copied unchanged from an argument: nothing is computed or converted.
         has_packed_type = isinstance(value.type, TensorType) and value.type.element_type == self.plan.compute
         is_copy = self.factor.is_element and has_packed_type and argument_of(value) is not None
@@ -224,7 +228,7 @@ class Packing:
         def transpose_steps(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the transposition of the SIDE steps of K from `k` on, from columns of `source` to rows of `packed`.
 
-            The offsets of the enclosing method are those of step 0.
+            `read_offset` and `written_offset` are the offsets of step 0 of K in the buffers of `source` and `packed`.
             """
             columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=column_stride)
             first_written = inner.plus(written_offset, inner.times(k, step_stride))
@@ -236,7 +240,7 @@ class Packing:
         build.loop(0, transposed_steps, carried=[], body=transpose_steps, step=SIDE)
 
         def copy_remaining_steps(inner: Builder, i: Index) -> None:
-            """Emit the copy of the remaining steps of column `i` of the panel."""
+            """Emit the copy of column `i` of the panel, at the steps from `transposed_steps` to `steps`."""
             position = PanelColumn(index=inner.plus(column.index, i), panel=column.panel, column=i, group=column.group)
             inner.parallel(transposed_steps, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
 
@@ -265,7 +269,8 @@ class Packing:
         ):
             source_index = self._index(build, coordinate, position, step=0)
             read_offset = build.plus(read_offset, build.times(source_index, source_stride))
-            if position is not column:  # the column is the first of its panel, whose offset is counted already
+            # The column has no offset but that of its panel, which is counted already: it is the first of the panel.
+            if position is not column:
                 written_offset = build.plus(written_offset, build.times(position.index, packed_stride))
         return read_offset, written_offset
 
@@ -287,7 +292,8 @@ class Packing:
             self._emit_coordinate_loops(inner, [*outer, StepGroup(first, count)])
 
         # Whole groups. If the steps of K are the innermost loop, and contiguous in the copy, they are copied as single
-        # steps, since LLVM vectorizes such a loop. In panels, groups of other columns are between two groups of K.
+        # steps, since LLVM vectorizes such a loop. They are not contiguous in panels: there, the groups of all columns
+        # of the panel are stored before the next group of K.
         is_contiguous = self.packed.strides[position_of_k] == 1
         is_innermost = position_of_k == len(self.factor.coordinates) - 1
         if is_contiguous and is_innermost:
@@ -308,7 +314,8 @@ class Packing:
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
         """Emit the packing of the element at `positions`, one for each coordinate of the factor.
 
-        If the position along K is a group of steps, emit the packing of the elements of all of its steps.
+        If the position along K is a group of steps, emit the packing of the elements of all its steps. Zero is stored
+        for a step beyond the end of K, and at a position that is padding.
         """
         has_group = any(isinstance(position, StepGroup) for position in positions)
         for step in range(self.plan.group if has_group else 1):
@@ -324,8 +331,8 @@ class Packing:
     def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
         """Emit the load of the factor's element at `positions`, and its conversion to the type of packed elements.
 
-        If bytes are packed with an offset, such as 128 for unsigned as signed ones, the offset is subtracted. `step` is
-        the position of the element in its group of steps of K; 0 without groups.
+        An offset of packed integers is subtracted: 128 if unsigned bytes are packed as signed ones. `step` is the
+        position of the element in its group of steps of K; 0 without groups.
         """
         arithmetic, elements = self.plan.arithmetic, self.frame.elements
         indices = [
@@ -341,10 +348,10 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: LinearIndex, position: Position, step: int) -> Index:
-        """Return the index in the factor's tensor, along `coordinate`, of a position that is counted from the tile's.
+        """Return the index in the factor's tensor of a position, which is counted from the begin of the tile's region.
 
-        `step` is the position in a group of steps of K. For the coordinate 2 * i + 1 in a tile that begins at i = 10,
-        position 3 is the index 3 + 1 + 2 * 10.
+        For the coordinate 2 * i + 1 in a tile that begins at i = 10, position 3 is the index 3 + 1 + 2 * 10.
+        If the position is a group of steps of K, `step` selects one of them.
         """
         total = build.plus(position.index_in_tile(build, step), coordinate.constant)
         for dim, coefficient in coordinate.terms:

@@ -94,10 +94,10 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 
     They decide how weights are unpacked, in one of three ways:
 
-    - To bytes in memory, once for all rows of a workgroup: for matrix registers, if the CPU has them and the rows fill
-      one, and for several register blocks of rows that are rounded to single bytes.
+    - To bytes in memory, once for all rows of a workgroup. This is for matrix registers, if the CPU has them and the
+      rows fill one. It is also for rows that are rounded to single bytes, if they are several register blocks.
+    - To f32 in memory, once for all rows of a workgroup, if that takes fewer operations than the third way.
     - In registers, again for each register block of rows.
-    - To f32 in memory, once for all rows of a workgroup, if that takes fewer operations.
     """
     # All rows of A.
     extents = [match.contraction.generic.extents[d] for d in match.row_loops]
@@ -106,14 +106,15 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     if len(static_extents) < len(extents) or not total_rows:
         return None
     # Elements of A are rounded to integers of `digits` bytes: a row of A is `digits` rows of bytes. Matrix registers
-    # are used if these fill one, which has 16 rows. `MATRIX_ROWS` are those of two registers.
+    # are used if these rows fill one register. `MATRIX_ROWS` is the number of rows of two.
     digits = match.integer_bytes
     if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:
         return _matrix_sizes(match, level, total_rows)
-    # Dot products of bytes multiply the digits, which are signed, by the weights, which are not.
+    # Elements of A stay f32 (0 digits) unless the CPU has dot products of unsigned weights and signed digits.
     multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")
     sizes = _register_sizes(match, level, total_rows, byte_digits=digits if multiplies_bytes else 0)
-    # Rounding to single bytes shows in the results: whether A is rounded must not depend on the number of rows.
+    # Rounding to single bytes changes the results visibly. So A is rounded for any number of rows, not only if that
+    # takes fewer operations: results of a row must not depend on the number of rows.
     is_rounded = sizes.byte_digits == 1
     # Operations per vector of weights: unpacked and written to memory once, and a multiply-add for each row.
     operations_in_memory = UNPACKING_OPERATIONS + SCALING_OPERATIONS + total_rows
@@ -123,20 +124,21 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 
 
 def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
-    """Return how many instructions a kernel that unpacks weights in registers takes for each vector of weights.
+    """Return how many instructions the products of a vector of weights with all rows take, unpacked in registers.
 
-    Return the sum over all `total_rows` rows of A. The vector is loaded and unpacked once for each block of rows, and
-    multiplied once for each row; if elements of A become `byte_digits` bytes (digits), once for each digit.
+    The vector is loaded and unpacked once for each register block of rows. It is multiplied once for each row, or, if
+    elements of A are rounded to `byte_digits` bytes (digits), once for each digit of each row.
     """
     blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
     if not digits:
         return UNPACKING_OPERATIONS * blocks + total_rows
     # An instruction multiplies or unpacks `WORD_BYTES` (4) steps of K in each 32-bit lane.
     products = (digits * total_rows + UNPACKING_OPERATIONS * blocks) / WORD_BYTES
-    # At the end of a block of K, 3 operations for the sums of each digit and for the total of each row.
+    # At the end of a block of K, each row takes 3 operations for the sum of each digit, and 3 for their total.
     sums = total_rows * 3 * (digits + 1) / match.steps_per_block
-    # An element of A is converted once for all vectors of weights, panels * width / lanes, at its step of K.
-    conversion = total_rows * CONVERSION_OPERATIONS * sizes.lanes / (sizes.panels * match.width)
+    # An element of A is converted once for all vectors of weights at its step of K. There are so many in a workgroup:
+    vectors = sizes.panels * match.width / sizes.lanes
+    conversion = total_rows * CONVERSION_OPERATIONS / vectors
     return products + sums + conversion
 
 
@@ -148,7 +150,8 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
     single bytes need so few registers that LLVM would keep the unpacked weights, which register blocks share, on the
     stack. In a buffer, which is aligned, 64x4096x4096 takes 0.83 of the time (AMD EPYC Zen 5).
 
-    All of K is one chunk: rows of A are copied once, in all their blocks.
+    All of K is one chunk, so that a workgroup copies its rows of A once. A chunk is counted in blocks of K, the steps
+    that share a scale: all `match.blocks` of them.
 
     Args:
         match: The product.
@@ -162,7 +165,7 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
         12 registers of sums and 2 of weights, and A takes 2: 30 of 32 registers.
     """
     lanes = level.vector // F32_BYTES
-    # Rows of a workgroup: about equally many in each group of rows.
+    # Rows of a workgroup: A is divided into `row_groups` groups with about equally many rows.
     row_groups = ceil_quotient(total_rows, MAX_ROWS)
     if byte_digits == 1:
         # With twice the rows, weights are unpacked half as often.
@@ -175,10 +178,10 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
     sums_per_vector = row_block * (byte_digits or 1)
 
     def needed_registers(vectors: int) -> int:
-        """Return the registers of a block that is so many vectors wide: `sums_per_vector` sums of each vector, its
-        weights and its unpacked weights; and two for elements of A.
-        """
-        return (sums_per_vector + 2) * vectors + 2
+        """Return the number of registers that a block of so many vectors of columns takes."""
+        weights = 2  # for each vector of columns: a vector as it is stored, and one that is unpacked
+        elements_of_a = 2
+        return (sums_per_vector + weights) * vectors + elements_of_a
 
     def fits(vectors: int) -> bool:
         """Return whether a panel has so many vectors of columns, and the registers hold a block of this width."""
@@ -199,9 +202,10 @@ def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_d
 
 
 def _panels_of_converted_rows(match: BlockQuantized, row_groups: int) -> int:
-    """Return the number of panels of a workgroup that converts its rows of A to digits once for all of them.
+    """Return the number of panels of a workgroup, which converts its rows of A to digits once for all its panels.
 
-    It has as many as leave about `ENOUGH_WORKGROUPS` workgroups, and at most `MOST_PANELS`.
+    There are then about `ENOUGH_WORKGROUPS` workgroups, in `row_groups` groups of rows. The panels are at most
+    `MOST_PANELS`.
     """
     return min(MOST_PANELS, ceil_quotient(match.panels * row_groups, ENOUGH_WORKGROUPS))
 
@@ -216,7 +220,7 @@ def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Blo
     # The register block has the most vectors, up to the usual number, that divide a panel; one if none does.
     vectors = max(v for v in range(1, level.block_vectors + 1) if match.width % (v * lanes) == 0 or v == 1)
     columns = min(match.width, vectors * lanes)
-    # Twice the usual rows of a tile, as for a packed B (`TileRequest.growth`): unpacked weights are used more often.
+    # At most twice the usual rows of a tile, so that unpacked weights are used more often.
     row_groups = ceil_quotient(total_rows, 2 * level.tile_rows)
     rows = ceil_quotient(total_rows, row_groups)
     row_block = block_rows(level, vectors, rows, minimizes_passes=False)
@@ -239,8 +243,8 @@ def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Block
     """Return the block sizes for weights that are unpacked to bytes in memory, which matrix registers multiply.
 
     A workgroup has at most `MATRIX_ROWS` (32) rows. Each element of A becomes an integer of `match.integer_bytes`
-    signed bytes, the digits. The more groups of rows there are, the more panels (adjacent columns of the weights) a
-    workgroup may have, and the fewer workgroups convert the same rows to digits.
+    signed bytes, the digits. With more groups of rows, there are enough workgroups even if each has more panels
+    (adjacent columns of the weights); fewer workgroups then convert the same rows to digits.
 
     Example:
         For 64 rows of A with 3 digits, a workgroup has 32 rows. Each is 3 rows of bytes in matrix registers, whose 32
@@ -272,13 +276,13 @@ def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Block
 def _blocks(match: BlockQuantized, most_steps: int) -> int:
     """Return the number of blocks of K in a chunk, a divisor of the product's number of blocks.
 
-    A chunk has at most `most_steps` steps, unless it would then be shorter than `MIN_PACKED_STEPS`.
+    It is the greatest for which the chunk has at most `most_steps` steps of K. If that is fewer than `MIN_PACKED_STEPS`
+    steps, it is the least for which the chunk has `MIN_PACKED_STEPS`, or all blocks.
     """
     divisors = [n for n in range(1, match.blocks + 1) if match.blocks % n == 0]
     lengths = [n * match.steps_per_block for n in divisors]  # possible numbers of steps of a chunk, ascending
     longest = max((steps for steps in lengths if steps <= most_steps), default=0)
     least_steps = max(longest, MIN_PACKED_STEPS)
-    # If even all steps are fewer, the chunk has all blocks.
     return next((n for n, steps in zip(divisors, lengths, strict=True) if steps >= least_steps), match.blocks)
 
 
@@ -286,8 +290,8 @@ def _panels(match: BlockQuantized, level: Level, rows: int, row_groups: int) -> 
     """Return the number of panels of a workgroup: as many as leave enough workgroups, and whose sums take at most a
     quarter of the second-level cache.
 
-    The panels are halved while a workgroup has more multiplications, and there are fewer workgroups, than each of
-    `PACKING_WORKGROUP_LIMITS` states.
+    For each limit of `PACKING_WORKGROUP_LIMITS`, the panels are halved while a workgroup has more multiplications than
+    the limit states, and there are fewer workgroups than the limit states.
 
     Args:
         match: The product.

@@ -90,15 +90,16 @@ class PanelWorkgroup(ABC):
         self._for_each_panel(build, panels, emit_panel)
 
     def _emit_by_chunk(self, build: Builder, panels: tuple[Index, Index]) -> None:
-        """Emit the sums of one chunk of K after the other, which are added up for all panels, and then the results.
+        """Emit the products of all panels with one chunk of K after the other, and then the results.
 
-        `panels` is the first panel and the exclusive end. Each panel has memory of its own for its sums. A chunk of the
-        rows of A is copied once for all panels.
+        `panels` is the first panel and the exclusive end. Each panel has memory of its own for its sums, to which each
+        chunk adds. A chunk of the rows of A is copied once for all panels.
         """
 
         def emit_chunk(inner: Builder, first_block: Index) -> None:
             """Emit the products of all `panels` with the chunk of K whose first block is `first_block`."""
-            pinned = inner.without_load_motion()  # each chunk overwrites the copy of the rows of A
+            # Each chunk overwrites the copy of the rows of A: loads from it must stay in the loop over chunks.
+            pinned = inner.without_load_motion()
             self._convert_rows(pinned, first_block)
             self._for_each_panel(
                 pinned, panels, lambda b, panel, first_total: self._multiply(b, panel, first_block, first_total)
@@ -137,7 +138,7 @@ class PanelWorkgroup(ABC):
             buffer_of_panel = 0 if self._has_one_chunk else inner.minus(panel, first_panel)
             totals_of_panel = self.sizes.padded_rows * self.match.width
             first_total = inner.times(buffer_of_panel, totals_of_panel)
-            # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.
+            # Panels write the totals and load them again: these loads must not be moved out of the loop.
             body(inner.without_load_motion(), panel, first_total)
             return []
 
@@ -184,7 +185,7 @@ class PanelWorkgroup(ABC):
         return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
 
     def _finish(self, build: Builder, panel: Index, first_total: Index) -> None:
-        """Emit the results of the dispatch for a panel: loops over its rows and columns, which store the results.
+        """Emit the code that computes the results of the dispatch from the sums of a panel, and stores them.
 
         Args:
             build: Receives the code.
@@ -226,7 +227,7 @@ class PanelWorkgroup(ABC):
         indices = evaluate(build, generic.output_maps[0], loops)  # of the sum in the contraction's result
         initial = elements.at(build, generic.outputs[0], indices)  # the value that the program adds the sum to
         total = load(build, self.totals, build.plus(first_total, build.plus(build.times(row, match.width), column)))
-        # `at` of an output computes its element from this definition of the contraction's element.
+        # Register the element of the contraction's result: `elements.at` computes elements of the outputs from it.
         elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
         for output in self.outputs:
             # `dims` are the contraction's dimensions in the order of the output's: [1, 0] for a transposed output.

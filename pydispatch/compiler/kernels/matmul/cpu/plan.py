@@ -277,7 +277,11 @@ def _reductions(
 def _larger_packed_size(
     contraction: Contraction, schedule: Schedule, sizes: Sizes, inner_reductions: Sequence[int]
 ) -> int:
-    """Return the number of elements of the larger packed factor, A or B, if it spans the `inner_reductions`."""
+    """Return the number of elements of the larger packed factor, A or B.
+
+    It is assumed that both packed factors contain all indices of the loops `inner_reductions`. These are reduced loops
+    other than K, such as the rows and columns of a convolution's filter.
+    """
     extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner_reductions)
     return max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
 

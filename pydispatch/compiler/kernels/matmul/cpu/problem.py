@@ -25,8 +25,8 @@ class Operand:
     """Properties of a factor of a contraction.
 
     Attributes:
-        is_readable_in_place: Whether register blocks can read it from a dispatch argument without a copy: nothing is
-            computed from the element but, in some cases, its widening to the type of products.
+        is_readable_in_place: Whether register blocks can read it from a dispatch argument without a copy. The factor
+            must then be the element of the argument, or its widening to the type of products.
         row_stride_bytes: Bytes from one row to the next, along M in A and along K in B; 0 if not known.
         is_contiguous_k, is_contiguous_n: Whether elements along that dimension are contiguous in memory.
         element_bytes: Bytes of an element in memory; 0 if it is as long as a packed element.
@@ -56,8 +56,9 @@ class Problem:
         panel_width: Columns of a panel if an argument has B in panels of adjacent columns, else 0.
         group: Steps of K that one instruction takes.
         matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
-        b_uses: At how many indices of the outer dimensions a packed element of B can be used: the product of the static
-            sizes of those that do not index B. 1 if the size of a reduction is dynamic: no packed B spans it.
+        b_uses: At how many outer indices a packed element of B can be used. It is the product of the static sizes of
+            the outer dimensions that do not index B. It is 1 if a reduced dimension is dynamic: B is then packed in a
+            loop over that dimension, again for each outer index.
     """
 
     sum_bytes: int
@@ -79,16 +80,16 @@ class Problem:
     def is_skinny_variant(self) -> bool:
         """Whether the kernel is for a range of several row counts, all lower than a register block.
 
-        The number of rows then selects one of several kernels at run time. Ranges without an upper bound are those of
-        more rows; a static M has a range of a single count.
+        With a dynamic M, the number of rows selects one of several kernels at run time, such as those for 1, for 2 to
+        13 (a skinny variant), and for at least 14 rows. The last has no `max_rows`.
         """
         return self.max_rows is not None and self.min_rows != self.max_rows
 
     @property
     def is_skinny(self) -> bool:
-        """Whether rows are so few that vectors along K are faster than transposing a B that is contiguous along K.
+        """Whether `m` is so small that vectors along K are faster than transposing a B that is contiguous along K.
 
-        It is about `m`, the number of rows that tiles are chosen for, unlike `is_skinny_variant`.
+        Unlike `is_skinny_variant`, this does not depend on the range of row counts that the kernel is for.
         """
         if self.m is None:
             return False
@@ -105,9 +106,9 @@ class Problem:
 
     @property
     def vectorizes_packed_k(self) -> bool:
-        """Whether a B that is computed in the dispatch is packed with its elements along K in the order of memory.
+        """Whether a B that is computed in the dispatch is packed without transposing it, contiguous along K.
 
-        A is then so skinny that packing B by columns, which transposes it, would not pay.
+        It is if A has so few rows that packing B contiguous along N, which transposes it, would not pay.
         """
         has_known_sizes = self.m is not None and self.n is not None
         has_single_steps = self.group == 1
@@ -119,8 +120,8 @@ class Problem:
     def b_span_bytes(self) -> int:
         """Bytes that B spans in memory, with the gaps between its rows; 0 if the stride of rows or K is not known.
 
-        It is an upper bound, for outer dimensions that follow each other. They may share rows, as the heads of an
-        attention do.
+        It is an upper bound: the matrices at the outer indices are assumed to follow each other. In attention, the
+        matrices of all heads may be interleaved in the same rows.
         """
         return self.outer * self.b.row_stride_bytes * (self.k or 0)
 
@@ -147,9 +148,10 @@ class Problem:
 
     @property
     def can_read_b_in_place(self) -> bool:
-        """Whether B may be read in place: in panels, or along N or K where M and N are known at compile time.
+        """Whether B may be read in place.
 
-        Outside of panels, register blocks then have at most N columns.
+        It may if an argument has it in panels of adjacent columns. Without panels, M and N must be known at compile
+        time, and B contiguous along N, or A and B along K. Register blocks then have at most N columns.
         """
         if not self.b.is_readable_in_place:
             return False
@@ -170,20 +172,20 @@ The maximum is twice as large if the third-level cache delivers evicted rows in 
 that of packing (Zen 5): 42x784x1024 0.84, 32x768x3072 0.82, 56x784x1024 1.03, 32x2048x2048 1.1, 32x4096x4096 1.5."""
 
 FEW_USES_CYCLES = 4
-"""Number of cycles up to which the uses of an element of A in a tile count as few. Packing A is then slower than reads
-in place, even from the second-level cache.
+"""An element of A has few uses if all its multiplications in a tile take at most this number of cycles. Packing A is
+then slower than reads in place, even from the second-level cache.
 
 Times in us with A packed / in place (Intel Xeon with 2 MiB of L2): 128x3072x768 in tiles of 130x64 7,600 / 5,800;
 1024x3072x768 in tiles of 208x128 53,300 / 42,900; 1024 cubed in tiles of 208x256 21,100 / 20,800."""
 
 MAX_LINES_RATIO = 1.25
-"""Maximum ratio of the cache lines that a block reads of A at a time, one of each row, to the lines of the first-level
-cache that rows at their stride can occupy. Up to this ratio, most lines stay in the cache; above, none do, and A with
-few uses of its elements is packed, too.
+"""Maximum ratio of two numbers of cache lines, up to which an A with few uses of its elements is read in place. The one
+is the lines that a block reads of A at a time, one of each row. The other is the lines of the first-level cache that
+rows at this stride can occupy. Up to this ratio, most lines stay in the cache until the next step of K; above, none do.
 
 13 rows that are 4096 bytes apart can occupy 8 lines of a cache with 8 ways: each step of K reads all rows from the
 second-level cache again. Times in us in place / packed (Zen 4): 128x1024x256 1,004 / 620; 196x1024x256 1,661 / 1,031.
-12 ways keep most of them (Xeon, see `FEW_USES_CYCLES`)."""
+A cache with 12 ways keeps most of the 13 lines (Xeon, see `FEW_USES_CYCLES`)."""
 
 PREFETCH_BYTES = 4096
 """Distance in bytes from the elements of B that a block reads to those that it prefetches. An Intel Xeon with 2 MiB of
@@ -198,18 +200,18 @@ Times in us for panels in memory, with / without prefetches of blocks (Zen 4): 1
 183; 2x768x2048 of f32 204 / 178; 1x768x2048 of bf16 in small pages 134 / 115."""
 
 SHARED_BYTES = 1 << 20
-"""Minimum size of a factor B for which a product of one or two rows is cut into workgroups, on a CPU whose cores wait
-for B. Each worker then has a slice of B in its own second-level cache when B is used again.
+"""Minimum size of a factor B for which a product of one or two rows is divided among workgroups, on a CPU with slow
+memory beyond the second-level cache. Each worker then keeps a slice of B in its own second-level cache for later calls.
 
 Times in us of 1x784x512 and 1x512x512, computed alternately (Intel Xeon with AMX): 80 if each is one workgroup; cut
 along K 26 with two workers, 81 to 89 with one; cut into panels of columns 17 with two workers, 79 with one."""
 
 
 def shares_factor(level: Level, factor_bytes: int) -> bool:
-    """Return whether products of one or two rows by a B of so many bytes are cut, into workgroups for slices of B.
+    """Return whether a product of one or two rows by a B of so many bytes is divided among workgroups, by slices of B.
 
-    They are if a core would wait for B, because the cache after the second-level one is slow, and the second-level
-    caches of the cores have room for their slices.
+    It is if a single core would wait for B, because memory beyond the second-level cache is slow, and the second-level
+    caches of the cores have room for the slices.
     """
     model = level.model
     is_slow = model.bandwidth < PREFETCHING_BANDWIDTH
@@ -295,11 +297,11 @@ def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
 
 
 def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
-    """Return whether it pays that blocks of mr rows read A, whose rows are `stride_bytes` apart, in place.
+    """Return whether reads of A in place, by blocks of mr rows that are `stride_bytes` apart, are faster than packing.
 
-    A block reads one cache line of each row at a time. Only a part of the first-level cache is `reachable` for lines at
-    this stride, in bytes. They may take two thirds of it; the rest is left to B. On Zen 5, 14 rows that are 2048 bytes
-    apart take 0.97 of the time of packing, 4096 bytes apart 1.08.
+    A block reads one cache line of each row at a time. Lines at this stride can occupy only a part of the first-level
+    cache: `reachable` bytes. The lines may take two thirds of that part; the rest is left to B. On Zen 5, 14 rows that
+    are 2048 bytes apart take 0.97 of the time of packing, 4096 bytes apart 1.08.
     """
     model = level.model
     lines_bytes = mr * model.line
@@ -314,7 +316,7 @@ def reads_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> bool:
     """
     if not problem.can_read_a_in_place or (problem.m or 0) < tiles.mr:
         return False
-    # Cycles that the uses of an element of A take: in each register block along the columns of the tile.
+    # Cycles of all uses of an element of A: once in each of the nt / nr register blocks along the columns of the tile.
     cycles_of_block = level.cycles(tiles.mr, tiles.nr * problem.sum_bytes)  # for a step of K, mr elements of A
     cycles_of_element = cycles_of_block / tiles.mr * (tiles.nt // tiles.nr)
     has_few_uses = problem.group == 1 and cycles_of_element <= FEW_USES_CYCLES

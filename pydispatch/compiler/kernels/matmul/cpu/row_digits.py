@@ -23,8 +23,9 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 GREATEST_INTEGER = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
 """Number of digits (signed bytes) of an integer -> the integer that the largest element of a block becomes.
 
-All digits of it are 127, but the lowest of several digits is 0. Rounding may yield an integer that is greater by 1,
-which so many digits can then represent, too."""
+All digits of it are 127, but the lowest of 2 or 3 digits is 0, as a reserve: with 3 digits, the rounding errors of f32
+may yield an integer that is greater by 1, whose lowest digit is 1. With 1 digit, these errors are too small for that:
+the largest integer is 127, the largest signed byte."""
 
 ALL_BUT_SIGN = 0x7FFFFFFF
 """Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""

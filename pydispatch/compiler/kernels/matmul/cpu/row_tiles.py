@@ -50,9 +50,9 @@ class RowTiles:
 
     @staticmethod
     def of(chain: Chain, first_plan: Plan, second_plan: Plan, level: Level) -> RowTiles:
-        """Return the division with the most rows for each workgroup that the two limits allow.
+        """Return the division with the most rows for each workgroup that two limits allow.
 
-        The rows that a workgroup computes are in its memory, at most `MAX_ROWS_BYTES` (128 KiB). If possible, there are
+        The rows of a workgroup take at most `MAX_ROWS_BYTES` (128 KiB) of its memory, and there are at least
         `MIN_WORKGROUPS` workgroups. A workgroup has at least one register block of rows, even if that exceeds a limit.
 
         Args:
@@ -70,7 +70,7 @@ class RowTiles:
         row_count, columns = 1 if axis is None else shape[axis], shape[-1]
         outer = tuple(shape[d] for d in chain.outer)
         element_bytes = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4  # chains are f32 or f64
-        # Rows whose length is a multiple of 256 bytes would compete for few sets of the cache: a vector pads them.
+        # Rows that are a multiple of 256 bytes apart would compete for few sets of the cache: a vector pads each row.
         padding = level.vector // element_bytes if columns * element_bytes % 256 == 0 else 0
         stride = columns + padding
         # The most register blocks of rows that fit; fewer of them while there are too few workgroups.
@@ -111,9 +111,10 @@ class WorkgroupRows:
     span: Span
 
     def indices(self, build: Builder, row: Index, rank: int) -> list[Index]:
-        """Return the indices of a row's first element in a tensor of the rows, or of the row in one without columns.
+        """Return the indices of a row's first element: [head, first query of the workgroup + `row`, 0].
 
-        For rows of shape [heads, queries, keys], they are [head, first query of the workgroup + `row`, 0].
+        This example is for a tensor of shape [heads, queries, keys]. In a tensor of row maxima, of shape [heads,
+        queries], the indices have no column: [head, first query of the workgroup + `row`].
 
         Args:
             build: Emits the arithmetic.

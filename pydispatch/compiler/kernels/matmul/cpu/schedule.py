@@ -23,13 +23,13 @@ MAX_OPERAND_BYTES = 16 << 20
 class Schedule(Tiles):
     """Tiles of a contraction, and which operands are packed: copied to workgroup memory in the order of reads.
 
-    Operands that are not packed are read in place. The sums of f32 and f64 do not depend on the schedule, unless
-    vectors are along K, in a transposed B.
+    Operands that are not packed are read in place. Sums of f32 and f64 are the same with every schedule, bit for bit.
+    The exception are vectors along K, which a transposed B has: then the order of additions depends on the schedule.
 
     Attributes:
         pack_a, pack_b: Whether A, and B, are packed.
-        batch: Number of tiles that a workgroup computes with the same packed columns of B, each at another index of the
-            outer dimensions that B does not have.
+        batch: Number of tiles that a workgroup computes with the same packed columns of B. They are at different
+            indices of outer dimensions that do not index B, such as the batch in C[batch, m, n] with B[k, n].
     """
 
     pack_a: bool
@@ -50,9 +50,14 @@ class Schedule(Tiles):
 def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     """Return the reason why a schedule that a program states is not valid for a contraction; None if it is valid.
 
-    It must have positive sizes; tiles of whole register blocks, whose sums fit into the registers; a batch only for a
-    packed B with all steps of K; chunks of whole groups of steps; operands that can be read as it states; and operands
-    and sums of at most `MAX_OPERAND_BYTES`. The checks have this order.
+    The checks, in this order:
+
+    - All sizes are positive.
+    - Tiles consist of whole register blocks, whose sums fit into the registers.
+    - A batch (tiles that share packed columns of B) needs a B that is packed with all steps of K.
+    - A chunk of K consists of whole groups, the steps that one instruction multiplies.
+    - A and B can be packed, or read in place, as the schedule states.
+    - The packed operands and the sums of a tile have at most `MAX_OPERAND_BYTES` each.
     """
     mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)  # mr x nr: register block, mt x nt: tile, kc: chunk
     if min(mr, nr, mt, nt, kc) < 1:
@@ -77,8 +82,8 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
         return f"{problem.group} steps of K are multiplied at once, and kc = {kc} is not a multiple of it"
     if reason := _unreadable(problem, schedule):
         return reason
-    # Packed operands of a batch have all indices of the other reductions. Without a batch, reductions become loops
-    # around the packing if the operands are too large.
+    # Packed operands of a batch have all indices of the reduced dimensions other than K. Without a batch, these become
+    # loops around the packing if the operands are too large.
     steps = kc * problem.reductions if batch > 1 else kc
     packed_a, packed_b = mt * steps if pack_a else 0, nt * steps if pack_b else 0
     largest = problem.sum_bytes * max(mt * nt, packed_a, packed_b)

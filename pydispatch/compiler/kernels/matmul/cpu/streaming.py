@@ -31,8 +31,9 @@ MIN_STREAMING_STEPS = 64
 
 WIDE_BLOCK_BYTES = 1024
 """Width in bytes of a wide register block, which has the sums of a single row of A. They stay in registers over all of
-K, instead of passing through the cache for each chunk of a streamed B. A wide block is used if half of the registers
-hold its sums, and the CPU prefetches rows of B that are as far apart as those of the problem.
+K, instead of passing through the cache for each chunk of a streamed B (a B that is read in place, a few rows at a
+time). A wide block is used if its sums fit into half of the vector registers, and if the CPU's own prefetchers follow
+reads as far apart as the rows of B.
 
 Times in us, in wide blocks / in chunks of K:
     Zen 5: 1x512x512 6.7 / 9.6; 1x768x768 20 / 28; 1x2048x1000 75 / 114; 1x3072x768 87 / 127; 1x1024x1024 40 / 42.
@@ -97,31 +98,33 @@ def streams_b(level: Level, problem: Problem) -> bool:
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
     """Return whether register blocks wait for a B that was evicted from the second-level cache.
 
-    They do if A has at most `MAX_SINGLE_PASS_ROWS` rows, and a block multiplies B faster than the memory beyond this
-    cache delivers it, and the CPU's own prefetchers do not keep up (`prefetch_distance` is not 0).
+    They do if three conditions hold: A has at most `MAX_SINGLE_PASS_ROWS` rows, a block multiplies B faster than the
+    memory beyond this cache delivers it, and the CPU's own prefetchers do not keep up.
 
     Times in us of an Intel Xeon with 2 MiB of L2, B read by the columns of a block / streamed:
         Another B in each call: 16x440x448 199 / 82; 8x248x256 46 / 26; 16x120x128 13.7 / 9.1.
         The same B in all calls: 16x440x448 61 / 49; 8x248x256 7.9 / 8.3; 16x120x128 4.3 / 4.1.
     """
-    rows = problem.max_rows or problem.m or 0
+    rows = problem.max_rows or problem.m or 0  # the most rows if their number is dynamic; 0 if nothing is known
     if rows > MAX_SINGLE_PASS_ROWS:
         return False
-    mr, row_bytes = min(rows, level.block_rows), level.block_vectors * level.vector  # of the usual register block
+    # The register block without streaming: its rows, and the bytes of B that it reads for a step of K.
+    mr, row_bytes = min(rows, level.block_rows), level.block_vectors * level.vector
+    # The distance is 0 if memory delivers B in time, or if the CPU's own prefetchers keep up.
     return prefetch_distance(level, mr, row_bytes) > 0
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     """Return the register block, the wide tiles and the chunks of a few steps of K with which B is streamed.
 
-    B is streamed if it is read in place, a few whole rows at a time, for all rows of A. Tiles are the register block mr
-    x nr, the tile mt x nt of a workgroup, and the chunk of kc steps of K, each a row of B.
+    A streamed B is read in place, a few whole rows at a time, for all rows of A. `Tiles` are the register block mr x
+    nr, the tile mt x nt of a workgroup, and the chunk of kc steps of K, which are kc rows of B.
 
     Args:
         level: Vector registers, caches and instructions of the CPU.
         problem: The contraction, for which `streams_b` is True.
-        tiles: The tiles of the schedule without streaming. Two rows of A have its register block, and so has a single
-            row for which no wide block (`WIDE_BLOCK_BYTES`) is used.
+        tiles: The tiles of the schedule without streaming. Their register block is used for two rows of A, and for a
+            single row without a wide block (`WIDE_BLOCK_BYTES`).
     """
     m, n, k = problem.m, problem.n, problem.k
     assert m is not None and n is not None and k is not None
@@ -150,18 +153,20 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
 def _streaming_tile(level: Level, problem: Problem, n: int, mr: int, nr: int) -> tuple[int, int]:
     """Return the rows and columns (mt, nt) of the tile of a workgroup, in blocks of mr x nr, for n columns of B.
 
-    The tile begins with all rows of A, and columns for about 8 workgroups, but at least as many as fill a page of
-    virtual memory (4 KiB) with a row of sums. While there are fewer than 8 workgroups, and the tile has more
-    multiplications than `WORKGROUP_LIMITS` states, its rows are halved, down to `MIN_TILE_ROWS`. Then its columns are
-    halved, down to `MIN_TILE_COLUMNS`, if A has more than `FEW_STREAMING_ROWS` rows.
+    At first the tile has all rows of A, and so many columns that there are about 8 workgroups. But a row of its sums
+    fills at least a page of virtual memory (4 KiB). The tile is then made smaller while there are fewer than 8
+    workgroups and the tile has more multiplications than `WORKGROUP_LIMITS` states: its rows are halved, down to
+    `MIN_TILE_ROWS`, then its columns, down to `MIN_TILE_COLUMNS`. Columns are halved only if A has more than
+    `FEW_STREAMING_ROWS` rows.
 
     Example:
         For 16 rows of f32, blocks of 8x32 and a B of 4096x4096, a page is 1,024 columns. Tiles of 16x1024 would be 4
         workgroups, so that they become 16x512. For 8 rows, tiles are 8x1024, since narrow tiles are slower.
     """
     rows = problem.m or 0
+    # A skinny variant is a kernel for a range of small, dynamic row counts. Its tiles are for the largest one.
     if problem.is_skinny_variant and problem.max_rows is not None:
-        rows = problem.max_rows  # a kernel for a range of row counts has tiles for the largest one
+        rows = problem.max_rows
     limit = WORKGROUP_LIMITS[0]  # the limit of small tiles: enough workgroups, or few multiplications in each
     page_columns = level.model.page // problem.sum_bytes
     column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
@@ -187,8 +192,8 @@ def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> i
     """Return how many bytes ahead of its reads a register block prefetches a streamed B; 0 for no prefetching.
 
     A streamed B is read in place, a few whole rows at a time. The block reads a chunk of `steps` rows of B, and
-    prefetches the rows of the next chunk. It does not if B is not streamed, or if the CPU's own prefetchers reach the
-    next row in time. With one or two rows of A, it does only if B comes from main memory.
+    prefetches the rows of the next chunk, unless B is not streamed, or the CPU's own prefetchers reach the
+    next row in time. With one or two rows of A, the block prefetches only if B comes from main memory.
 
     Times in us of an AMD EPYC Zen 4 with one worker, without / with prefetching:
         B in main memory: 1x4096x4096 3,026 / 2,566; 4x4096x4096 2,990 / 2,500; 8x4096x4096 4,423 / 3,257.
@@ -196,7 +201,7 @@ def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> i
     """
     if not streams_b(level, problem):
         return 0
-    is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride
+    is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride  # by the CPU itself
     if is_prefetched and not _waits_for_memory(level, problem):
         return 0
     assert problem.m is not None
@@ -206,9 +211,9 @@ def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> i
 
 
 def _comes_from_memory(level: Level, problem: Problem) -> bool:
-    """Return whether B is read from main memory, not from the third-level cache, which also has A, C and other data.
+    """Return whether B is read from main memory, not from the third-level cache of the CPU `level`.
 
-    `level` is the CPU; its `model` describes the caches. B comes from memory if it takes half of the cache or more.
+    B comes from main memory if it takes half of the cache or more: A, C and other data are in the cache, too.
     """
     l3 = level.model.l3
     return l3 is None or 2 * problem.b_compact_bytes >= l3.bytes
@@ -221,7 +226,7 @@ def _has_long_chunks(level: Level, problem: Problem) -> bool:
     fewer rows, reading B takes most of the time. Main memory delivers B fastest in short chunks, a few whole rows at a
     time.
     """
-    rows = problem.max_rows or problem.m or 0
+    rows = problem.max_rows or problem.m or 0  # the most rows if their number is dynamic; 0 if nothing is known
     if rows > FEW_STREAMING_ROWS:
         return True
     return rows > FEW_STREAMING_ROWS // 2 and not _comes_from_memory(level, problem)
@@ -249,9 +254,9 @@ def _block_of_long_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[
 def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[int, int]:
     """Return the rows and columns of the register block that streams B in chunks of about 8 rows, for m rows of A.
 
-    The block is four vectors wide if blocks of that width have at least three rows, and m rows take several of them;
-    else two, or all n columns if they are fewer. Since the last block overlaps the one before it, the height is the one
-    for which all blocks compute the fewest rows. Sums have `sum_bytes` bytes.
+    The block is four vectors wide if such blocks may have at least three rows, and m rows need several of them. Else it
+    is two vectors wide. It has all n columns if they are fewer. The last block overlaps the one before it, and computes
+    some rows again: the height is the one for which all blocks compute the fewest rows. Sums have `sum_bytes` bytes.
 
     Example:
         With 28 accumulators of 16 f32, blocks of 64 columns have at most 6 rows. 8 rows of A are two blocks of 4; two
@@ -274,8 +279,8 @@ def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
     """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
 
-    They are used if half of the registers hold the sums of a block, C has as many columns, and the CPU prefetches rows
-    of B that are as far apart as those of the problem.
+    It is if the sums of a block fit into half of the vector registers, C has at least the columns of one block, and the
+    CPU's own prefetchers follow reads as far apart as the rows of B.
     """
     has_registers = _has_registers_of_wide_block(level)
     has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES

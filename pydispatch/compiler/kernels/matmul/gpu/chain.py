@@ -167,7 +167,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
     if frame.updates_arguments or len(result_dims) != len(dims):
         return None
     tiles = _RowTiles.of(chain)
-    frame.bind()
+    frame.bind()  # emits the buffers of arguments and results
     frame.elements.distribute = distributed_reduction  # all invocations of a workgroup reduce a row together
 
     def emit_workgroup(build: Builder, workgroup: Index) -> None:
@@ -184,7 +184,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         )
         rows.emit(build, result_dims)
 
-    # A grid has at most `MAX_GRID` workgroups: if there are more, `over_groups` emits a loop over several.
+    # A grid has at most `MAX_GRID` workgroups. With more tiles, `over_groups` emits a loop over them in each workgroup.
     over_groups(frame, tiles.workgroups, emit_workgroup)
     return finish(frame, grid=lambda elements, build: min(tiles.workgroups, MAX_GRID))
 
@@ -233,9 +233,9 @@ class _Rows:
         return point
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset in the buffer, [row of the workgroup][column], of an element of the rows.
+        """Return the offset of an element in the workgroup's buffer, which is [row of the workgroup][column].
 
-        indices: of the element in the first product's result.
+        indices: the indices of the element in the first product's result, with the column last.
         """
         axis = self.tiles.axis  # None: there is a single row
         row = 0 if axis is None else build.minus(indices[axis], self.first_row)
@@ -251,20 +251,21 @@ class _Rows:
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _column_end(self, build: Builder) -> Index:
-        """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages.
+        """Emit the end of the columns that the mask shows to at least one row of the workgroup, rounded up to pages.
 
         Columns are keys, which are stored in pages of `page_rows`. The end is exclusive, and a multiple of `page_rows`.
-        In causal attention, the comparison is `column <= position` of the query. Rows at the positions 33 to 40 need 41
-        columns, with pages of 16 rounded up to 48. All columns are visited if the mask has no comparisons.
+        In causal attention, the mask compares `column <= position` of the query. Rows at the positions 33 to 40 need 41
+        columns, with pages of 16 rounded up to 48. The end is that of all columns if the mask has no comparisons.
         """
         limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
-        # `fill` is the score that masks give to hidden columns. If finite, these may have a weight, and are visited.
+        # `fill` is the score that the mask gives to hidden columns. With a finite score, hidden columns have a weight
+        # if a row has no visible column: they must be computed.
         has_finite_fill = limits.fill != -inf
         if not limits.bounds or has_finite_fill:
             return columns
 
         def include_row(inner: Builder, row: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Emit the maximum of `carried`, the end that earlier rows need, and the end of the row by `limits`."""
+            """Emit the greater of two ends of columns: that of the earlier rows, in `carried`, and that of this row."""
             end_of_earlier_rows = carried[0]
             end_of_row = limits.end(self.frame.elements, inner, self._point(inner, row), columns)
             return [inner.value(inner.most(end_of_earlier_rows, end_of_row))]
@@ -289,7 +290,7 @@ class _Rows:
         def emit_columns(inner: Builder, block: Index) -> None:
             """Emit the scores of all rows at `width` adjacent columns, from column block * width on, and store them.
 
-            `_multiply` defines the elements of the product, from which `_store` computes the scores.
+            `_multiply` registers the elements of the product that it emits. `_store` computes the scores from them.
             """
             points = [
                 self._point(inner, row, inner.linear(block, width, column_of_block))
@@ -310,11 +311,11 @@ class _Rows:
         """
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)
-        # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
+        # The operations are emitted as one loop nest over the rows, as a kernel that reads scores from memory.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         # `row_storage` has the values that a row could store for its later loops, such as its exponentials. There is
-        # memory for `STORED_ROWS` of them; the others are computed again.
+        # memory for the first `STORED_ROWS` of them; later loops compute the others again.
         nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])
         analysis.allocate_rows(self.frame, nest)
         # From here on, all tensors with the shape of the scores end at column `end`, for reductions too.
@@ -365,7 +366,7 @@ class _Rows:
             for row in range(self.tiles.rows):
                 loops = dict(zip(chain.second_loops, self._point(inner, row), strict=True))
                 points.append(loops if product.n is None else loops | {product.n: column})
-            # `_multiply` defines the elements of the product, from which elements of the results are computed.
+            # `_multiply` registers the elements of the product that it emits, for the results computed from them.
             for product_indices in self._multiply(inner, product, points, end):
                 for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
                     result_indices = [product_indices[d] for d in dims]
@@ -377,9 +378,9 @@ class _Rows:
     def _multiply(
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
     ) -> list[list[Index]]:
-        """Emit elements of a product, define them for the operations that use it, and return their indices.
+        """Emit elements of a product, register them, and return their indices in the product's result.
 
-        Defined elements are used in place of loads or computations when a later operation reads them.
+        Operations on the product that are emitted later use the registered elements instead of computing them again.
 
         Args:
             build: The builder of an invocation's code.

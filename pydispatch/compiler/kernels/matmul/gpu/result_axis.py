@@ -60,10 +60,10 @@ class ResultAxis:
         )
 
     def existence_and_index(self, offset: int) -> tuple[SSAValue | bool, Index]:
-        """Return whether the index at an offset from `first` exists, and the index.
+        """Return whether the index `first + offset` is in the result, and an index that may be read.
 
-        A run is `run_length` adjacent indices that exist together. For a run beyond the end, the indices of the last
-        run are returned: reads at them are in bounds.
+        The latter is `first + offset` if it is in the result. Else it is moved into the last run (`run_length` adjacent
+        indices), so that reads at it are in bounds. True as the first item is known without a test.
         """
         if self.is_exact:
             return True, self.build.plus(self.first, offset)
@@ -76,6 +76,6 @@ class ResultAxis:
     def _test_run(self, first_of_run: Index) -> tuple[SSAValue | bool, Index]:
         """Return whether a run is below the size, and the first index of the run, or of the last run if it is not."""
         build, size = self.build, self.size
-        # The last index of the run is below the size: first + length - 1 < size.
+        # The whole run is in the result if its last index is: first + length - 1 < size.
         exists = build.less(first_of_run, build.minus(size, self.run_length - 1))
         return exists, build.least(first_of_run, build.minus(size, self.run_length))

@@ -46,9 +46,9 @@ def step_at(
 ) -> SSAValue:
     """Emit one step of a reduction at a point of its loops, and return the new accumulator.
 
-    The step is the body of the generic, such as `acc + x * w`. A product and its addition get the flag `contract`, with
-    which the CPU may fuse them, as it does in matrix products. The flag for reassociation is removed: the sums keep the
-    order of the steps.
+    The step is the body of the generic, such as `acc + x * w`. A product and its addition get the flag `contract`, so
+    that a fused multiply-add may compute both. All their other fast-math flags are removed. Without the flag for
+    reassociation, the sums keep the order of the steps.
 
     Args:
         elements: Tensors of the dispatch function.
@@ -71,8 +71,9 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
     """Return the result of each unrolled reduction, one for each list of `accumulators`.
 
     The result is the last accumulator, unless all steps are the same NaN-propagating maximum or minimum: then one
-    maximum of all operands is emitted, which is cheaper. For the accumulators [%init, %m1 = maximumf %init, %a,
-    %m2 = maximumf %m1, %b, %m3 = maximumf %m2, %c] the operands are %init, %a, %b and %c. %m1 to %m3 are then unused.
+    maximum of all operands is emitted, which takes fewer instructions. For the accumulators [%init, %m1 = maximumf
+    %init, %a, %m2 = maximumf %m1, %b, %m3 = maximumf %m2, %c] the operands are %init, %a, %b and %c. %m1 to %m3 are
+    then unused.
 
     Args:
         build: Receives the code.
@@ -82,14 +83,18 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
     operations = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
     name = operations.pop() if len(operations) == 1 else None
     operands_of_reductions = [_operands_of_steps(values) for values in accumulators]
-    # For fewer values than `MIN_VALUES`, the chain of steps is as cheap.
+    # For fewer values than `MIN_VALUES`, the separate steps are as fast.
     if name is not None and len(operands_of_reductions[0]) >= MIN_VALUES:
         return [maximum_or_minimum(build, name, operands) for operands in operands_of_reductions]
     return [values[-1] for values in accumulators]
 
 
 def _operands_of_steps(accumulators: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return the initial value of a reduction, and the value that each maximum or minimum combines with it."""
+    """Return the initial value of a reduction, and the value that each maximum or minimum combines with it.
+
+    accumulators: the initial value, then the result of each step: [%init, %m1, %m2] with `%m1 = maximumf %init, %a` and
+        `%m2 = maximumf %m1, %b` has the operands [%init, %a, %b]. A step that is no maximum or minimum has no operand.
+    """
     operands = [operand_of(after, before) for before, after in pairwise(accumulators)]
     return [accumulators[0], *(operand for operand in operands if operand is not None)]
 
