@@ -28,14 +28,14 @@ METHOD = (
 
 
 def onnx_session(work: Any, workers: int) -> Any:
-    """Load the ONNX model of a work, whose nodes it must have, in onnxruntime with so many threads."""
+    """Load the ONNX model of a work in onnxruntime with `workers` threads. The work must have nodes, `work.onnx`."""
     import onnx
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
     inputs = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, a.shape) for i, a in enumerate(work.inputs)]
     graph = helper.make_graph(
-        [helper.make_node(op, takes, gives, **attributes) for op, takes, gives, attributes in work.onnx],
+        [helper.make_node(op, operands, results, **attributes) for op, operands, results, attributes in work.onnx],
         "f", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, work.result_shape)],
         [numpy_helper.from_array(array, name) for name, array in work.constants.items()],
     )  # fmt: skip
@@ -71,6 +71,7 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
         for work in works():
             if only not in work.name:
                 continue
+            # Load the program here and in IREE, and check both results.
             artifact = pd.compile(work.text, targets="cpu", cpu="native")
             vmfb = programs.peer_compile(work.text, Path(folder) / "f.vmfb", *iree.THIS_CPU)
             function = pd.device(f"cpu?workers={workers}").load(artifact).f
@@ -79,6 +80,7 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
             np.testing.assert_allclose(prepared(), expected, rtol=1e-3, atol=1e-3)
             peer = iree.Module(vmfb, "local-sync" if workers == 1 else "local-task")
             np.testing.assert_allclose(np.asarray(peer.function("f")(*work.inputs)), expected, rtol=1e-3, atol=1e-3)
+            # Add NumPy, a copy and onnxruntime where they compute the same or are a limit.
             out = np.empty_like(expected)
             contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared, "iree": peer.raw("f", *work.inputs)}
             if work.name.startswith("matmul"):

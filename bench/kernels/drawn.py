@@ -29,7 +29,8 @@ Maker = Callable[[], Work]
 class Draw:
     """Source of random kernels: each method but `size` draws one of its kind.
 
-    It returns the kernel's Maker, or None if the kernel would have more than LARGEST multiplications.
+    A method returns the Maker of the kernel, a function that creates it with its arguments, or None if the kernel would
+    have more than LARGEST multiplications.
     """
 
     def __init__(self, seed: int) -> None:
@@ -55,11 +56,11 @@ class Draw:
         """Draw a convolution of a square image or, one time in four, of a signal of 8 times the image's side."""
         side, inputs, outputs = self.size(3, 112), self.size(1, 512), self.size(1, 512)
         window, stride = int(self.rng.choice([1, 2, 3, 5, 7])), int(self.rng.choice([1, 1, 2]))
-        # line: one spatial dimension, so a signal.
-        channels_first, line = bool(self.rng.integers(2)), not self.rng.integers(4)
+        channels_first, is_signal = bool(self.rng.integers(2)), not self.rng.integers(4)
         dilation = int(self.rng.choice([1, 1, 1, 2]))
-        shape = (side * 8,) if line else (side, side)
-        if float(np.prod(shape)) * inputs * outputs * window ** len(shape) / stride ** len(shape) > LARGEST:
+        shape = (side * 8,) if is_signal else (side, side)
+        multiplications = float(np.prod(shape)) * inputs * outputs * window ** len(shape) / stride ** len(shape)
+        if multiplications > LARGEST:
             return None
         return lambda: convolution("drawn", shape, inputs, outputs, window, stride, channels_first=channels_first,
                                    dilation=dilation)  # fmt: skip

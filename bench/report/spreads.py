@@ -44,12 +44,14 @@ def spreads(figures: Mapping[str, Mapping[str, Figures]]) -> Iterator[tuple[str,
     for benchmark, title in AREAS.items():
         by_peer: dict[str, dict[str, list[float]]] = {}
         for machine, measured in figures.get(benchmark, {}).items():
-            for one in comparisons(row for row in measured.rows if _is_speed_of_calls(row)):
-                by_peer.setdefault(one.row.contender, {}).setdefault(machine, []).append(one.advantage)
+            for comparison in comparisons(row for row in measured.rows if _is_speed_of_calls(row)):
+                of_peer = by_peer.setdefault(comparison.row.contender, {})
+                of_peer.setdefault(machine, []).append(comparison.advantage)
         for peer in in_order(by_peer):
-            known = {machine: Spread.of(a) for machine, a in by_peer[peer].items() if len(a) >= FEWEST}
-            if known:
-                yield title, peer, known
+            # A machine with fewer than FEWEST comparisons has no meaningful spread.
+            by_machine = {machine: Spread.of(a) for machine, a in by_peer[peer].items() if len(a) >= FEWEST}
+            if by_machine:
+                yield title, peer, by_machine
 
 
 def _is_speed_of_calls(row: Row) -> bool:

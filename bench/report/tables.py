@@ -62,15 +62,15 @@ def grid(machines: Machines) -> Table:
     Columns are our times and the advantage over each peer, for each machine and number of workers.
     """
     keys = _keys(machines)
-    several = len({name for name, _ in keys}) > 1  # then labels of lines have the name, too
+    with_names = len({name for name, _ in keys}) > 1  # then labels of lines have the name, too
     heads, columns = [_corner(machines)], list[Column]()
     for prefix, rows in _by_workers(machines):
         new_columns = _columns(rows)
-        heads += [  # only the first head of a machine and number of workers names these
-            ": ".join(part for part in (prefix * (head is new_columns[0][0]), head) if part) for head, _ in new_columns
-        ]
+        for index, (head, _) in enumerate(new_columns):
+            names_prefix = prefix and index == 0  # only the first head of a machine and number of workers names them
+            heads.append(f"{prefix}: {head}" if names_prefix else head)
         columns += [column for _, column in new_columns]
-    lines = [[Cell(_label(*key, several)), *(column(key) for column in columns)] for key in keys]
+    lines = [[Cell(_label(*key, with_name=with_names)), *(column(key) for column in columns)] for key in keys]
     return Table(heads, lines)
 
 
@@ -93,13 +93,16 @@ def fastest(machines: Machines) -> Table:
     number of workers.
     """
     keys = _keys(machines)
-    several = len({name for name, _ in keys}) > 1  # then labels of lines have the name, too
+    with_names = len({name for name, _ in keys}) > 1  # then labels of lines have the name, too
     heads, columns = [_corner(machines)], list[dict[tuple[str, str], list[Cell]]]()
     for prefix, rows in _by_workers(machines):
         heads += [f"{prefix or OURS}: µs", ALONE, "fastest peer"]
         columns.append(_beside_the_fastest(rows))
     none = [Cell("–")] * 3
-    lines = [[Cell(_label(*key, several)), *(c for column in columns for c in column.get(key, none))] for key in keys]
+    lines = [
+        [Cell(_label(*key, with_name=with_names)), *(c for column in columns for c in column.get(key, none))]
+        for key in keys
+    ]
     return Table(heads, lines)
 
 
@@ -110,7 +113,7 @@ def _beside_the_fastest(rows: Sequence[Row]) -> dict[tuple[str, str], list[Cell]
         if row.contender == OURS:
             key = row.name, row.size
             against = {c.row.contender: c for c in comparisons(rows) if (c.row.name, c.row.size) == key}
-            alone = against.pop(ALONE, None)
+            alone = against.pop(ALONE, None)  # one thread is no peer
             best = min(against.values(), key=lambda c: c.advantage, default=None)
             cells = [Cell(number(row.value * 1e6)), Cell("–") if alone is None else ratio(alone)]
             peer = Cell("–") if best is None else Cell(f"{best.row.contender} {best.advantage:.2f}", best.is_loss)
@@ -129,11 +132,14 @@ def _corner(machines: Machines) -> str:
 
 
 def _by_workers(machines: Machines) -> Iterator[tuple[str, list[Row]]]:
-    """Yield (prefix of heads, rows) for each machine and number of workers; it omits what all have in common."""
+    """Yield (prefix of heads, rows) for each machine and number of workers, such as ("EPYC, 2 workers", rows).
+
+    The prefix has no machine if there is only one, and no workers if there is only one number of them.
+    """
     for machine, figures in machines.items():
         counts = sorted({row.workers for row in figures.rows})
         for workers in counts:
-            parts = [machine] * (len(machines) > 1) + [f"{workers} worker{'s'[: workers - 1]}"] * (len(counts) > 1)
+            parts = [machine] * (len(machines) > 1) + [_workers(workers)] * (len(counts) > 1)
             yield ", ".join(parts), [row for row in figures.rows if row.workers == workers]
 
 
@@ -142,8 +148,13 @@ def _label(name: str, size: str, with_name: bool) -> str:
     return (f"{name}: {size}" if size else name) if with_name else size or name
 
 
+def _workers(count: int) -> str:
+    """Return a number of workers as text, such as "1 worker"."""
+    return f"{count} worker{'' if count == 1 else 's'}"
+
+
 def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
-    """Return (head, column) for each contender: values for ours, advantages for peers that were all compared.
+    """Return (head, column) for each contender: our advantages over it if all its rows have one, else its values.
 
     A unit common to all rows is in the heads; otherwise each cell has its own, which a scale of 0 stands for.
     """
@@ -154,7 +165,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
     columns = []
     for contender in contenders:
         own = [row for row in rows if row.contender == contender]
-        is_multiple = all((row.name, row.size, contender) in compared for row in own)
+        shows_advantages = all((row.name, row.size, contender) in compared for row in own)
         scale, unit = unit_of([row.value for row in own], next(iter(units))) if len(units) == 1 else (0.0, "")
         short = "" if contender == OURS else contender.removeprefix(f"{OURS}, ")
 
@@ -167,7 +178,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
                 return ratio(comparison)
             return Cell(number(row.value / scale) if scale else text(row.value, row.unit))
 
-        head = short if is_multiple else ", ".join(part for part in (short, unit) if part)
+        head = short if shows_advantages else ", ".join(part for part in (short, unit) if part)
         columns.append((head or OURS, cell))
     return columns
 
@@ -181,18 +192,19 @@ def listed(machines: Machines) -> Table:
     """Build a table with a line for each contender: for each machine its value, and our advantage over peers."""
     chosen = {machine: figures.rows for machine, figures in machines.items()}
     keys = list(dict.fromkeys((r.name, r.size, r.contender, r.workers) for rows in chosen.values() for r in rows))
-    several = len({key[:2] for key in keys}) > 1  # then labels have name and size, too
+    with_sizes = len({key[:2] for key in keys}) > 1  # then labels have name and size, too
     with_workers = len({key[3] for key in keys}) > 1
     heads = ["", *(head for machine in chosen for head in (machine, f"advantage of {OURS}"))]
     lines = []
     for name, size, contender, workers in keys:
-        label = f"{_label(name, size, with_name=True)}: {contender}" if several else contender
-        line = [Cell(label + f", {workers} worker{'s'[: workers - 1]}" * with_workers)]
+        label = f"{_label(name, size, with_name=True)}: {contender}" if with_sizes else contender
+        line = [Cell(label + f", {_workers(workers)}" * with_workers)]
         for rows in chosen.values():
             key = (name, size, contender, workers)
-            one = next((row for row in rows if (row.name, row.size, row.contender, row.workers) == key), None)
-            against = [ratio(comparison) for comparison in comparisons(rows) if comparison.row is one] or [Cell("")]
-            line += [Cell("–" if one is None else text(one.value, one.unit)), against[0]]
+            row = next((row for row in rows if (row.name, row.size, row.contender, row.workers) == key), None)
+            advantages = [ratio(comparison) for comparison in comparisons(rows) if comparison.row is row]
+            value = Cell("–" if row is None else text(row.value, row.unit))
+            line += [value, advantages[0] if advantages else Cell("")]
         lines.append(line)
     return Table(heads, lines)
 
@@ -247,11 +259,11 @@ def summary(machines: Machines) -> Table:
         ):
             values = [c.advantage for c in compared]
             worst = min(compared, key=lambda c: c.advantage)
-            name = f"{machine}, " * (len(machines) > 1) + f"{peer}, {workers} worker{'s'[: workers - 1]}"
+            name = f"{machine}, " * (len(machines) > 1) + f"{peer}, {_workers(workers)}"
             count, lost = str(len(values)), str(sum(c.is_loss for c in compared))
             middle, mean = f"{median(values):.2f}", f"{geometric_mean(values):.2f}"
-            last = Cell(f"{worst.row.size or worst.row.name} {worst.advantage:.2f}", worst.is_loss)
-            lines.append([*map(Cell, (name, count, middle, mean, lost)), last])
+            worst_cell = Cell(f"{worst.row.size or worst.row.name} {worst.advantage:.2f}", worst.is_loss)
+            lines.append([*map(Cell, (name, count, middle, mean, lost)), worst_cell])
     return Table([_corner(machines), "compared", "median", "geometric mean", "peer faster", "worst"], lines)
 
 
@@ -260,13 +272,13 @@ def losses(machines: Machines, most: int | None = 10) -> Table:
 
     most: None for all of them. Columns that are empty in all lines are left out.
     """
-    lines, several = [], len({row.name for figures in machines.values() for row in figures.rows}) > 1
+    lines, with_names = [], len({row.name for figures in machines.values() for row in figures.rows}) > 1
     for machine, figures in machines.items():
         roofs = {(row.size, row.workers, row.against): row.value for row in figures.rows if row.contender == ROOF}
         lost = sorted((c for c in comparisons(figures.rows) if c.is_loss), key=lambda c: c.advantage)
         for loss in lost[:most]:
             row, own = loss.row, loss.own
-            name = _label(row.name, row.size, several)
+            name = _label(row.name, row.size, with_names)
             # Of the contender that was compared, for instance with constant weights, or else of ours in general.
             roof_of_ours = roofs.get((row.size, row.workers, OURS))
             roof = roofs.get((row.size, row.workers, own.contender), roof_of_ours)

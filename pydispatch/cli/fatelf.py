@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     except (Error, ValueError) as error:
         if isinstance(error, OSError):  # about the output, which it names
             raise
-        raise type(error)(f"{args.file}: {error}") from None
+        raise type(error)(f"{args.file}: {error}") from None  # the same class, with the name of the input
     return 0
 
 

@@ -25,11 +25,11 @@ def int4_product(w, scales, x, y):
     for row in numba.prange(w.shape[0]):
         total = np.float32(0)
         for g in range(scales.shape[1]):
-            part = np.float32(0)
-            for at in range(16 * g, 16 * (g + 1)):
-                byte = np.int32(w[row, at])
-                part += np.float32((byte & 15) - 8) * x[2 * at] + np.float32((byte >> 4) - 8) * x[2 * at + 1]
-            total += scales[row, g] * part
+            group_total = np.float32(0)
+            for p in range(16 * g, 16 * (g + 1)):  # pairs of columns
+                byte = np.int32(w[row, p])
+                group_total += np.float32((byte & 15) - 8) * x[2 * p] + np.float32((byte >> 4) - 8) * x[2 * p + 1]
+            total += scales[row, g] * group_total
         y[row] = total
 
 
