@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from pydispatch.errors import InvalidArgumentError, SystemError_
 from pydispatch.files import open_mapped, path_of
@@ -48,8 +49,10 @@ class Tensor:
 
     def __str__(self) -> str:
         """Return shape and element type for messages, such as `2x3xf32`."""
-        kind = {"b": "i1", "i": f"si{self.bits}", "u": f"ui{self.bits}", "f": f"f{self.bits}"}
-        name = kind.get(self.kind, f"raw {self.bits}-bit" if self.kind == "V" else self.kind)
+        names = {
+            "b": "i1", "i": f"si{self.bits}", "u": f"ui{self.bits}", "f": f"f{self.bits}", "V": f"raw {self.bits}-bit",
+        }  # fmt: skip
+        name = names.get(self.kind, self.kind)  # other kinds are names of types, such as "f8E5M2"
         return "x".join([*(str(size) for size in self.shape), name])
 
 
@@ -160,7 +163,7 @@ def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[i
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _SAFE_TYPES:
         raise _FileFault(f"{_shown(key)}: unknown dtype {dtype!r:.40}")
-    if not _are_sizes(shape) or not _are_sizes(offsets) or shape is None or offsets is None or len(offsets) != 2:
+    if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise _FileFault(
             f"{_shown(key)}: expected sizes and two offsets, got shape {shape!r:.60}, data_offsets {offsets!r:.60}"
         )
@@ -168,7 +171,7 @@ def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[i
     begin, end = offsets
     size = _bytes_of(tuple(shape), bits)
     if not begin <= end <= len(body) or end - begin != size:
-        # Python refuses to print integers of thousands of digits.
+        # Python refuses to print integers of thousands of digits: a hostile shape may have such a size.
         takes = f"{size} bytes" if size < 1 << 63 else "more than 2^63 bytes"
         raise _FileFault(
             f"{_shown(key)}: {dtype} of shape {shape!r:.100} takes {takes}; its offsets are {begin} to {end} of "
@@ -179,7 +182,7 @@ def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[i
     return Tensor(kind, bits, tuple(shape), body[begin:end])
 
 
-def _are_sizes(value: object) -> bool:
+def _are_sizes(value: object) -> TypeGuard[list[int]]:
     """Return whether a JSON value is a list of at most 64 integers from 0 to 2^63 - 1."""
     return isinstance(value, list) and len(value) <= 64 and all(type(v) is int and 0 <= v < 2**63 for v in value)
 

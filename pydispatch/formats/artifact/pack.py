@@ -53,17 +53,17 @@ class ArchiveLayout:
 
 def check_name(name: str) -> bytes:
     """Return a member name in UTF-8; raise ArtifactError for a name that the reader would reject."""
-    bad = next((c for c in name if c < " " or c in "\\\x7f"), None)
-    reason = None
+    reason = None  # why the name is invalid
+    forbidden = next((c for c in name if c < " " or c in "\\\x7f"), None)  # control characters and backslashes
     if not name or name.startswith("/") or ".." in name.split("/"):
         reason = "it must be a relative path inside the file"
-    elif bad is not None:
-        reason = f"it holds the character {bad!r}"
+    elif forbidden is not None:
+        reason = f"it holds the character {forbidden!r}"
     try:
         encoded = name.encode("utf-8")
     except UnicodeEncodeError:
         encoded, reason = b"", "it is not valid Unicode"
-    if len(encoded) > _FULL16:
+    if len(encoded) > _FULL16:  # a ZIP record has 16 bits for the length of a name
         reason = f"it has {len(encoded)} bytes, the limit is {_FULL16}"
     if reason:
         raise ArtifactError(f"{name[:80]!r} cannot name a member: {reason}")
@@ -72,12 +72,13 @@ def check_name(name: str) -> bytes:
 
 def _padding(data_offset: int) -> bytes:
     """Return an extra field that moves data from `data_offset` to the next multiple of ALIGNMENT; b"" if it is one."""
-    missing = -data_offset % ALIGNMENT
-    if missing == 0:
+    padding = -data_offset % ALIGNMENT
+    if padding == 0:
         return b""
-    if missing < 6:  # id, length and alignment need six bytes
-        missing += ALIGNMENT
-    return struct.pack("<HHH", _ALIGNMENT_EXTRA, missing - 4, ALIGNMENT) + bytes(missing - 6)
+    # The field has an id, the length of the rest, and the alignment, in two bytes each; then zeros.
+    if padding < 6:
+        padding += ALIGNMENT
+    return struct.pack("<HHH", _ALIGNMENT_EXTRA, padding - 4, ALIGNMENT) + bytes(padding - 6)
 
 
 def _fixed_fields(entry: ArchiveEntry, name: bytes, version: int) -> bytes:
@@ -96,11 +97,12 @@ def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
         entry: The member.
         name: Its name, encoded.
     """
-    large = entry.size >= _FULL32
-    # Id, bytes that follow, uncompressed and compressed size.
-    extra = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size) if large else b""
+    extra, version = b"", _PLAIN_VERSION
+    if entry.size >= _FULL32:  # too large for the field of 32 bits
+        # Id, length of the rest in bytes, uncompressed and compressed size.
+        extra, version = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size), _ZIP64_VERSION
     extra += _padding(offset + _LOCAL_HEADER_BYTES + len(name) + len(extra))
-    fields = _fixed_fields(entry, name, _ZIP64_VERSION if large else _PLAIN_VERSION)
+    fields = _fixed_fields(entry, name, version)
     return b"PK\x03\x04" + fields + struct.pack("<HH", len(name), len(extra)) + name + extra
 
 

@@ -64,8 +64,8 @@ class Buffer:
         kind: Whether it is an argument, a result, a constant or a transient (memory that is live within one call).
         index: Index of the argument, result or constant; 0 for a transient.
         size: Register that has its size in bytes; NONE for an argument or a constant, whose size the caller knows.
-        first: Index of the first region (commands that may run at the same time) that uses it.
-        last: Index of the last region that uses it, inclusive.
+        first: Index of the first region (commands that may run at the same time) that uses it; 0 if none does.
+        last: Index of the last region that uses it, inclusive; 0 if none does.
         used: Whether a command uses it.
         tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0. Such a
             sequence runs tile by tile: all its dispatches for the workgroups of one tile, then for those of the next.
@@ -81,9 +81,9 @@ class Buffer:
 
     def touch(self, region: int) -> None:
         """Extend the live range to include a region."""
-        self.first = min(self.first, region) if self.used else region
-        self.last = max(self.last, region) if self.used else region
-        self.used = True
+        if not self.used:
+            self.used, self.first, self.last = True, region, region
+        self.first, self.last = min(self.first, region), max(self.last, region)
 
 
 class ProgramFunction:
@@ -108,7 +108,9 @@ class ProgramFunction:
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
-        """Create a function without commands, in region 0. For the parameters, see the class."""
+        """Create a function without commands. Its first commands are added to region 0, a set of commands that may run
+        at the same time. For the parameters, see the attributes of the class.
+        """
         self.program = program
         self.name, self.signature, self.public = name, signature, public
         self.arguments: list[FunctionArgument] = []
@@ -116,8 +118,8 @@ class ProgramFunction:
         self.buffers: list[Buffer] = []
         self.pool: list[int] = []
         self.instructions: list[InstructionRecord] = []
-        self.registers = 0
-        self.region = 0
+        self.registers = 0  # number of registers so far
+        self.region = 0  # the region that commands are added to
         self._pure: dict[tuple[int, ...], int] = {}  # (opcode, modifier, operands) of a pure instruction → its register
         self._constants: dict[int, int] = {}  # register → its constant value
 
@@ -188,7 +190,7 @@ class ProgramFunction:
     def multiply(self, factors: Iterable[int]) -> int:
         """Return a register with the 64-bit product of the registers `factors`, 1 if there are none.
 
-        Factors whose values are known are multiplied at once; instructions are emitted for the others.
+        Known values of factors are multiplied here; instructions are emitted for the other factors.
         """
         constant_product, product = 1, None  # product: register with the product of the other factors
         for factor in factors:
@@ -214,11 +216,10 @@ class ProgramFunction:
         self._check(Opcode.CHECK, condition, 0, message)
 
     def _check(self, op: Opcode, lhs: int, rhs: int, message: str) -> None:
-        """Emit the check `op` of registers, which fails the call with `message`.
-
-        Its third operand is the position in the pool of the message's (offset, length) in the string table.
-        """
-        self._append(op, 0, NONE, lhs, rhs, self._push(self.program.string(message)))
+        """Emit the check `op` of two registers, which fails the call with `message` if it is not satisfied."""
+        # The pool has the message as its offset and length in the string table.
+        message_position = self._push(self.program.string(message))
+        self._append(op, 0, NONE, lhs, rhs, message_position)  # modifier 0, no result register
 
     # -- arguments, results and buffers
 
@@ -275,7 +276,7 @@ class ProgramFunction:
             tile_groups: Workgroups per tile in a tile-fused dispatch sequence (run tile by tile); 0 outside of one.
             follows: Whether the dispatch continues the sequence of the previous command.
         """
-        self.command(Dispatch(export, grid, constants, bindings), tile_groups, int(follows))
+        self.command(Dispatch(export, grid, constants, bindings), b=tile_groups, modifier=int(follows))
 
     def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:
         """Add a fill of a range with the value of register `pattern`, repeated, of 1, 2, 4 or 8 bytes."""

@@ -39,7 +39,7 @@ class ProcedureText:
         return words_of(self.pool, at, count)
 
     def counted_words(self, at: int, width: int = 1) -> list[int]:
-        """Return the words of the records at an offset of the pool, where their count precedes them.
+        """Return the words of a list of records at an offset of the pool, without the number of records before them.
 
         width: Words of each record.
         """
@@ -83,8 +83,7 @@ class ProcedureText:
         """Return the text of one step, such as `branch s3 to 5, else 7`; sN are slots.
 
         `result_count` is the number of results of the procedure. Operands a to d are slots, or indices of steps,
-        functions, globals, constants or words of the pool, as the texts below state for each step. docs/program.md,
-        "Procedures", describes them.
+        functions, globals, constants or words of the pool, depending on the step: docs/program.md, "Procedures".
         """
         _, a, b, c, d = record
         try:

@@ -103,18 +103,24 @@ class ProgramText(Records):
         return lines
 
     def constant_lines(self) -> list[str]:
-        """Return the lines of the constants: where each comes from (member, parameter or function), and its bytes."""
+        """Return the lines of the constants: the source of each and its bytes.
+
+        The source is the result of a function, a parameter that is supplied when the program is loaded, or a range of
+        a member, a file in the artifact.
+        """
         lines = []
         parameters = self.table(Table.PARAMETERS, ParameterRecord)
         computed_by = self.deriving_functions()
         for i, c in enumerate(self.table(Table.CONSTANTS, ConstantRecord)):
-            where = f"{self.string(c.member, c.member_length)} at {join_words(c.offset_low, c.offset_high)}"
+            member = self.string(c.member, c.member_length)
             if i in computed_by:
-                where = f"derived by function {computed_by[i]}"
+                source = f"derived by function {computed_by[i]}"
             elif c.parameter != NONE:
-                is_known = c.parameter < len(parameters)
-                where = self.parameter(parameters[c.parameter]) if is_known else f"parameter {c.parameter}"
-            lines.append(f"constant {i} {where}, {join_words(c.length_low, c.length_high)} bytes")
+                is_known = c.parameter < len(parameters)  # false only in an invalid program
+                source = self.parameter(parameters[c.parameter]) if is_known else f"parameter {c.parameter}"
+            else:
+                source = f"{member} at {join_words(c.offset_low, c.offset_high)}"
+            lines.append(f"constant {i} {source}, {join_words(c.length_low, c.length_high)} bytes")
         return lines
 
     def deriving_functions(self) -> dict[int, int]:
@@ -126,9 +132,12 @@ class ProgramText(Records):
         constant_count = self.count(Table.CONSTANTS)
         computed_by: dict[int, int] = {}
         for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
+            # In an invalid program, the function may not exist (assume one result), or have a huge number of results
+            # (limit it, since each result takes an entry of the map).
             is_known = derivation.function < len(functions)
-            result_count = functions[derivation.function].result_count if is_known else 1  # invalid: assume one
-            count = min(result_count, constant_count)  # bounds the range below if the program is invalid
+            result_count = functions[derivation.function].result_count if is_known else 1
+            count = min(result_count, constant_count)
+            # The results of the function are consecutive constants.
             constants = range(derivation.first_constant, derivation.first_constant + count)
             computed_by.update(dict.fromkeys(constants, derivation.function))
         return computed_by
@@ -246,9 +255,12 @@ class ProgramText(Records):
         """Return the text of one instruction, such as `r4 = add.64 r2, r3`.
 
         docs/program.md, "Instructions", has the operands a, b and c of each opcode. The opcode's word has a modifier in
-        its high half: the width of arithmetic in bits (`add.64`), for comparisons the width plus 256 times the
-        predicate, for a query 1 if its result is whether the device has the value, for a dispatch 1 if it continues a
-        chain.
+        its high half:
+
+        - arithmetic: the width in bits, 64 in `add.64`
+        - comparisons: the width plus 256 times the predicate
+        - a query: 1 if its result is whether the device has the value
+        - a dispatch: 1 if it continues the chain (a sequence that runs tile by tile) of the previous dispatch
 
         Args:
             record: The instruction.
@@ -262,7 +274,7 @@ class ProgramText(Records):
             return f"unknown opcode {opcode}"
         name = op.name.lower()
         # Instructions whose operands are not all registers.
-        if op is Opcode.CONST:
+        if op is Opcode.CONST:  # b, c: low and high word of the value
             return f"r{dst} = {signed(join_words(b, c))}"
         if op is Opcode.DIM:
             return f"r{dst} = dim {b} of argument {a}"
@@ -272,9 +284,10 @@ class ProgramText(Records):
             condition = f"r{a} == r{b}" if op is Opcode.CHECK_EQ else f"r{a}"
             return f"check {condition}, {self.string(*words_of(pool, c, count=2))!r}"
         if op in COMMANDS:
-            # Dispatches of a tile-fused sequence, a chain, run alternately: each time the workgroups of one tile.
-            chain = f", {b} workgroups a tile" if op is Opcode.DISPATCH and b else ""
-            return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
+            command, region = COMMANDS[op](pool, a), c
+            # b of a dispatch in a chain is the number of workgroups that run for each tile; 0 outside of a chain.
+            tile = f", {b} workgroups a tile" if op is Opcode.DISPATCH and b else ""
+            return f"region {region}: {command}{tile}{' of the same chain' if modifier else ''}"
         if op in (Opcode.CMP, Opcode.FCMP):
             width, predicate = modifier & 0xFF, modifier >> 8
             # Predicates of floats, 0 to 15 in MLIR, are printed as numbers.
@@ -287,7 +300,8 @@ class ProgramText(Records):
             operands.append(MATH_FUNCTIONS[b] if b < len(MATH_FUNCTIONS) else str(b))
         elif op in (Opcode.FCVT, Opcode.SITOFP, Opcode.UITOFP, Opcode.FPTOSI, Opcode.FPTOUI):
             operands.append(f"from {b}")  # the width or float format of the operand; the modifier is the result's
-        return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {', '.join(operands)}"
+        width_suffix = f".{modifier}" if modifier else ""
+        return f"r{dst} = {name}{width_suffix} {', '.join(operands)}"
 
 
 def buffer_text(record: BufferRecord) -> str:

@@ -62,17 +62,17 @@ class _PtxReader(HeadCursor):
     """
 
     def __init__(self, source: Words) -> None:
-        """Begin at the first token of a module, with empty tables; the class describes their entries."""
+        """Begin at the first token of a module, with empty tables."""
         super().__init__(source)
         self.functions: list[PtxFunction] = []
         self.module_variables: list[Variable] = []
-        self.defined: dict[str, int] = {}
-        self.kind_of_name: dict[str, str] = {}
-        self.types: dict[str, str] = {}
+        self.defined: dict[str, int] = {}  # name -> line of its definition
+        self.kind_of_name: dict[str, str] = {}  # name -> "function" or "variable"
+        self.types: dict[str, str] = {}  # variable -> its type
         self.reserved: set[str] = set()
-        self.forward_uses: list[tuple[str, int]] = []
+        self.forward_uses: list[tuple[str, int]] = []  # names used before their declaration, with indices of tokens
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self.aliases: list[tuple[str, str, int, int]] = []
+        self.aliases: list[tuple[str, str, int, int]] = []  # alias, function, first and last token of the directive
 
     def read(self) -> PtxModule:
         """Parse the whole module.
@@ -164,16 +164,17 @@ class _PtxReader(HeadCursor):
         `.extern .shared .f32 a[];`. Functions are appended to `functions`, variables to `module_variables`.
         """
         start, linkage = self.at, ""
-        while self.words[self.at][1:] in LINKAGE and self.words[self.at][0] == ".":
+        while self.words[self.at].startswith(".") and self.words[self.at][1:] in LINKAGE:
             if linkage:
                 raise self.fail(f"'.{linkage}' and '{self.words[self.at]}' at once")
             linkage = self.words[self.at][1:]
             self.at += 1
         word = self.words[self.at]
         self.at += 1
+        is_state_space = word.startswith(".") and word[1:] in SPACES and word != ".param"  # parameters are in functions
         if word == ".entry" or word == ".func":
             self._parse_function(linkage, start, is_entry=word == ".entry")
-        elif word[:1] == "." and word[1:] in SPACES and word != ".param":
+        elif is_state_space:
             for variable, at in self.parse_variables(word[1:], linkage, start, self._address_of):
                 self._define(variable.name, "variable", at, is_definition=linkage != "extern")
                 self.module_variables.append(variable)
@@ -208,14 +209,15 @@ class _PtxReader(HeadCursor):
             self.end_statement(word)
             self.kind_of_name.setdefault(alias, "function")
         elif word == ".reg":
-            self.at -= 1
+            self.at -= 1  # the error is at the word
             raise self.fail("a register outside of functions; declare it in the function that uses it")
-        elif word != ";":
-            self.at -= 1
+        elif word != ";":  # a `;` alone is an empty statement
+            self.at -= 1  # the error is at the word
             raise self.fail_expected("a declaration such as .entry, .func or .global")
 
     def _address_of(self, name: str, at: int) -> PtxSymbol:
-        """Return the symbol of a name; one that is not declared yet is checked at the end of the module."""
+        """Return the symbol of a name whose token has the index `at`. A name that is not declared yet is recorded in
+        `forward_uses`, and checked at the end of the module."""
         if name not in self.kind_of_name:
             self.forward_uses.append((name, at))
         return PtxSymbol(name)
@@ -229,7 +231,7 @@ class _PtxReader(HeadCursor):
             at: Index of its token.
             is_definition: False for a declaration, which may be repeated.
         """
-        if self.kind_of_name.setdefault(name, kind) != kind:
+        if self.kind_of_name.setdefault(name, kind) != kind:  # an earlier declaration has another kind
             raise self.fail(f"'{name}' is a {kind} here and a {self.kind_of_name[name]} above", at)
         if is_definition:
             if name in self.defined:
@@ -250,7 +252,9 @@ class _PtxReader(HeadCursor):
         self.at += 1
 
     def _add_alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
-        """Append to `functions` a copy of a defined function under the name of its alias; ArtifactError without one.
+        """Append to `functions` a copy of a function under the name of its alias.
+
+        Raises ArtifactError if the module does not define the function.
 
         Args:
             alias: Name of the alias.

@@ -92,7 +92,9 @@ class SpirvTables:
     def decoration(self, id: int, kind: int) -> int | None:
         """Return the first operand of a decoration, 0 if it has no operand, None if the id lacks the decoration."""
         operands = self.decorations.get(id, {}).get(kind)
-        return None if operands is None else operands[0] if operands else 0
+        if operands is None:
+            return None
+        return operands[0] if operands else 0
 
 
 def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> array[int]:
@@ -115,13 +117,13 @@ def instructions(words: Words, what: str = "SPIR-V") -> Iterator[SpirvInstructio
     """Yield the instructions of a module; raise ArtifactError if one extends beyond the module."""
     at, end = HEADER_WORDS, len(words)
     while at < end:
-        word = words[at]
-        count = word >> 16
+        # The first word of an instruction has its number of words in the high half, and the opcode in the low half.
+        count, opcode = words[at] >> 16, words[at] & 0xFFFF
         if count == 0 or count > end - at:
             raise ArtifactError(
-                f"{what}: word {at}: an instruction (opcode {word & 0xFFFF}) of {count} words, {end - at} are left"
+                f"{what}: word {at}: an instruction (opcode {opcode}) of {count} words, {end - at} are left"
             )
-        yield SpirvInstruction(word & 0xFFFF, list(words[at : at + count]), at)
+        yield SpirvInstruction(opcode, list(words[at : at + count]), at)
         at += count
 
 
@@ -131,14 +133,15 @@ def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> SpirvTab
     `what` names the module in messages.
     """
     words = words_of(data, what)
-    version = (words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF)
-    if words[1] & 0xFF0000FF or version[0] != 1:
-        raise ArtifactError(f"{what}: version word 0x{words[1]:08X} is none of SPIR-V 1.x")
-    if not 0 < words[3] <= MAX_BOUND:
-        raise ArtifactError(f"{what}: the bound of its ids is {words[3]}, expected 1 to {MAX_BOUND}")
-    reader = _TablesReader(SpirvTables(what, version, words[3]))
+    _, version_word, _, bound, _ = words[:HEADER_WORDS]  # magic number, version, generator, bound, 0
+    version = (version_word >> 16 & 0xFF, version_word >> 8 & 0xFF)  # 0x00010600 is 1.6
+    if version_word & 0xFF0000FF or version[0] != 1:
+        raise ArtifactError(f"{what}: version word 0x{version_word:08X} is none of SPIR-V 1.x")
+    if not 0 < bound <= MAX_BOUND:
+        raise ArtifactError(f"{what}: the bound of its ids is {bound}, expected 1 to {MAX_BOUND}")
+    reader = _TablesReader(SpirvTables(what, version, bound))
     for inst in instructions(words, what):
-        reader.take(inst)
+        reader.record(inst)
     reader.finish()
     return reader.tables
 
@@ -172,7 +175,7 @@ _CONSTANTS = frozenset((
 
 
 class _TablesReader:
-    """Builder of a module's tables: `take` is called with each instruction in order, and then `finish`.
+    """Builder of a module's tables: `record` is called with each instruction in order, and then `finish`.
 
     Attributes:
         tables: The tables, which are filled.
@@ -184,8 +187,8 @@ class _TablesReader:
     def __init__(self, tables: SpirvTables) -> None:
         """Begin before the first instruction, outside of any function."""
         self.tables, self.fail = tables, tables.fail
-        self.function: list[SpirvInstruction] | None = None
-        self.has_memory_model = False
+        self.function: list[SpirvInstruction] | None = None  # instructions of the function that is being read
+        self.has_memory_model = False  # whether an OpMemoryModel has been read
 
     def id(self, inst: SpirvInstruction, position: int) -> int:
         """Return the id in word `position` of an instruction; raise ArtifactError if it is out of bounds."""
@@ -194,7 +197,7 @@ class _TablesReader:
             raise self.fail(inst.at + position, f"id {value}, the bound is {self.tables.bound}")
         return value
 
-    def take(self, inst: SpirvInstruction) -> None:
+    def record(self, inst: SpirvInstruction) -> None:
         """Record one instruction: in the list of its function, or as a declaration of the module.
 
         Raise ArtifactError if it is too short, or begins or ends a function where that is not possible.
@@ -202,9 +205,10 @@ class _TablesReader:
         op, count = inst.op, len(inst.words)
         # Readers of the tables access these words without a check. An atomic instruction that is not listed has at
         # least the opcode, type, result and pointer.
-        least = _LEAST_WORDS.get(op, 4 if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST else 1)
-        if count < least:
-            raise self.fail(inst.at, f"opcode {op} has {count} words, expected at least {least}")
+        is_atomic = Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST
+        min_count = _LEAST_WORDS.get(op, 4 if is_atomic else 1)
+        if count < min_count:
+            raise self.fail(inst.at, f"opcode {op} has {count} words, expected at least {min_count}")
         self.tables.instructions.append(inst)
         if op == Op.FUNCTION:
             if self.function is not None:
@@ -224,23 +228,24 @@ class _TablesReader:
     def declare(self, inst: SpirvInstruction) -> None:
         """Record an instruction outside of functions, such as a type, constant, variable, decoration or name."""
         tables, op, words = self.tables, inst.op, inst.words
-        if op in _TYPES:
+        if op in _TYPES:  # words: opcode, result, operands
             tables.types[self.id(inst, 1)] = (op, tuple(words[2:]))
-        elif op in _CONSTANTS:
+        elif op in _CONSTANTS:  # words: opcode, type, result, operands
             tables.constants[self.id(inst, 2)] = (op, self.id(inst, 1), tuple(words[3:]))
-        elif op == Op.VARIABLE:
-            tables.variables[self.id(inst, 2)] = (self.id(inst, 1), words[3])
+        elif op == Op.VARIABLE:  # words: opcode, type, result, storage class, optional initializer
+            type_, variable, storage = self.id(inst, 1), self.id(inst, 2), words[3]
+            tables.variables[variable] = (type_, storage)
             if len(words) > 4:
-                tables.initializers[self.id(inst, 2)] = self.id(inst, 4)
+                tables.initializers[variable] = self.id(inst, 4)
         elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
             self.decorate(inst)
-        elif op == Op.NAME:
+        elif op == Op.NAME:  # words: opcode, named id, text
             tables.names[self.id(inst, 1)] = inst.text(2, self.fail)[0]
         else:
-            self.module_header(inst)
+            self.declare_before_types(inst)
 
-    def module_header(self, inst: SpirvInstruction) -> None:
-        """Record an entry point, execution mode, or another instruction before the declarations."""
+    def declare_before_types(self, inst: SpirvInstruction) -> None:
+        """Record an instruction that precedes the types in a module, such as an entry point or execution mode."""
         tables, op, words = self.tables, inst.op, inst.words
         if op == Op.CAPABILITY:
             tables.capabilities.append(words[1])
@@ -248,23 +253,28 @@ class _TablesReader:
             tables.extensions.append(inst.text(1, self.fail)[0])
         elif op == Op.MEMORY_MODEL:
             self.has_memory_model = True
-        elif op == Op.ENTRY_POINT:
-            name, after = inst.text(3, self.fail)
-            interface = tuple(self.id(inst, position) for position in range(after, len(words)))
+        elif op == Op.ENTRY_POINT:  # words: opcode, execution model, function, name, interface variables
+            name, after_name = inst.text(3, self.fail)
+            interface = tuple(self.id(inst, position) for position in range(after_name, len(words)))
             tables.entry_points.append(EntryPointRecord(words[1], self.id(inst, 2), name, interface))
-        elif op in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
-            tables.modes.setdefault(self.id(inst, 1), []).append((words[2], tuple(words[3:])))
+        elif op in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):  # words: opcode, function, mode, operands
+            mode, operands = words[2], tuple(words[3:])
+            tables.modes.setdefault(self.id(inst, 1), []).append((mode, operands))
 
     def decorate(self, inst: SpirvInstruction) -> None:
         """Record a decoration of an id or of a struct member."""
         tables, words, target = self.tables, inst.words, self.id(inst, 1)
-        if inst.op == Op.MEMBER_DECORATE:
-            tables.member_decorations.setdefault((target, words[2]), {})[words[3]] = tuple(words[4:])
-        elif words[2] == Decoration.LINKAGE:
-            name, after = inst.text(3, self.fail)
-            tables.linkage[target] = (name, words[after] if after < len(words) else 0)  # 0: an export
+        if inst.op == Op.MEMBER_DECORATE:  # words: opcode, struct, member, decoration, operands
+            _, _, member, decoration, *operands = words
+            tables.member_decorations.setdefault((target, member), {})[decoration] = tuple(operands)
+            return
+        _, _, decoration, *operands = words
+        if decoration == Decoration.LINKAGE:  # operands: name, kind of linkage
+            name, after_name = inst.text(3, self.fail)
+            linkage = words[after_name] if after_name < len(words) else 0  # 0: an export
+            tables.linkage[target] = (name, linkage)
         else:
-            tables.decorations.setdefault(target, {})[words[2]] = tuple(words[3:])
+            tables.decorations.setdefault(target, {})[decoration] = tuple(operands)
 
     def finish(self) -> None:
         """Raise ArtifactError unless the module is complete: its last function ends, it has a memory model, and its

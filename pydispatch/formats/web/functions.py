@@ -196,9 +196,10 @@ class WebProgram(ProgramText):
             return {"op": name, "to": dst, "value": str(signed(join_words(b, c)))}
         if op in (Opcode.CHECK, Opcode.CHECK_EQ):
             return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, count=2))}
-        # Float formats of the result and, for a conversion between floats, of the operand.
-        formats = [modifier, b] if op is Opcode.FCVT else [modifier]
-        if op in _FLOATS and (op not in _PAGE_MATH or any(element not in _PAGE_FORMATS for element in formats)):
+        # The modifier of a float operation is the format of its result; b of a conversion is that of its operand.
+        formats = {modifier, b} if op is Opcode.FCVT else {modifier}
+        runs_in_page = op in _PAGE_MATH and formats.issubset(_PAGE_FORMATS)
+        if op in _FLOATS and not runs_in_page:
             raise InvalidArgumentError(
                 f"@{where} computes {name} of {modifier} bits on the host; a page computes integers, and sums, "
                 "products and conversions of f32 and f64"

@@ -76,16 +76,11 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
     artifact.verify()
     program = WebProgram(bytes(artifact.read(PROGRAM)))
     contents: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
-    executables = [
-        {
-            "name": entry.name,
-            "constants": constants,
-            "variants": _variants(artifact, ordinal, entry, conditions, contents),
-        }
-        for ordinal, (entry, (constants, conditions)) in enumerate(
-            zip(artifact.executables, program.executables(), strict=True)
-        )
-    ]
+    executables = []
+    entries = zip(artifact.executables, program.executables(), strict=True)
+    for ordinal, (entry, (constants_function, conditions)) in enumerate(entries):
+        variants = _variants(artifact, ordinal, entry, conditions, contents)
+        executables.append({"name": entry.name, "constants": constants_function, "variants": variants})
     functions = program.functions()
     constants = program.constants()
     # Constants: each member is one file, whose path replaces the member's name. Derived constants have no file.
@@ -215,11 +210,14 @@ def _read_shader_notes(variant: VariantEntry, code: bytes, name: str) -> _Shader
     """
     try:
         notes = table(variant.extra["wgsl"])
-        ranges = [(count(start), count(size)) for start, size in (listed(pair, 2) for pair in listed(notes["modules"]))]
-        entries = [(count(i), text(entry)) for i, entry in (listed(pair, 2) for pair in listed(notes["entries"]))]
+        # `listed`, `count` and `text` raise ValueError for values of other types: lists, integers, strings.
+        range_pairs = [listed(pair, count=2) for pair in listed(notes["modules"])]
+        ranges = [(count(start), count(size)) for start, size in range_pairs]
+        entry_pairs = [listed(pair, count=2) for pair in listed(notes["entries"])]
+        entries = [(count(module_index), text(entry)) for module_index, entry in entry_pairs]
         overrides = [text(override) for override in listed(notes.get("overrides", []))]
         modules = [read(code[start : start + size], f"executable '{name}'") for start, size in ranges]
-        kernels = [(i, entry, modules[i].entry(entry)) for i, entry in entries]
+        kernels = [(module_index, entry, modules[module_index].entry(entry)) for module_index, entry in entries]
     except (KeyError, ValueError, IndexError) as error:
         raise ArtifactError(f"executable '{name}': the key \"wgsl\" of its variant: {error}") from None
     return _ShaderNotes(ranges, modules, kernels, overrides)

@@ -21,22 +21,25 @@ def adapted(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Wgsl
 
     - The uniform block, of any group and binding, moves to the binding point of the constants; storage buffers of its
       group with larger bindings move down by one.
-    - A storage buffer declared read_write becomes read if no entry point writes it and a layout declares it as
+    - A storage buffer declared read_write becomes read if no entry point writes it and the program binds it as
       ReadOnly.
 
     Args:
         module: The module.
-        read_only: By entry point, for each binding whether the layout of its export declares it as ReadOnly.
+        read_only: Entry point → for each binding, whether the program binds it as ReadOnly.
     """
     module = _edited(module, _move_block(module))
     return _edited(module, _narrow_access(module, read_only))
 
 
 def _edited(module: WgslModule, edits: Edits) -> WgslModule:
-    """Return the module with replaced tokens, parsed again; the same module without edits."""
+    """Return the module with replaced tokens, parsed again; the same module if there are no edits.
+
+    `edits` maps the index of a token to its new text.
+    """
     if not edits:
         return module
-    parts, at = [], 0
+    parts, at = [], 0  # pieces of the new text, and the offset in the old text up to which they reach
     for i, text in sorted(edits.items()):
         token = module.tokens[i]
         parts += [module.text[at : token.start], text]
@@ -54,8 +57,8 @@ def _move_block(module: WgslModule) -> Edits:
         @group(0) @binding(1) var<uniform> constants: Constants; becomes @group(3) @binding(0)
         @group(0) @binding(2) var<storage> b: array<f32>;        becomes @group(0) @binding(1)
 
-    There are no edits unless all blocks share one binding point, and it is known and not CONSTANTS itself. Several
-    blocks may have one binding point if no entry point uses more than one of them.
+    All blocks must share one binding point, which WGSL allows if no entry point uses two of them. There are no edits
+    if the blocks have several binding points or an unknown one, or if they already have CONSTANTS.
     """
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
     points = {_binding_point(module, variable) for variable in blocks}
@@ -63,15 +66,19 @@ def _move_block(module: WgslModule) -> Edits:
         return {}
     (point,) = points
     assert point is not None
+    block_group, block_binding = point
     edits: Edits = {}
     for block in blocks:
         for key, value in zip(("group", "binding"), CONSTANTS, strict=True):
             edits |= _with_number(module, block, key, value)
     for variable in module.declarations:
-        other = _binding_point(module, variable) if variable.kind == "var" and variable.space == "storage" else None
-        # Buffers after the block's binding, in its group, close the gap that it leaves.
-        if other is not None and other[0] == point[0] and other[1] > point[1]:
-            edits |= _with_number(module, variable, "binding", other[1] - 1)
+        is_buffer = variable.kind == "var" and variable.space == "storage"
+        buffer_point = _binding_point(module, variable) if is_buffer else None
+        if buffer_point is None:
+            continue
+        group, binding = buffer_point
+        if group == block_group and binding > block_binding:  # closes the gap that the block leaves
+            edits |= _with_number(module, variable, "binding", binding - 1)
     return edits
 
 
@@ -97,15 +104,15 @@ def _with_number(module: WgslModule, variable: Declaration, key: str, value: int
 
 
 def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:
-    """Return the edits that declare unwritten storage buffers as read, where a layout declares them as ReadOnly.
+    """Return the edits that declare unwritten storage buffers as read, if the program binds them as ReadOnly.
 
-    `interface.mismatch` refuses a buffer that is declared read_write and is ReadOnly in the layout. Shaders for other
-    hosts often declare every buffer as read_write. A variable keeps its access if any entry point that uses it writes
-    it. An edit maps the index of a token, here of `read_write`, to its new text.
+    A program may not bind a buffer as ReadOnly that a shader declares as read_write. Shaders for other hosts often
+    declare every buffer as read_write. A variable keeps its access if any entry point that uses it writes it. An edit
+    maps the index of a token, here of `read_write`, to its new text.
 
     Args:
         module: The module.
-        read_only: Entry point → for each binding, whether the layout of its export declares it as ReadOnly.
+        read_only: Entry point → for each binding, whether the program binds it as ReadOnly.
     """
     # The bindings that each entry point writes, and the names of the declarations that it uses.
     writes = {entry.name: written(module, entry) for entry in module.entry_points}

@@ -57,18 +57,19 @@ class _Expression:
         It ends before the first operator whose precedence is not higher than `above_precedence`.
         """
         value = self.operand()
+        # A token that is no operator has precedence 0, which is never higher.
         while self.at < len(self.tokens) and _PRECEDENCE.get(self.tokens[self.at].text, 0) > above_precedence:
-            sign = self.tokens[self.at].text
+            operator = self.tokens[self.at].text
             self.at += 1
-            other = self.binary(above_precedence=_PRECEDENCE[sign])
-            value = _apply(sign, value, other)
+            rhs = self.binary(above_precedence=_PRECEDENCE[operator])
+            value = _apply(operator, value, rhs)
         return value
 
     def operand(self) -> int:
         """Return the value of a literal, a name, a conversion, parentheses or a negation, such as `u32(-(N + 1))`.
 
-        Raise ValueError for anything else, for a name without a known integer, and for more than _MAX_OPERANDS operands
-        in all, since each bracket and minus sign is a level of recursion.
+        Raise ValueError for anything else, and for a name whose value is not known. Each bracket and each minus sign
+        counts as an operand, because it is a level of recursion; ValueError for more than _MAX_OPERANDS in all.
         """
         token = self.tokens[self.at]
         self.at += 1
@@ -91,11 +92,13 @@ class _Expression:
         return operand
 
 
-def _apply(sign: str, lhs: int, rhs: int) -> int:
-    """Return the value of a binary operation; division truncates."""
-    if sign in "/%":
-        quotient = abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
-        return quotient if sign == "/" else lhs - quotient * rhs
-    if sign == "*":
+def _apply(operator: str, lhs: int, rhs: int) -> int:
+    """Return the value of a binary operation: + - * / or %. Division rounds towards zero: -7 / 2 = -3, -7 % 2 = -1."""
+    if operator in "/%":
+        magnitude = abs(lhs) // abs(rhs)
+        have_same_sign = (lhs < 0) == (rhs < 0)
+        quotient = magnitude if have_same_sign else -magnitude
+        return quotient if operator == "/" else lhs - quotient * rhs
+    if operator == "*":
         return lhs * rhs
-    return lhs + rhs if sign == "+" else lhs - rhs
+    return lhs + rhs if operator == "+" else lhs - rhs

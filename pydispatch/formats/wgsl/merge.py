@@ -99,11 +99,14 @@ def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
 def _element(buffer: Declaration) -> str:
     """Return the element type T of a buffer of type `array<T>`; for other buffers a text that is no type.
 
-    That text is "", or "vec4<f32>, 4" for `array<vec4<f32>, 4>`: `layout` returns None for both.
+    Examples: "f32" for `array<f32>`, "" for `array<f32, 4>` and `Params`, and "vec4<f32>, 4" for
+    `array<vec4<f32>, 4>`. For the last three, `layout` returns None.
     """
-    inner = buffer.type.removeprefix("array<")
-    # If no `<` remains, a comma precedes the length of the array: `array<f32, 4>`.
-    return inner[:-1] if inner != buffer.type and (inner.count("<") or "," not in inner) else ""
+    if not buffer.type.startswith("array<"):
+        return ""
+    inner = buffer.type.removeprefix("array<")[:-1]
+    has_length = "," in inner and "<" not in inner  # `f32, 4`: the comma cannot be one of a type such as `vec2<f32>`
+    return "" if has_length else inner
 
 
 def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
@@ -114,10 +117,13 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
     """
     used_whole: set[str] = set()  # names of arrays that are used as a whole
     names = {buffer.name for buffer in buffers.values()}
-    for function in module.reached([entry]):
-        for i in range(function.first, function.end) if function.kind == "fn" else ():
+    for declaration in module.reached([entry]):
+        if declaration.kind != "fn":
+            continue
+        for i in range(declaration.first, declaration.end):
             token = module.tokens[i]
-            if token.text in names and module.tokens[i - 1].text != "." and module.tokens[i + 1].text != "[":
+            is_buffer = token.text in names and module.tokens[i - 1].text != "."  # after a dot, a member of this name
+            if is_buffer and module.tokens[i + 1].text != "[":
                 used_whole.add(token.text)
     lists: dict[str, list[int]] = {}
     for binding, buffer in buffers.items():

@@ -86,11 +86,13 @@ class OutputSegment:
             round_end_to: The end address in memory is rounded up to a multiple of this many bytes.
         """
         first, last = self.sections[0], self.sections[-1]
-        start, address = (0, 0) if self.access & reader.PF_EXEC else (first.offset, first.address)
-        stored = max(section.offset + section.stored for section in self.sections) - start
-        size = _aligned(last.address + last.size, round_end_to) - address
+        offset, address = first.offset, first.address
+        if self.access & reader.PF_EXEC:
+            offset = address = 0
+        file_size = max(section.offset + section.stored for section in self.sections) - offset
+        memory_size = _aligned(last.address + last.size, round_end_to) - address
         # Elf64_Phdr: type, flags, offset, virtual and physical address, size in the file and in memory, alignment.
-        return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
+        return struct.pack("<IIQQQQQQ", kind, self.access, offset, address, address, file_size, memory_size, alignment)
 
 
 def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
@@ -115,8 +117,8 @@ def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection
     for section in sections.values():
         section.parts.sort(key=_priority)  # `.init_array.101` precedes `.init_array`
         for part in section.parts:
-            section.size = part.address = _aligned(section.size, part.alignment)
-            section.size += part.size
+            part.address = _aligned(section.size, part.alignment)  # its offset in the output section
+            section.size = part.address + part.size
     return sections
 
 
@@ -201,26 +203,29 @@ def file_bytes(
         end: File offset at which the loaded segments end; sections that are not loaded follow.
     """
     # The names of the sections, and the offsets of the sections that are not loaded.
-    names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
-    all_sections = [*sections, names]
-    name_offsets = _fill_names(names, all_sections)
+    name_table = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
+    all_sections = [*sections, name_table]
+    name_offsets = _fill_names(name_table, all_sections)
     for section in all_sections:
-        if not section.flags & reader.SHF_ALLOC:
-            section.offset = end = _aligned(end, section.alignment)
-            end += section.size
-    # The headers at the start, then for each section its content and its section header.
-    table = _aligned(end, 8)  # file offset of the section headers, of which the first is null
-    file = bytearray(table + _SECTION_HEADER_BYTES * (len(all_sections) + 1))
-    file[:_HEADER_BYTES] = _file_header(machine, flags, table, len(headers), len(all_sections) + 1)
+        is_loaded = section.flags & reader.SHF_ALLOC
+        if not is_loaded:
+            section.offset = _aligned(end, section.alignment)
+            end = section.offset + section.size
+    # The ELF header and the program headers at the start of the file.
+    header_table = _aligned(end, 8)  # file offset of the section headers
+    header_count = len(all_sections) + 1  # the first section header is null
+    file = bytearray(header_table + _SECTION_HEADER_BYTES * header_count)
+    file[:_HEADER_BYTES] = _file_header(machine, flags, header_table, len(headers), header_count)
     file[_HEADER_BYTES : _HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(headers)] = b"".join(headers)
-    # Numbers of sections by name, for sh_link; 0 is the null section.
+    # For each section its content and its section header (Elf64_Shdr).
     numbers = {section.name: index for index, section in enumerate(all_sections, 1)}
     for index, (section, name_offset) in enumerate(zip(all_sections, name_offsets, strict=True), 1):
         file[section.offset : section.offset + len(section.content)] = section.content
+        linked_section = numbers.get(section.link, 0)  # 0: the null section, for none
         struct.pack_into(
-            "<IIQQQQIIQQ", file, table + _SECTION_HEADER_BYTES * index, name_offset, section.kind, section.flags,
-            section.address, section.offset, section.size, numbers.get(section.link, 0), section.info,
-            section.alignment, section.entry_size,
+            "<IIQQQQIIQQ", file, header_table + _SECTION_HEADER_BYTES * index, name_offset, section.kind, section.flags,
+            section.address, section.offset, section.size, linked_section, section.info, section.alignment,
+            section.entry_size,
         )  # fmt: skip
     return bytes(file)
 

@@ -13,8 +13,8 @@ BUILT_INS = {
     "local_invocation_index": "u32", "local_invocation_id": "vec3<u32>", "global_invocation_id": "vec3<u32>",
     "workgroup_id": "vec3<u32>", "num_workgroups": "vec3<u32>", "workgroup_size": "vec3<u32>",
 }  # fmt: skip
-"""A private variable of a library with one of these names and types has the built-in value of the kernel, or the size
-of its workgroups."""
+"""Name of a built-in value, or `workgroup_size` → its type. A library reads such a value in a private variable with
+this name and type; the linked module assigns the value to it."""
 
 _ZERO_OF_TYPE = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
 """WGSL type of a function's result → zero of this type, which the stub of a missing function returns (`add_stub`)."""
@@ -137,7 +137,9 @@ class WgslOutput:
     def add_adapter(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
         """Define the function that the kernel calls: it calls a library function, and converts between i32 and u32.
 
-        The kernel may use either of these types where the library uses the other.
+        The kernel may use either of these types where the library uses the other:
+
+            fn sum(a0: i32) -> i32 { return i32(library_sum(u32(a0))); }
 
         Args:
             name: Name by which the kernel calls it.
@@ -146,28 +148,30 @@ class WgslOutput:
             called: Name of the library function in the output.
             parameters: Types of the library function's parameters, in order.
         """
-        arguments = [f"{p}(a{i})" if p in ("i32", "u32") else f"a{i}" for i, p in enumerate(parameters)]
+        integers = ("i32", "u32")
+        arguments = [f"{type_}(a{i})" if type_ in integers else f"a{i}" for i, type_ in enumerate(parameters)]
         call = f"{called}({', '.join(arguments)})"
-        body = f"return {f'{result}({call})' if result in ('i32', 'u32') else call};" if result else f"{call};"
-        self.define(f"{_head(name, types, result)} {{ {body} }}")
+        if result in integers:
+            call = f"{result}({call})"
+        self.define(f"{_head(name, types, result)} {{ {'return ' if result else ''}{call}; }}")
 
     def add_stub(self, name: str, types: Sequence[str], result: str) -> None:
         """Define a placeholder that returns zero for a missing function, so that the module is valid.
 
         Its callers test first whether the function is available. The arguments are those of `add_adapter`.
         """
-        self.define(f"{_head(name, types, result)} {{{f' return {_ZERO_OF_TYPE[result]}; ' if result else ''}}}")
+        body = f" return {_ZERO_OF_TYPE[result]}; " if result else ""
+        self.define(f"{_head(name, types, result)} {{{body}}}")
 
     def text(self, edit: Callable[[str], str]) -> str:
         """Return the text of the whole module. `edit` is applied to the kernel's text, without the added
         declarations."""
-        text, head = self.kernel.text, ""
+        text = self.kernel.text
         if self._built_ins:  # built-in values that library functions read become parameters of the entry points
             for entry in reversed(self.kernel.entry_points):  # offsets of earlier ones stay valid
                 text = self._with_built_ins(text, entry)
-        if self._directives:
-            head = "\n".join(self._directives) + "\n"
-        return "\n\n".join([head + edit(text).rstrip("\n"), *self._parts]) + "\n"
+        directives = "".join(f"{line}\n" for line in self._directives)  # WGSL requires them before declarations
+        return "\n\n".join([directives + edit(text).rstrip("\n"), *self._parts]) + "\n"
 
     def _with_built_ins(self, text: str, entry: Declaration) -> str:
         """Return the text with code at the start of an entry point that stores built-in values in private variables.
@@ -185,8 +189,8 @@ class WgslOutput:
         with the variable library_local_invocation_index as NAME.
 
         Args:
-            text: That of the kernel's module. At most later entry points are edited already, so that the offsets of
-                this one are valid.
+            text: Text of the kernel's module. Later entry points may be edited already; the text up to the end of this
+                one is original, so that the offsets of its tokens are valid.
             entry: Declaration of the entry point.
         """
         tokens = self.kernel.tokens
@@ -207,7 +211,8 @@ class WgslOutput:
         if added_parameters:  # before the last parenthesis, with a comma unless the list is empty or ends with one
             close = head.rindex(")")
             before = head[:close].rstrip()
-            head = f"{before}{'' if before.endswith(('(', ',')) else ', '}{', '.join(added_parameters)}{head[close:]}"
+            separator = "" if before.endswith(("(", ",")) else ", "
+            head = before + separator + ", ".join(added_parameters) + head[close:]
         return text[:start] + head + writes + text[body:]
 
 

@@ -31,11 +31,11 @@ class FunctionChecker:
     def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, has_unknown_instructions: bool) -> None:
         """Create a checker before the first instruction of the function. For the arguments see the class."""
         self.declared, self.function, self.has_unknown_instructions = declared, function, has_unknown_instructions
-        self.fail = declared.fail
-        self.values: dict[int, int] = {}
+        self.fail = declared.fail  # (index of a word in the module, message) -> the error to raise
+        self.values: dict[int, int] = {}  # id of a value -> id of its type
         self.labels: set[int] = set()
-        self.calls: list[int] = []
-        self.phis: list[tuple[int, int, int]] = []
+        self.calls: list[int] = []  # ids of the called functions
+        self.phis: list[tuple[int, int, int]] = []  # index of a word in the module, id of the value, type of the phi
 
     def type_of(self, id: int) -> int:
         """Return the type of a value; 0 for an id that is no value."""
@@ -116,7 +116,7 @@ class FunctionChecker:
                 - i, f or b: an operand of this kind with as many components as the result. Operands with the same
                   letter have the same width, which may differ from the result's.
                 - =: an operand of the result's type.
-                - s or S: an integer scalar of any width; both mean the same.
+                - s: an integer scalar of any width.
             positions: Words of the instruction that are the operands.
         """
         result = self.declared.shape(inst.type_id)
@@ -129,9 +129,9 @@ class FunctionChecker:
             shape = self.shape(inst, position)
             if letter == "=":
                 fits = shape == result
-            elif letter in "sS":
+            elif letter == "s":
                 fits = shape.kind == "i" and shape.count == 1
             else:
-                fits = shape.kind == letter and shape.count == result.count
-                fits = fits and widths.setdefault(letter, shape.width) == shape.width
+                has_width_of_letter = widths.setdefault(letter, shape.width) == shape.width
+                fits = shape.kind == letter and shape.count == result.count and has_width_of_letter
         self.demand(inst, fits)

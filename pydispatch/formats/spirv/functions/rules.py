@@ -43,10 +43,11 @@ _COMPONENTWISE = {
     **dict.fromkeys(range(180, 192), "b ff"),  # comparisons of floats: FOrdEqual to FUnordGreaterThanEqual
     **dict.fromkeys((194, 195, 196), "i =i"),  # ShiftRightLogical, ShiftRightArithmetic, ShiftLeftLogical
     200: "i =", 204: "i =", 205: "i i",  # Not, BitReverse, BitCount
-    201: "i ==sS", 202: "i =sS", 203: "i =sS",  # BitFieldInsert, BitFieldSExtract, BitFieldUExtract
+    201: "i ==ss", 202: "i =ss", 203: "i =ss",  # BitFieldInsert, BitFieldSExtract, BitFieldUExtract
 }  # fmt: skip
-"""Opcode of an instruction that works component by component → kinds of its result and operands, see
-`FunctionChecker.componentwise`."""
+"""Opcode of an instruction that works component by component → kinds of its result and, after a space, of its operands.
+
+i, f and b are integer, float and bool. `=` is an operand of the result's type, and s an integer scalar of any width."""
 
 
 def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -81,14 +82,12 @@ def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def _check_variable_in_function(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpVariable in a function."""
     pointee = code.declared.pointee(inst.type_id)
-    code.demand(
-        inst,
-        pointee is not None and pointee.storage == Storage.FUNCTION == inst.words[3],
-        "another storage class than Function",
-    )
+    stated_storage = inst.words[3]
+    is_function_storage = pointee is not None and pointee.storage == stated_storage == Storage.FUNCTION
+    code.demand(inst, is_function_storage, "another storage class than Function")
     assert pointee is not None
     check_variable(code.declared, inst, pointee.type)
-    if inst.id_positions:
+    if inst.id_positions:  # the variable has an initializer
         code.expect_type(inst, inst.id_positions[0], pointee.type)
 
 
@@ -144,8 +143,9 @@ def _check_array_length(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpArrayLength type result pointer member`: the member of the structure is a runtime array, and the type an
     integer."""
     type_ = code.pointer(inst, 3).type
-    inner = code.declared.part(type_, inst.words[4]) if code.declared.opcode(type_) == Op.TYPE_STRUCT else None
-    code.demand(inst, inner is not None and code.declared.opcode(inner) == Op.TYPE_RUNTIME_ARRAY)
+    is_struct = code.declared.opcode(type_) == Op.TYPE_STRUCT
+    member_type = code.declared.part(type_, inst.words[4]) if is_struct else None
+    code.demand(inst, member_type is not None and code.declared.opcode(member_type) == Op.TYPE_RUNTIME_ARRAY)
     code.demand(inst, code.declared.is_integer(inst.type_id))
 
 
@@ -178,15 +178,16 @@ def _check_select(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _check_bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpBitcast: both types have the same number of bits, or one is a pointer."""
-    result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.operand_type(inst, 3))
-    if result is None or operand is None:
-        pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.operand_type(inst, 3))]
-        code.demand(inst, any(pointer is not None for pointer in pointers))
+    """Check an OpBitcast: the result or the operand is a pointer, or both have the same number of bits and neither is
+    bool, which has no bit pattern."""
+    declared, operand_type = code.declared, code.operand_type(inst, 3)
+    result, operand = declared.shape(inst.type_id), declared.shape(operand_type)
+    if result is None or operand is None:  # one of them is no scalar or vector
+        is_pointer_cast = declared.pointee(inst.type_id) is not None or declared.pointee(operand_type) is not None
+        code.demand(inst, is_pointer_cast)
         return
-    code.demand(
-        inst, "b" not in (result.kind, operand.kind) and result.width * result.count == operand.width * operand.count
-    )
+    have_bits = result.kind != "b" and operand.kind != "b"
+    code.demand(inst, have_bits and result.width * result.count == operand.width * operand.count)
 
 
 def _check_copy_object(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -256,18 +257,20 @@ def _check_atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     pointer_position = 1 if is_store else 3  # a store has no result type and no result before it
     storage, pointee = code.pointer(inst, pointer_position)
     shape = code.declared.shape(pointee)
-    code.demand(inst, shape is not None and shape.kind in ("i", "f") and shape.count == 1 and shape.width >= 16)
+    code.demand(inst, shape is not None)
+    assert shape is not None
+    code.demand(inst, shape.kind in ("i", "f") and shape.count == 1 and shape.width >= 16)
     code.expect_writable(inst, storage)
     code.demand(inst, is_store or inst.type_id == pointee)
     is_exchange = inst.op in (Op.ATOMIC_COMPARE_EXCHANGE, Op.ATOMIC_COMPARE_EXCHANGE_WEAK)
-    operands = list(range(pointer_position + 1, len(inst.words)))
-    # A scope and memory semantics; a compare-exchange has semantics for success and for failure.
-    scopes = operands[: 3 if is_exchange else 2]
-    code.expect_constant_integers(inst, *scopes)
-    for position in operands[len(scopes) :]:
+    # A scope and memory semantics; a compare-exchange has semantics for success and for failure. Then the values.
+    scope_position = pointer_position + 1
+    value_position = scope_position + (3 if is_exchange else 2)
+    code.expect_constant_integers(inst, *range(scope_position, min(value_position, len(inst.words))))
+    for position in range(value_position, len(inst.words)):
         code.expect_type(inst, position, pointee)
-    takes_integers = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
-    code.demand(inst, not takes_integers or (shape is not None and shape.kind == "i"))
+    takes_floats = inst.op in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
+    code.demand(inst, takes_floats or shape.kind == "i")
 
 
 _BOOL = Shape("b", 0, count=1)
@@ -316,29 +319,48 @@ def _check_subgroup(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, result is not None)
     assert result is not None
     if inst.op in _GROUP_VOTES:
-        wanted = _GROUP_VOTES[inst.op]
-        code.demand(inst, result == _BOOL and (wanted is None or code.shape(inst, 4) == wanted))
+        operand_shape = _GROUP_VOTES[inst.op]  # None: no operand, or one of any shape
+        code.demand(inst, result == _BOOL and (operand_shape is None or code.shape(inst, 4) == operand_shape))
     elif inst.op in _GROUP_MOVES:
         code.expect_type(inst, 4, inst.type_id)
         if len(inst.id_positions) > 2:  # BroadcastFirst has only the value
             code.expect_integers(inst, 5)
     elif inst.op in _GROUP_BALLOTS:
-        if inst.op == _BALLOT:
-            code.demand(inst, result == _BALLOT_OF_LANES and code.shape(inst, 4) == _BOOL)
-            return
-        code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i") and result.count == 1)
-        position = 5 if inst.op == _BALLOT_BIT_COUNT else 4  # word 4 of a bit count is the group operation
-        code.demand(inst, code.shape(inst, position) == _BALLOT_OF_LANES)
-        if inst.op == _BALLOT_BIT_EXTRACT:
-            code.expect_integers(inst, 5)
-    else:  # a reduction or scan: word 4 is the group operation, word 5 the value
-        code.expect_type(inst, 5, inst.type_id)
-        code.demand(inst, result.kind == _GROUP_KINDS.get(inst.op, result.kind))
-        operation, has_cluster_size = inst.words[4], len(inst.words) > 6
-        is_known = operation < _CLUSTERED_REDUCE or (operation == _CLUSTERED_REDUCE and has_cluster_size)
-        code.demand(inst, is_known, "another operation of groups")
-        if len(inst.id_positions) > 2:
-            code.expect_constant_integers(inst, 6)  # the cluster size
+        _check_ballot(code, inst, result)
+    else:
+        _check_group_reduction(code, inst, result)
+
+
+def _check_ballot(code: FunctionChecker, inst: SpirvInstruction, result: Shape) -> None:
+    """Check `OpGroupNonUniformBallot type result scope predicate`, or an instruction that reads a ballot.
+
+    The other instructions have the words `type result scope ballot`; BallotBitExtract has the lane after the ballot,
+    and BallotBitCount a group operation before it. `result` is the shape of the result.
+    """
+    if inst.op == _BALLOT:
+        code.demand(inst, result == _BALLOT_OF_LANES and code.shape(inst, 4) == _BOOL)
+        return
+    result_kind = "b" if inst.op == _BALLOT_BIT_EXTRACT else "i"
+    code.demand(inst, result.kind == result_kind and result.count == 1)
+    ballot_position = 5 if inst.op == _BALLOT_BIT_COUNT else 4
+    code.demand(inst, code.shape(inst, ballot_position) == _BALLOT_OF_LANES)
+    if inst.op == _BALLOT_BIT_EXTRACT:
+        code.expect_integers(inst, 5)  # the lane
+
+
+def _check_group_reduction(code: FunctionChecker, inst: SpirvInstruction, result: Shape) -> None:
+    """Check a subgroup reduction or scan: `OpGroupNonUniformIAdd type result scope operation value`, for example.
+
+    The operation, a literal word, is Reduce, a scan, or ClusteredReduce, which has the cluster size after the value.
+    `result` is the shape of the result.
+    """
+    code.expect_type(inst, 5, inst.type_id)
+    code.demand(inst, result.kind == _GROUP_KINDS.get(inst.op, result.kind))
+    operation, has_cluster_size = inst.words[4], len(inst.words) > 6
+    is_known = operation < _CLUSTERED_REDUCE or (operation == _CLUSTERED_REDUCE and has_cluster_size)
+    code.demand(inst, is_known, "another operation of groups")
+    if len(inst.id_positions) > 2:
+        code.expect_constant_integers(inst, 6)  # the cluster size
 
 
 _RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {

@@ -18,7 +18,10 @@ _put_page = fields("I", 21, _ADR)
 
 
 def _low(scale: int) -> Rule:
-    """Return the rule of a load or store whose unsigned 12-bit page offset counts units of 1 << scale bytes."""
+    """Return the rule of a load or store whose 12-bit immediate is the offset in a page of 4096 bytes.
+
+    The immediate counts units of 1 << scale bytes: 3 for the offset 24 of a load of 8 bytes, whose scale is 3.
+    """
     offset_field = BitField(low=scale, width=12 - scale, at=10)
     put = fields("I", bits=12, parts=(offset_field,), scale=scale, signed=False)
     name = f"R_AARCH64_LDST{8 << scale}_ABS_LO12_NC"
