@@ -103,9 +103,11 @@ def _is_grouped_convolution(op: GenericOp) -> bool:
     group_loops = set(contraction.outer) & contraction.a.dims & contraction.b.dims
     if not group_loops:
         return False
+    # The image is indexed by output position + filter position; its index by channel is a reduction loop alone.
     image_maps = [m for m in contraction.generic.maps[: len(op.inputs)] if has_sliding_index(m)]
-    reduction_loops = contraction.generic.reduced_loops
-    return any(isinstance(r, AffineDimExpr) and r.position in reduction_loops for m in image_maps for r in m.results)
+    image_indices = [index for image_map in image_maps for index in image_map.results]
+    loops_alone = {index.position for index in image_indices if isinstance(index, AffineDimExpr)}
+    return not loops_alone.isdisjoint(contraction.generic.reduced_loops)
 
 
 def _order_filter(op: GenericOp, known: KnownConstants) -> None:

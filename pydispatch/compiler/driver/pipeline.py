@@ -239,9 +239,11 @@ class Pipeline:
 
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""
-        why_apart, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
-        # MOST_TENSORS, MOST_BINDINGS: the limits if no target has one.
-        most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
+        why_apart = partial(why_not, has_chain_kernel=self._has_chain_kernel)  # why two operations can't share a kernel
+        # A target's limit holds for dispatches of several operations (tensors) and of a single one (operands) alike.
+        # The defaults are the limits if no target has one.
+        most_tensors = min(self._binding_limits, default=MOST_TENSORS)
+        most_operands = min(self._binding_limits, default=MOST_BINDINGS)
         legality = Legality(why_apart, space_of, most_tensors=most_tensors, most_operands=most_operands)
         choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
         # patches: chooses the convolutions that become products of image patches (im2col); None for a heuristic.

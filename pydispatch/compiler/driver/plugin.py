@@ -208,7 +208,9 @@ def _check_exports(exports: Sequence[str], defined: frozenset[str]) -> None:
 
 
 def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
-    """Check an object or archive, and return its symbols. CompileError with a remedy for authors of plugins.
+    """Check an object or archive, and return its symbols.
+
+    Raises CompileError if it can't be part of a plugin, with a note on what its author can do instead.
 
     name: file name of the source, for messages.
     """
@@ -342,7 +344,7 @@ def _host_compiler() -> tuple[list[str], dict[str, str] | None]:
 
 
 def package(built: dict[str, bytes], output: Path) -> bytes:
-    """Return the content for the file `output`: a FatELF file if its suffix is .sos, else the only ELF file.
+    """Return the content for the file `output`: a FatELF file if its suffix is .sos, else the one ELF file of `built`.
 
     Args:
         built: Architecture -> ELF file.

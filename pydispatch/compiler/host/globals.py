@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.globals import globals_of, name_of, undefined_global
+from pydispatch.compiler.flatten.inline import INITIALIZER
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.errors import CompileError
@@ -70,4 +71,4 @@ class Globals:
 def _in_initializer(op: Operation) -> bool:
     """Return whether an operation is in a function that initializes globals."""
     parent = op.parent_op()
-    return parent is not None and "pyd.initializer" in parent.attributes
+    return parent is not None and INITIALIZER in parent.attributes
