@@ -63,15 +63,18 @@ static pyd_span_t chain_bytes(const uint32_t grid[3]) {
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), nb = op(f, PYD_OP_DIM, 0, 1, 0, 0);
   add_check(&b, f, PYD_OP_CHECK_EQ, n, nb, "{a} and {b}");
   uint32_t bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
+  // Transient buffers: t is live in regions 0 and 1, u in 1 and 2. Regions, groups of commands, run one after another.
   uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 1, 2);
   uint32_t r = add_result(f, F32, 1, &n, bytes), export = constant(f, 0), g[3];
   for (uint32_t i = 0; i < 3; ++i) g[i] = constant(f, grid[i]);
+  // One dispatch in each region, with n as its only constant. Of each binding: the buffer (0: a, 1: b), and NONE, NONE
+  // for the whole of it.
   add_dispatch(f, 0, export, g, 1, &n, 3, (uint32_t[]){0, NONE, NONE, 1, NONE, NONE, t, NONE, NONE});
   if (grid[0] == 1) {
     add_dispatch(f, 1, export, g, 1, &n, 3, (uint32_t[]){t, NONE, NONE, 1, NONE, NONE, u, NONE, NONE});
     add_dispatch(f, 2, export, g, 1, &n, 3, (uint32_t[]){u, NONE, NONE, 0, NONE, NONE, r, NONE, NONE});
   } else {
-    f->regions = 3;
+    f->regions = 3;  // t and u refer to them
   }
   return encode(&b);
 }
@@ -110,7 +113,7 @@ static pyd_span_t arithmetic(void) {
     fn_t* f = add_function(&b, "f");
     add_scalar(&b, f, "x");
     uint32_t x = op(f, PYD_OP_SCALAR, 0, 0, 0, 0), y = constant(f, 3);
-    for (uint32_t k = 0; k < 498; ++k) {
+    for (uint32_t k = 0; k < 498; ++k) {  // 500 with the two instructions above
       uint32_t opcode = k % 3 ? PYD_OP_XOR + k % 4 : PYD_OP_MAXS, z = op(f, opcode, 64, x, y, 0);
       x = y;
       y = z;
@@ -154,7 +157,7 @@ static void use_pool(void* pool) {
     pyd_pool_release(pool, block);
   }
 }
-// Maps 64 MiB and writes one byte of each page. |is_huge|: NULL for pages of 4 KiB.
+// Maps 64 MiB and writes one byte in each 4 KiB. |is_huge|: NULL for pages of 4 KiB, any other pointer for huge pages.
 static void touch_pages(void* is_huge) {
   enum { BYTES = 64 << 20 };
   void* memory;
@@ -228,6 +231,7 @@ int main(void) {
     measure("acquire and release a block of the pool", size, 1, use_pool, pool, 100);
   }
   pyd_pool_destroy(pool);
+  // 64 MiB are 65536 KiB; `buffers` stands for any pointer but NULL.
   measure("a KiB of 64 MiB of fresh memory", "small pages", 1, touch_pages, NULL, 65536);
   measure("a KiB of 64 MiB of fresh memory", "huge pages", 1, touch_pages, buffers, 65536);
   return 0;

@@ -121,12 +121,12 @@ class Exporter:
         """Export a conversion to another element type."""
         return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(e.params["new_dtype"])))
 
-    def _select_n(self, e: Any, which: str, *cases: str) -> str:
-        """Export a choice between two cases: cases[1] where `which` is true, cases[0] elsewhere."""
+    def _select_n(self, e: Any, condition: str, *cases: str) -> str:
+        """Export a choice between two cases: cases[1] where `condition` is true, cases[0] elsewhere."""
         if e.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of booleans
-            chosen = self.add("And", which, cases[1])
-            return self.add("Or", chosen, self.add("And", self.add("Not", which), cases[0]))
-        return self.add("Where", which, cases[1], cases[0])
+            chosen = self.add("And", condition, cases[1])
+            return self.add("Or", chosen, self.add("And", self.add("Not", condition), cases[0]))
+        return self.add("Where", condition, cases[1], cases[0])
 
     def _reshape(self, e: Any, x: str) -> str:
         """Export a change of the shape that keeps the order of elements."""
@@ -179,11 +179,12 @@ class Exporter:
 
     def _gather(self, e: Any, x: str, indices: str) -> str:
         """Export a gather of whole slices along the first axis, whose index vectors have one element."""
-        how, shape = e.params["dimension_numbers"], e.invars[0].aval.shape
-        whole = e.params["slice_sizes"] == (1, *shape[1:]) and how.collapsed_slice_dims == (0,)
-        if not whole or how.start_index_map != (0,) or how.operand_batching_dims:
+        numbers, shape = e.params["dimension_numbers"], e.invars[0].aval.shape
+        takes_whole_slices = e.params["slice_sizes"] == (1, *shape[1:]) and numbers.collapsed_slice_dims == (0,)
+        indexes_first_axis = numbers.start_index_map == (0,) and not numbers.operand_batching_dims
+        if not takes_whole_slices or not indexes_first_axis:
             raise NotExported(f"a gather of {e.params['slice_sizes']} has no counterpart here")
-        last_axis = e.invars[1].aval.ndim - 1  # that of the index vectors, which ONNX does not have
+        last_axis = e.invars[1].aval.ndim - 1  # the axis of the index vectors, whose size is 1; ONNX lacks it
         return self.add("Gather", x, self.add("Squeeze", indices, self.ints([last_axis])), axis=0)
 
     def _dynamic_slice(self, e: Any, x: str, *starts: str) -> str:
@@ -195,13 +196,13 @@ class Exporter:
 
     def _dynamic_update_slice(self, e: Any, x: str, update: str, *starts: str) -> str:
         """Export an update of a single index along one axis, and of all indices along the others, as Where."""
-        whole, part = e.invars[0].aval.shape, e.invars[1].aval.shape
-        axes = [d for d, (n, m) in enumerate(zip(whole, part, strict=True)) if n != m]
-        if len(axes) != 1 or part[axes[0]] != 1:
-            raise NotExported(f"an update of {part} in {whole} has no counterpart here")
+        shape, update_shape = e.invars[0].aval.shape, e.invars[1].aval.shape
+        axes = [d for d, (n, m) in enumerate(zip(shape, update_shape, strict=True)) if n != m]
+        if len(axes) != 1 or update_shape[axes[0]] != 1:
+            raise NotExported(f"an update of {update_shape} in {shape} has no counterpart here")
         (axis,) = axes
-        numbers = np.arange(whole[axis], dtype=e.invars[2 + axis].aval.dtype)  # operands 2 and on are the starts
-        indices = self.constant(numbers.reshape([-1 if d == axis else 1 for d in range(len(whole))]))
+        numbers = np.arange(shape[axis], dtype=e.invars[2 + axis].aval.dtype)  # operands 2 and on are the starts
+        indices = self.constant(numbers.reshape([-1 if d == axis else 1 for d in range(len(shape))]))
         return self.add("Where", self.add("Equal", indices, starts[axis]), update, x)
 
     def _scan(self, e: Any, *names: str) -> list[str]:
@@ -221,10 +222,10 @@ class Exporter:
         targets = [f"t{first}_{n}" for n in range(len(results))]
         # A result may be an input or a value of the outer graph, which a graph cannot have as output: hence Identity.
         nodes = [*self.nodes, *(helper.make_node("Identity", [a], [b]) for a, b in zip(results, targets, strict=True))]
-        takes = [_declared(n, v.aval) for n, v in zip(inputs, inner.jaxpr.invars[fixed:], strict=True)]
-        gives = [_declared(n, v.aval) for n, v in zip(targets, inner.jaxpr.outvars, strict=True)]
+        body_inputs = [_declared(n, v.aval) for n, v in zip(inputs, inner.jaxpr.invars[fixed:], strict=True)]
+        body_outputs = [_declared(n, v.aval) for n, v in zip(targets, inner.jaxpr.outvars, strict=True)]
         self.nodes = outer
-        body = helper.make_graph(nodes, "step", takes, gives)
+        body = helper.make_graph(nodes, "step", body_inputs, body_outputs)
         return self.add("Scan", *names[fixed:], outputs=len(results), body=body,
                         num_scan_inputs=len(names) - fixed - carried)  # fmt: skip
 
@@ -233,7 +234,8 @@ class Exporter:
         ((left, right), (left_batch, right_batch)) = e.params["dimension_numbers"]
         a, b = e.invars[0].aval, e.invars[1].aval
         if a.dtype == np.int8:
-            if (a.ndim, b.ndim, tuple(left), tuple(right)) != (2, 2, (1,), (0,)):
+            is_matrix_product = (a.ndim, b.ndim) == (2, 2) and (tuple(left), tuple(right)) == ((1,), (0,))
+            if not is_matrix_product:
                 raise NotExported("a product of integers that is no plain one has no counterpart here")
             return self.add("MatMulInteger", x, y)
         x, rows = self._matrices(x, a.shape, left_batch, left, last=True)  # sizes of the axes that become rows
@@ -257,12 +259,12 @@ class Exporter:
         Returns:
             Name of the reshaped operand, and the sizes of the axes that became its rows or columns.
         """
-        kept = [d for d in range(len(shape)) if d not in batch and d not in summed]
-        order = [*batch, *kept, *summed] if last else [*batch, *summed, *kept]
+        others = [d for d in range(len(shape)) if d not in batch and d not in summed]
+        order = [*batch, *others, *summed] if last else [*batch, *summed, *others]
         if order != list(range(len(shape))):
             x = self.add("Transpose", x, perm=order)
-        rows, middle = [shape[d] for d in kept], int(np.prod([shape[d] for d in summed]))
-        if len(rows) != 1 or len(summed) != 1:
+        rows, middle = [shape[d] for d in others], int(np.prod([shape[d] for d in summed]))
+        if len(rows) != 1 or len(summed) != 1:  # several axes, or none, become one
             count = int(np.prod(rows))
             sizes = [*(shape[d] for d in batch), *((count, middle) if last else (middle, count))]
             x = self.add("Reshape", x, self.ints(sizes))
@@ -271,17 +273,17 @@ class Exporter:
     def _conv_general_dilated(self, e: Any, x: str, w: str) -> str:
         """Export a convolution as Conv between transpositions from JAX's layouts to channels first and back."""
         p = e.params
-        how = p["dimension_numbers"]
+        layouts = p["dimension_numbers"]
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
             raise NotExported("a convolution of a gradient has no counterpart here")
-        x = self.add("Transpose", x, perm=list(how.lhs_spec))
-        w = self.add("Transpose", w, perm=list(how.rhs_spec))
+        x = self.add("Transpose", x, perm=list(layouts.lhs_spec))
+        w = self.add("Transpose", w, perm=list(layouts.rhs_spec))
         low, high = zip(*p["padding"], strict=True)
         sums = self.add(
             "Conv", x, w, strides=list(p["window_strides"]), pads=[*low, *high], dilations=list(p["rhs_dilation"]),
             group=p["feature_group_count"],
         )  # fmt: skip
-        return self.add("Transpose", sums, perm=list(np.argsort(how.out_spec)))
+        return self.add("Transpose", sums, perm=list(np.argsort(layouts.out_spec)))  # the inverse of out_spec
 
     def _reduce_window_max(self, e: Any, x: str) -> str:
         """Export a maximum over windows of the spatial axes of an image whose channels are the last axis."""

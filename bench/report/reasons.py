@@ -46,7 +46,7 @@ SHORT_ROWS = (
     "rows of 28 positions fill 1.75 of two vectors, and each group's images are packed; the peer's vectors are along "
     "channels"
 )
-"""Reasons of several machines."""
+"""Text of a reason that several machines share."""
 
 PYTHON_KERNELS = {
     ("prefix_sum",): (

@@ -134,9 +134,10 @@ def _write_phase(args: argparse.Namespace, source: str | Path, options: dict[str
         llvm_process.start()  # it loads LLVM while this process imports the compiler
         from pydispatch.compiler.driver import pipeline
     is_printed = args.output is None or args.output == "-"
-    limit = _SHOWN_BYTES if is_printed and sys.stdout.isatty() else None  # None: all constants are written
     if args.elide_constants is not None:
         limit = args.elide_constants
+    else:  # None: all constants are written
+        limit = _SHOWN_BYTES if is_printed and sys.stdout.isatty() else None
     text = pipeline.compile_to(args.compile_to, source, elide_bytes=limit, **options)
     if is_printed:
         sys.stdout.write(text)

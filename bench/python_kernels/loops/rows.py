@@ -13,12 +13,12 @@ jit = numba.njit(parallel=True, fastmath=True)
 def softmax(x, y):
     """Write the softmax of each row of x to y."""
     for row in numba.prange(x.shape[0]):
-        top = np.float32(-np.inf)
+        largest = np.float32(-np.inf)
         for j in range(x.shape[1]):
-            top = max(top, x[row, j])
+            largest = max(largest, x[row, j])
         total = np.float32(0)
         for j in range(x.shape[1]):
-            power = math.exp(x[row, j] - top)
+            power = math.exp(x[row, j] - largest)
             y[row, j] = power
             total += power
         for j in range(x.shape[1]):
@@ -29,17 +29,17 @@ def softmax(x, y):
 def cross_entropy(x, labels, losses, dx):
     """Write the loss of each row and its gradient; both are 0 for a row whose label is negative."""
     for row in numba.prange(x.shape[0]):
-        top = x[row, 0]
+        largest = x[row, 0]
         for j in range(1, x.shape[1]):
-            top = max(top, x[row, j])
+            largest = max(largest, x[row, j])
         total = np.float32(0)
         for j in range(x.shape[1]):
-            dx[row, j] = math.exp(x[row, j] - top)
+            dx[row, j] = math.exp(x[row, j] - largest)
             total += dx[row, j]
         label = labels[row]
         for j in range(x.shape[1]):
             dx[row, j] = dx[row, j] / total - np.float32(j == label) if label >= 0 else np.float32(0)
-        losses[row] = top + math.log(total) - x[row, label] if label >= 0 else np.float32(0)
+        losses[row] = largest + math.log(total) - x[row, label] if label >= 0 else np.float32(0)
 
 
 @jit
@@ -60,14 +60,14 @@ def layer_norm(x, w, b, y):
 
 @jit
 def layer_norm_backward(x, w, dy, dx, dw, db):
-    """Write dx, and add to dw and db what each thread has summed of its rows."""
+    """Write dx, the gradient of x, and add those of w and b to dw and db: sums of each thread's rows at first."""
     m, n = x.shape
     threads = numba.get_num_threads()
     parts = np.zeros((threads, 2, n), np.float32)
     for t in numba.prange(threads):
         for row in range(t * m // threads, (t + 1) * m // threads):
-            # With g = dy * w and the normalized row: along is their product, whole the sum of g.
-            total = squares = along = whole = np.float32(0)
+            # With g = dy * w and the normalized row: dx = (g - mean(g) - normal * mean(g * normal)) * scale.
+            total = squares = g_dot_normal = g_sum = np.float32(0)
             for j in range(n):
                 total += x[row, j]
             mean = total / np.float32(n)
@@ -75,11 +75,11 @@ def layer_norm_backward(x, w, dy, dx, dw, db):
                 squares += (x[row, j] - mean) ** 2
             scale = np.float32(1) / math.sqrt(squares / np.float32(n) + np.float32(1e-5))
             for j in range(n):
-                along += dy[row, j] * w[j] * (x[row, j] - mean) * scale
-                whole += dy[row, j] * w[j]
+                g_dot_normal += dy[row, j] * w[j] * (x[row, j] - mean) * scale
+                g_sum += dy[row, j] * w[j]
             for j in range(n):
                 normal = (x[row, j] - mean) * scale
-                dx[row, j] = (dy[row, j] * w[j] - (whole + normal * along) / np.float32(n)) * scale
+                dx[row, j] = (dy[row, j] * w[j] - (g_sum + normal * g_dot_normal) / np.float32(n)) * scale
                 parts[t, 0, j] += dy[row, j] * normal
                 parts[t, 1, j] += dy[row, j]
     for t in range(threads):
@@ -123,7 +123,9 @@ def bitonic_sort(x, values, indices):
                     other = i ^ distance
                     if other > i:
                         a, b, p, q = keys[i], keys[other], numbers[i], numbers[other]
-                        if (a > b or (a == b and p < q)) != (i & run == 0):
+                        is_in_order = a > b or (a == b and p < q)  # larger ones first, then lower columns
+                        is_descending = i & run == 0  # runs are sorted down and up in turns, pairs of which are bitonic
+                        if is_in_order != is_descending:
                             keys[i], keys[other], numbers[i], numbers[other] = b, a, q, p
                 distance //= 2
             run *= 2
