@@ -55,7 +55,7 @@ def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
     """
     hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     for host in hosts:
-        if DERIVED not in host.attributes:  # such a function derives constants, and runs only once
+        if DERIVED not in host.attributes:  # functions that derive constants run only once, so nothing is gained
             _fold(host)
             known = known_of(host)  # after folding, which replaced operations
             for values in _grouped_by_chain(known, _chosen(known, host)):

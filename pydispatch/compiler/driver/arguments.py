@@ -128,7 +128,7 @@ def _is_size(size: object) -> bool:
     """Return whether `size` is a number of elements, or the name of a dynamic size."""
     if isinstance(size, str):
         return size != ""
-    return type(size) is int and 0 <= size < 1 << 40  # bool is refused
+    return type(size) is int and 0 <= size < 1 << 40  # not bool, and no more elements than any memory has
 
 
 def _listed(what: str, value: object, expected: str) -> tuple[Any, ...]:

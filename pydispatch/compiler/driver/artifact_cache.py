@@ -250,12 +250,9 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
 
 
 def _words(value: object) -> list[str] | None:
-    """Return a name or path, or a list of them, as a list of strings; None for any other value.
-
-    Return ["-"] for None, an option that was not stated, which differs from an empty list.
-    """
+    """Return the value of an option, a name or path or a list of them, as a list of strings; None for other types."""
     if value is None:
-        return ["-"]
+        return ["-"]  # the option was not stated, which differs from an empty list
     listed = value if isinstance(value, (list, tuple)) else [value]
     words = [os.fsdecode(item) for item in listed if isinstance(item, (str, os.PathLike))]
     return words if len(words) == len(listed) else None

@@ -295,7 +295,9 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _cuda(type_: Attribute) -> str:
-    """Return a type in CUDA C++; floats narrower than f32 are passed as their bits."""
+    """Return the name of a scalar type in CUDA C++. Floats of 16 or 8 bits are passed as unsigned integers of their
+    bits.
+    """
     if isinstance(type_, IndexType):
         return "size_t"
     width = bit_width(type_)

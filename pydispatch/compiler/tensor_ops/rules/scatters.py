@@ -153,8 +153,8 @@ class MapStore(Update):
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the indices in the destination that the body computes for the source's element at `indices`."""
-        *target, _is_stored = self._mapped(elements, build, op, indices)
-        return [*target]
+        *destination_indices, _is_stored = self._mapped(elements, build, op, indices)  # the body yields both
+        return [*destination_indices]
 
     def _mapped(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
         """Emit the body for the source's element at `indices`, and return the values that it yields: its position, one
