@@ -112,7 +112,8 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
         """Return the one access, in a list, of the frame's threads to the addresses in the base register plus offset.
 
-        Each load and store calls this: plus_offset() is inlined to save a call.
+        `resolver` checks the sums. `shared`: whether the memory is shared, else it is local. Each load and store calls
+        this function: plus_offset() is inlined to save a call.
         """
         frame = regs[FRAME_SLOT]
         bases = regs[base]
@@ -154,7 +155,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
         """Resolve register plus offset: first in the allocation of the previous access, then in any memory.
 
         Where the base register has the value `base_of_first_byte`, the access is to the first byte of `previous`;
-        values up to `largest_offset` above it are inside of the allocation too.
+        values up to `largest_offset` above it are inside of the allocation too. `size` is the number of bytes of an
+        access, a power of two, and `alignment_mask` is size - 1.
 
         regs: the registers of the frame, by slot.
         """

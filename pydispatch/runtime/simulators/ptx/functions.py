@@ -47,7 +47,8 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def report_assertion(regs: list[Any]) -> None:
         """Report the failed assertion of the first thread: `__assertfail(text, file, line, ...)`.
 
-        text and file are addresses of strings. A call may pass fewer arguments; then the message lacks these.
+        `slots` are those of the arguments. text and file are addresses of strings. A call may pass fewer arguments;
+        then the message lacks these.
         """
         frame = regs[FRAME_SLOT]
         words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:3]]

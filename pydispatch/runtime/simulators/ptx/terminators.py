@@ -47,7 +47,10 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     """
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-        """Return the next block if all threads of the group go there; else split the group, and return -1."""
+        """Return the next block if all threads of the group go there; else split the group, and return -1.
+
+        Threads whose predicate, in `slot`, is `wanted` go to `target`, the others to `after`.
+        """
         predicate = frame.regs[slot]
         true_count = int(np.count_nonzero(predicate))
         if true_count == 0:

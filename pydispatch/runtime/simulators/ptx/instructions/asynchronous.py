@@ -97,7 +97,11 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     read_partially = _PartialRead.of(builder, instruction, source)
 
     def begin_copy(regs: list[Any]) -> None:
-        """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0."""
+        """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0.
+
+        `source_size` is the slot of that size, None if all bytes are copied. The source is read by `read_whole`, or by
+        `read_partially` if a thread copies fewer bytes; `resolve_destination` resolves the addresses that are written.
+        """
         frame = regs[FRAME_SLOT]
         data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
         # Read the bytes of each thread, by one access if all threads read `count` bytes.

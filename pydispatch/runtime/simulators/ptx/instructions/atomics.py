@@ -73,7 +73,7 @@ def _half_add(type_: str) -> Update:
         return bits16(total.astype(np.float16), "f16").view(old.dtype)
 
     def update(old: Any, operands: list[Any]) -> Any:
-        """Return the new contents of memory: one 16-bit sum, or, for a packed type, the sums of both 16-bit halves."""
+        """Return the new elements: one 16-bit sum, or, if `is_packed`, the sums of both 16-bit halves in 32 bits."""
         if not is_packed:
             return add_halves(old, operands[0])
         # "f16x2" also for bf16x2: it splits the words without a conversion, so that view() returns the original bits.
@@ -193,7 +193,10 @@ def _in_thread_order(resolve: MemoryOperand, operation: AtomicOperation, sources
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def update_in_order(regs: list[Any]) -> None:
-        """Update an element for each thread by its operands, and store its old value in `target` unless that is -1."""
+        """Update an element for each thread by its operands, and store its old value in `target` unless that is -1.
+
+        `sources` are the slots of the operands. A byte offset, shifted right by `log2_size`, is an element's index.
+        """
         n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):
@@ -228,7 +231,10 @@ def _vector(
     log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
 
     def update_vectors(regs: list[Any]) -> None:
-        """Update consecutive elements, one for each register of `sources`, per thread and in the order of threads."""
+        """Update consecutive elements of each thread, one for each register of `sources`, in the order of threads.
+
+        The old value of element k is stored in the slot targets[k], unless `targets` is empty.
+        """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             elements, first_index = access.memory.views[dtype], access.offsets >> log2_size

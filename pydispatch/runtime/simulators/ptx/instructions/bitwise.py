@@ -82,14 +82,16 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _shift_by_constant(dtype, d, a, int(literal(amount, np.dtype("u4"))), left)
 
     def shift_values(value: Any, count: Any) -> Any:
-        """Shift by `count` bits. A count of all bits or more gives 0, or in a signed right shift copies of the sign."""
+        """Shift by `count` bits, to the left if `left`, else to the right, by the sign if `signed`.
+
+        A count of all `bits` or more gives 0, or in a signed right shift copies of the sign.
+        """
         if signed and not left:
             return value >> np.minimum(count, bits - 1).astype(dtype)
         is_too_large = count >= bits
         amounts = np.where(is_too_large, 0, count).astype(dtype)
         return np.where(is_too_large, dtype.type(0), value << amounts if left else value >> amounts)
 
-    # The closure sets regs[d] to shift_values(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, shift_values, a, b)
 
 
@@ -122,13 +124,12 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def shift_pair(low: Any, high: Any, amount: Any) -> Any:
         """Shift the 64 bits high:low, and return the upper word after a left shift, the lower one after a right shift.
 
-        The amount is taken modulo 32 (.wrap) or is at most 32 (.clamp).
+        `is_left`: the direction. The amount is taken modulo 32 if `wraps` (.wrap), else is at most 32 (.clamp).
         """
         n = (amount & np.uint32(31) if wraps else np.minimum(amount, np.uint32(32))).astype(np.uint64)
         pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         return ((pair << n) >> np.uint64(32) if is_left else pair >> n).astype(np.uint32)
 
-    # The closure sets regs[d] to shift_pair(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, shift_pair, a, b, c)
 
 
@@ -154,7 +155,6 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result = result | ((x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z))
         return result
 
-    # The closure sets regs[d] to apply_table(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, apply_table, a, b, c)
 
 
@@ -196,13 +196,15 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
     returns_shift = "shiftamt" in instruction.modifiers
 
     def find_highest_bit(value: Any) -> Any:
-        """Return the index of the highest bit that differs from the sign; with .shiftamt its distance from the top."""
+        """Return the index of the highest bit that differs from the sign of numbers of `bits` bits.
+
+        If `returns_shift`, return the distance of that bit from the top bit instead.
+        """
         # The inverse of a negative value has ones where the value differs from its sign.
         length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
         position = bits - length if returns_shift else length - 1
         return np.where(length == 0, _NO_BIT, position).astype(np.uint32)
 
-    # The closure sets regs[d] to find_highest_bit(regs[a]): arrays with an element per thread, by slot.
     return into(d, find_highest_bit, a)
 
 
@@ -218,7 +220,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a = builder.bind(instruction, dtype, dtype)
 
     def reverse_bits(value: Any) -> Any:
-        """Reverse the bits: exchange neighbours, then pairs, and so on."""
+        """Reverse the order of the `bits` bits: exchange neighbours, then pairs, and so on."""
         width = 1
         while width < bits:
             # Ones in every second group of `width` bits, from bit 0 on. Each is exchanged with the group above it.
@@ -228,7 +230,6 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
             width *= 2
         return value
 
-    # The closure sets regs[d] to reverse_bits(regs[a]): arrays with an element per thread, by slot.
     return into(d, reverse_bits, a)
 
 
@@ -266,7 +267,6 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
         ones = (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
         return (shifted & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
 
-    # The closure sets regs[d] to the field of (regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, extract_signed if dtype.kind == "i" else extract_unsigned, a, b, c)
 
 
@@ -289,8 +289,6 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
         shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
-    # The closure sets regs[f] to insert_field(regs[a], regs[b], regs[c], regs[d]): arrays with an element per thread,
-    # by slot.
     return into(f, insert_field, a, b, c, d)
 
 
@@ -322,7 +320,6 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
             pos, width = pos & 31, width & 31
         return _mask(pos, width).astype(np.uint32)  # drops the ones beyond bit 31
 
-    # The closure sets regs[d] to make_mask(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, make_mask, a, b)
 
 
@@ -338,10 +335,9 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
 
     def extend(value: Any, width: Any) -> Any:
-        """Extend the low `width` bits by the sign or by zeros, to 32 bits.
+        """Extend the low `width` bits to 32 bits, by the sign if `signed`, else by zeros.
 
-        A width of 32 or more is taken modulo 32 with .wrap, so that 32 counts as 0, and as 32 with .clamp. The
-        width 0 gives 0.
+        A width of 32 or more is taken modulo 32 if `wrap`, so that 32 counts as 0; else as 32. The width 0 gives 0.
         """
         width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
         ones = (np.int64(1) << width) - 1
@@ -351,7 +347,6 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
             low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
         return low.astype(np.uint32)
 
-    # The closure sets regs[d] to extend(regs[a], regs[b]): arrays with an element per thread, by slot.
     return into(d, extend, a, b)
 
 
@@ -397,7 +392,6 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
             result = result | (byte << np.uint32(8 * n))
         return result
 
-    # The closure sets regs[d] to select_bytes(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, select_bytes, a, b, c)
 
 
@@ -432,5 +426,4 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result[thread] = set_bits[abs(n) - 1]
         return result
 
-    # The closure sets regs[d] to find_set_bits(regs[a], regs[b], regs[c]): arrays with an element per thread, by slot.
     return into(d, find_set_bits, a, b, c)

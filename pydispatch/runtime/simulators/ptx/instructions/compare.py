@@ -158,7 +158,10 @@ def _setp_of_numbers(condition: _Condition, type_: str, a: int, b: int, p: int, 
     compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
     def store_predicates(regs: list[Any]) -> None:
-        """Compare a with b: store the result in p and its opposite in q, both combined with the predicate, if any."""
+        """Compare a with b: store the result in p and its opposite in q (-1: not stored).
+
+        Both are first combined with the predicate, unless `combine` is None.
+        """
         result = compare(unpacked(regs[a], type_), unpacked(regs[b], type_))
         inverse = ~result
         if combine is not None:
@@ -184,7 +187,10 @@ def _setp_of_halves(condition: _Condition, type_: str, a: int, b: int, targets: 
     compare, combine, predicate = condition.compare, condition.combine, condition.predicate
 
     def store_predicates_of_halves(regs: list[Any]) -> None:
-        """Compare the low halves of a and b, then the high halves, and store a predicate for each."""
+        """Compare the low halves of a and b, then the high halves, and store a predicate for each in `targets`.
+
+        The result is first combined with another predicate, unless `combine` is None.
+        """
         for target, left, right in zip(targets, parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
             result = compare(left, right)
             regs[target][...] = combine(result, regs[predicate]) if combine is not None else result
@@ -239,7 +245,10 @@ def _chosen_number(condition: _Condition, type_: str, result_type: str) -> Calla
     false_value = dtype.type(0)
 
     def select(left: Any, right: Any, predicate: Any = None) -> Any:
-        """Compare two operands of all threads, and return the true or the false value of each thread."""
+        """Compare two operands of all threads, and return `true_value` or `false_value` for each thread.
+
+        The result of the comparison is first combined with `predicate`, unless `combine` is None.
+        """
         result = compare(unpacked(left, type_), unpacked(right, type_))
         if combine is not None:
             result = combine(result, predicate)
@@ -268,7 +277,10 @@ def _chosen_halves(condition: _Condition, type_: str, true_bits: np.uint16) -> C
     false_bits = np.uint16(0)
 
     def select_halves(left: Any, right: Any, predicate: Any = None) -> Any:
-        """Compare the halves of two operands, and return both results of each thread in 32 bits."""
+        """Compare the halves of two operands, and return both results of each thread in 32 bits.
+
+        A result is `true_bits` or 0. It is first combined with `predicate`, unless `combine` is None.
+        """
         halves = []
         for left_half, right_half in zip(parts_of(left, type_), parts_of(right, type_), strict=True):
             result = compare(left_half, right_half)

@@ -126,7 +126,10 @@ def _clamping(dtype: np.dtype[Any], result_of_nan: Any) -> Callable[[Any], Any]:
     least, exclusive_limit = float(limits.min), float(int(limits.max) + 1)
 
     def clamp(integral: Any) -> Any:
-        """Convert integral numbers in f64. Numbers beyond a bound become the bound, and NaN becomes `result_of_nan`."""
+        """Convert integral numbers in f64 to `dtype`. NaN becomes `result_of_nan`.
+
+        Numbers below `least` become the least integer, and those from `exclusive_limit` on the greatest.
+        """
         in_range = (integral >= least) & (integral < exclusive_limit)
         result = np.where(in_range, integral, 0.0).astype(dtype)
         if not in_range.all():
@@ -214,7 +217,7 @@ def _between_floats(slot: int, target: int, to: str, source_type: str, words: se
     put = _store(to, target, sat="sat" in words, ftz=ftz, relu="relu" in words, satfinite="satfinite" in words)
 
     def convert_float(regs: list[Any]) -> None:
-        """Convert a float to a float, rounded to an integral value first if requested."""
+        """Convert a float to a float. `integral`, unless it is None, first rounds the number to an integral value."""
         wide = _widen(regs[slot], source_type, ftz)
         if integral is not None:
             wide = integral(wide)
@@ -240,7 +243,10 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
     dtype = dtype_of(to) if to != "bf16" else None
 
     def convert_integer(regs: list[Any]) -> None:
-        """Convert an integer to a float, rounded once."""
+        """Convert an integer to a float, rounded once, and pass it to `put`, which stores it.
+
+        `is_64_bits`: the integer may need more bits than f64 has.
+        """
         v = regs[slot]
         if not is_64_bits:  # exact in f64
             put(regs, narrowed(v.astype(np.float64), to, mode))
@@ -268,7 +274,10 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
     relu, is_clamped_to_finite = "relu" in words, "satfinite" in words
 
     def bits_of_half(single: Any) -> Any:
-        """Round f32 numbers to the 16-bit type `kind`, with satfinite and relu if stated, and return their bits."""
+        """Round f32 numbers to the 16-bit type `kind` in `mode`, and return their bits.
+
+        Infinities may become the largest finite number (`is_clamped_to_finite`), and negative numbers 0 (`relu`).
+        """
         value = narrowed(np.asarray(single, np.float64), kind, mode)
         if is_clamped_to_finite:
             value = _finite(value, kind)

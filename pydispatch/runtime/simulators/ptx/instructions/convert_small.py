@@ -149,7 +149,7 @@ def _narrow_singles(builder: FunctionBuilder, instruction: Instruction, to: str,
     d, a, b = builder.bind(instruction, "u16", "f32", "f32")
 
     def from_singles(regs: list[Any]) -> None:
-        """Narrow two f32 numbers to a pair of f8; the first source is the upper one."""
+        """Narrow the f32 numbers a and b to a pair of the type `to` in d; a becomes the upper one."""
         upper, lower = (narrow8(np.asarray(regs[slot], np.float64), kind=to, relu=relu) for slot in (a, b))
         regs[d][...] = lower | (upper << np.uint16(8))
 
@@ -161,7 +161,7 @@ def _narrow_halves(builder: FunctionBuilder, instruction: Instruction, to: str, 
     d, a = builder.bind(instruction, "u16", "u32")
 
     def from_halves(regs: list[Any]) -> None:
-        """Narrow a pair of f16 to a pair of f8."""
+        """Narrow the pair of f16 in a to a pair of the type `to` in d."""
         halves = parts_of(regs[a], "f16x2")
         lower, upper = (narrow8(half.astype(np.float64), kind=to, relu=relu) for half in halves)
         regs[d][...] = lower | (upper << np.uint16(8))
@@ -174,7 +174,7 @@ def _widen_pair(builder: FunctionBuilder, instruction: Instruction, source_type:
     d, a = builder.bind(instruction, "u32", "u16")
 
     def to_halves(regs: list[Any]) -> None:
-        """Widen two f8 numbers to a pair of f16."""
+        """Widen two 8-bit floats in a to a pair of f16 in d; `relu`: negative numbers become 0."""
         bits = np.asarray(regs[a])
         low_byte, high_byte = bits & np.uint16(0xFF), bits >> np.uint16(8)
         halves = [widen8(byte, source_type).astype(np.float16) for byte in (low_byte, high_byte)]

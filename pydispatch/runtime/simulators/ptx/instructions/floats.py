@@ -74,7 +74,11 @@ def step_with_modifiers(
     is_f32, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
     def compute_and_modify(regs: list[Any]) -> None:
-        """Store the result of `compute`, with the modifiers ftz and sat; a NaN of f32 becomes the canonical one."""
+        """Store the result of `compute` on the slots `sources` in the slot `target`.
+
+        `ftz`: subnormal operands and results become zeros. `sat`: the result is clamped to [0, 1]. A NaN of f32 becomes
+        the canonical one.
+        """
         operands = [regs[source] for source in sources]
         if ftz:
             operands = [flush(v) for v in operands]
@@ -112,7 +116,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
         )
 
     def add_or_subtract(x: Any, y: Any) -> Any:
-        """Return x + y or x - y of f32, rounded in `mode`.
+        """Return x + y of f32, or x - y if `is_subtraction`, rounded in `mode`.
 
         The sum in f64 is rounded to odd (the last bit is set if it is inexact), so that rounding it to f32 gives the
         same as rounding the exact sum.
@@ -248,7 +252,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     is_min, propagates_nan, is_xorsign = instruction.opcode == "min", "NaN" in words, "xorsign" in words
 
     def min_or_max(x: Any, y: Any) -> Any:
-        """Return the minimum or maximum; with .xorsign, that of the magnitudes with the product of both signs."""
+        """Return the minimum or maximum; if `is_xorsign`, that of the magnitudes with the product of both signs."""
         if not is_xorsign:
             return min_max(x, y, is_min, propagates_nan)
         result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)

@@ -66,7 +66,7 @@ def _operation_on_f32(
             builder.fail(instruction)
 
         def min_or_max(x: Any, y: Any) -> Any:
-            """Return the minimum or maximum; with .xorsign, that of the magnitudes with the product of both signs."""
+            """Return the minimum or maximum; if `is_xorsign`, that of the magnitudes with the product of both signs."""
             if not is_xorsign:
                 return min_max(x, y, is_min, propagates_nan)
             result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
@@ -111,11 +111,11 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
         widen, narrow = _widening(is_bf16, "ftz" in words), _narrowing(is_bf16, words)
 
         def compute_bits(values: list[Any]) -> Any:
-            """Return the 16 bits of the result, which is computed in f32."""
+            """Return the 16 bits of the result: `widen` converts the operands to f32, `narrow` rounds the result."""
             return narrow(compute(*[widen(bits) for bits in values]))
 
     def compute_numbers(regs: list[Any]) -> None:
-        """Store the result of `compute_bits` on the 16-bit number in each register, or on both of packed pairs."""
+        """Store the result of `compute_bits`: on the 16-bit number in each register, or on both if `is_packed`."""
         operands = [np.asarray(regs[source]) for source in sources]
         if is_packed:
             low = compute_bits([v.astype(np.uint16) for v in operands])
@@ -143,7 +143,7 @@ def _widening(is_bf16: bool, flushes_subnormals: bool) -> Callable[[Any], Any]:
     """
 
     def widen(bits: Any) -> Any:
-        """Widen numbers, which are passed as their bits, to f32."""
+        """Widen bf16 numbers (`is_bf16`), else f16 numbers, which are passed as their bits, to f32."""
         stored = from_bf16(bits) if is_bf16 else np.asarray(bits).astype(np.uint16).view(np.float16)
         return (flush(stored) if flushes_subnormals else stored).astype(np.float32)
 
@@ -161,7 +161,10 @@ def _narrowing(is_bf16: bool, words: set[str]) -> Callable[[Any], Any]:
     flushes_subnormals, saturates, rectifies = "ftz" in words, "sat" in words, "relu" in words
 
     def narrow(result: Any) -> Any:
-        """Apply the modifiers to results in f32, round them, and return their bits."""
+        """Round results in f32 to bf16 (`is_bf16`), else to f16, and return their bits.
+
+        `saturates`: they are clamped to [0, 1]. `rectifies`: negative ones become 0.
+        """
         if saturates:
             result = saturate(result)
         if rectifies:

@@ -106,7 +106,10 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     combine = _difference if opcode == "sub" else _sum
 
     def add_with_carry(regs: list[Any]) -> None:
-        """Add or subtract with carry, after multiplying the two factors of mad; store the result and the new carry."""
+        """Add or subtract with carry: the first operand, or the product of the two `factors` of mad, and `addend`.
+
+        Store the result in d, and the new carry in `carry_out` unless that is -1.
+        """
         left = regs[factors[0]]
         if len(factors) == 2:
             left = multiply(left, regs[factors[1]]).view(dtype)
@@ -246,7 +249,7 @@ def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, a, b, c = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype, product_dtype)
 
     def multiply_and_add(regs: list[Any]) -> None:
-        """Store a * b + c in d, saturated to 32 bits if requested."""
+        """Store a * b + c in d; `saturate`: clamped to 32 bits. `multiply` returns the required part of the product."""
         left = multiply(regs[a], regs[b])
         if saturate:
             regs[d][...] = np.clip(left.astype(np.int64) + regs[c], S32_LEAST, S32_MOST)
@@ -268,7 +271,7 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = dtype_of(type_)
 
     def divide(regs: list[Any]) -> None:
-        """Store the quotient or the remainder of a and b; for b = 0 the quotient is all ones, the remainder a."""
+        """Store a / b, or a % b if `is_remainder`, in d. For b = 0 the quotient is all ones, and the remainder a."""
         left, right = np.broadcast_arrays(regs[a], regs[b])
         is_zero = right == 0
         if is_zero.any():
@@ -342,7 +345,10 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     unused_bits, high_shift = wide.type(64 - 24), wide.type(48 - 32)
 
     def multiply_24_bits(regs: list[Any]) -> None:
-        """Multiply the low 24 bits of a and b. Store the low or the high 32 bits of the product, for mad24 plus c."""
+        """Multiply the low 24 bits of a and b. Store the low or the high (`is_high`) 32 bits of the product in d.
+
+        mad24 adds c, whose slot is in `addend`. `wide` is the 64-bit type of the product.
+        """
         # Shift the other bits out at the top, and back: the right shift of a signed type repeats bit 23.
         left, right = ((regs[slot].astype(wide) << unused_bits) >> unused_bits for slot in (a, b))
         result = left * right >> high_shift if is_high else left * right
@@ -373,7 +379,7 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     right = [_PackedInteger(b, right_dtype, 8, first_byte + k) for k in range(count)]
 
     def add_dot_product(regs: list[Any]) -> None:
-        """Store c plus the dot product of the packed numbers of a and b in d."""
+        """Store c plus the dot product of the numbers `left` (packed in a) and `right` (packed in b) in d."""
         total = regs[c].astype(np.int64)
         for x, y in zip(left, right, strict=True):
             total = total + x.read(regs) * y.read(regs)

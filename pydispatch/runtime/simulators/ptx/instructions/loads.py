@@ -104,7 +104,10 @@ def _load_scalar(resolve: MemoryOperand, dtype: np.dtype[Any], slot: int) -> Ste
     log2_size = dtype.itemsize.bit_length() - 1
 
     def load_scalar(regs: list[Any]) -> None:
-        """Load an element for each thread."""
+        """Load an element of type `dtype` for each thread into the register `slot`.
+
+        A byte offset, shifted right by `log2_size`, is the index of an element.
+        """
         accesses = resolve(regs)
         if len(accesses) == 1:  # all threads access the same allocation
             _, memory, offsets = accesses[0]
@@ -194,7 +197,10 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     log2_size = dtype.itemsize.bit_length() - 1
 
     def store_elements(regs: list[Any]) -> None:
-        """Store the values of each thread in consecutive elements."""
+        """Store the values of each thread, in the slots `sources`, in consecutive elements of type `dtype`.
+
+        A byte offset, shifted right by `log2_size`, is the index of an element.
+        """
         for access in resolve(regs):  # one for each allocation, with the threads that access it
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):

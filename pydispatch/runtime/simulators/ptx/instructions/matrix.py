@@ -105,7 +105,10 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     row_addresses = _MatrixRows(builder, instruction, address, count, write=False)
 
     def load_matrices(regs: list[Any]) -> None:
-        """Load the matrices: each lane passes the address of one row, and receives one word of each matrix."""
+        """Load `count` matrices: each lane passes the address of one row, and receives one word of each matrix.
+
+        `slots` are those of the words. `trans`: the matrices are transposed.
+        """
         positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, which is slot 0: [warps, 32]
         data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row
         for access in row_addresses.resolve(regs, positions):  # one for each allocation with rows in it
@@ -136,7 +139,10 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     row_addresses = _MatrixRows(builder, instruction, address, count, write=True)
 
     def store_matrices(regs: list[Any]) -> None:
-        """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
+        """Store `count` matrices of 8x8 elements of 16 bits, whose rows are at the addresses of the lanes.
+
+        `slots` are those of the words that each lane holds, one of each matrix. `trans`: the matrices are transposed.
+        """
         positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, [warps, 32]
         n = regs[FRAME_SLOT].n
         # The words of a matrix, one from each lane in order, are its rows: [warps, matrices, 32] words of two elements.

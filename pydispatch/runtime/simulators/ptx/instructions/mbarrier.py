@@ -134,7 +134,8 @@ def _wait(builder: FunctionBuilder, instruction: Instruction, is_by_parity: bool
     def wait(regs: list[Any]) -> None:
         """Assign to the target of each thread whether the phase that it waits for is complete.
 
-        try_wait does not block here: like test_wait it returns at once, and programs repeat it.
+        `phase_operand` is the slot of the awaited phase: its parity if `is_by_parity`, else a token. try_wait does not
+        block here: like test_wait it returns at once, and programs repeat it.
         """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory, with the threads that access it
@@ -174,7 +175,10 @@ def arrival(
     operation = AtomicOperation(_WORD, _leave if drop else _arrive, associative_ufunc=None)
 
     def arrive(regs: list[Any]) -> None:
-        """Update the barrier words thread by thread, and store their old values as tokens."""
+        """Update the barrier words thread by thread, and store their old values as tokens in `target` (-1: none).
+
+        `count_slot` has the number of arrivals of each thread.
+        """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory, with the threads that access it
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES

@@ -104,7 +104,7 @@ def _pack_vector(
     target = builder.target(instruction, d, dtype)
 
     def pack(regs: list[Any]) -> None:
-        """Join the values of the slots `sources` into one register, of which the first is the lowest part."""
+        """Join `count` values, in the slots `sources`, into the register `target`; the first is the lowest part."""
         elements = np.empty((regs[FRAME_SLOT].n, count), part_dtype)
         for k, source in enumerate(sources):
             elements[:, k] = regs[source]
@@ -179,8 +179,9 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
 
     def test_space(regs: list[Any]) -> None:
-        """Set the result to whether each address is in the state space: in its window of generic addresses, or in an
-        allocation of that kind.
+        """Store whether each thread's address is in the state space `space`.
+
+        Shared and local memory and parameters have a window of generic addresses, from windows[space] on.
         """
         if space in windows:
             # Each of these spaces is a range of generic addresses.

@@ -187,7 +187,10 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mask = masks[0] if sync else builder.constant(np.uint32(ALL_LANES))
 
     def store_vote(regs: list[Any]) -> None:
-        """Store the result of the vote for each thread: a mask for .ballot, else a bool."""
+        """Store the result of the vote in d for each thread: a mask for .ballot, else a bool.
+
+        `a` and `mask` are the slots of the predicate and the member mask, which only a vote with .sync (`sync`) has.
+        """
         frame = regs[FRAME_SLOT]
         if sync:
             _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
@@ -294,7 +297,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     ufunc, dtype = _REDUX[words[0]], dtype_of(words[1])
 
     def reduce_lanes(regs: list[Any]) -> None:
-        """Store the combined value of the lanes of its mask for each thread."""
+        """Store in d, for each thread, the values of a in all lanes of the thread's mask, combined by `ufunc`."""
         frame = regs[FRAME_SLOT]
         _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask

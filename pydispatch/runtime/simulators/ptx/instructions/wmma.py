@@ -197,7 +197,10 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        """Load the k-th element of the fragments of all lanes, for each k, then copy the fragments to the registers."""
+        """Load the fragments of all lanes, one element of each after the other, then copy them to the slots `slots`.
+
+        `dtype` is the type of an element, by its size; `register` that of a word in a register.
+        """
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps load
         fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), dtype)
         for element in range(matrix.count):
@@ -228,7 +231,10 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        """Store the k-th element of the fragments of all lanes, for each k."""
+        """Store the fragments of all lanes, whose words are in `slots`: one element of each after the other.
+
+        `dtype` is the type of an element, by its size.
+        """
         warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps store
         n = regs[FRAME_SLOT].n
         fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
