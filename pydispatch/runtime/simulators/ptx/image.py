@@ -61,7 +61,7 @@ class PtxKernel:
         function, code: The entry as parsed, and as closures.
         offsets: Byte offset of each parameter in the memory of parameters that a launch passes.
         param_bytes: Bytes of that memory.
-        shared: Bytes of a block's shared memory that its variables of static size take; that of dynamic size follows.
+        static_shared_bytes: Shared memory of a block for the variables of static size; that of dynamic size follows.
     """
 
     loaded: Loaded
@@ -70,7 +70,7 @@ class PtxKernel:
     code: FunctionCode
     offsets: tuple[int, ...]
     param_bytes: int
-    shared: int
+    static_shared_bytes: int
 
 
 class Loaded:
@@ -96,7 +96,7 @@ class Loaded:
         for name in names:
             declared = module.function(name)
             assert declared is not None
-            self._symbols[name] = FUNCTIONS + FUNCTION_STRIDE * len(self._functions)
+            self._symbols[name] = FUNCTIONS + FUNCTION_STRIDE * len(self._functions)  # no code is stored there
             self._functions.append(declared)
         self._lines = module.text.split("\n")
         self._by_name = {function.name: function for function in self._functions}

@@ -60,7 +60,7 @@ class Launch:
         self.memory, self.kernel, self.grid, self.block = memory, kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
         self.dynamic_shared: int = dynamic_shared
-        self.shared_bytes: int = kernel.shared + dynamic_shared
+        self.shared_bytes: int = kernel.static_shared_bytes + dynamic_shared
         # A multiple of 16 bytes, the widest access to shared memory: an offset that is aligned in a block's memory is
         # aligned in that of the batch.
         self.shared_stride = aligned(self.shared_bytes, 16)

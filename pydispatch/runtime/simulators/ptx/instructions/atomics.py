@@ -114,17 +114,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     Threads update an element one after the other, in the order of their numbers. atom also returns the old value, which
     red does not.
     """
-    # Read the modifiers: the operation, its type, and how many elements a thread updates (v2, v4, v8).
-    operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
-    words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
-    known = {*_WORDS, operation}
-    # Cache hints, such as L2::cache_hint, have no effect here.
-    qualifiers = [m for m in words if m not in known and not m.startswith(("L1::", "L2::"))]
-    vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
-    unknown = [m for m in qualifiers if m not in vector]
-    is_simulated_type = type_ in SIZES and SIZES[type_] <= 8  # .b128 is not simulated
-    if not operation or unknown or not is_simulated_type:
-        builder.fail(instruction)
+    operation, type_, vector_length = _modifiers(builder, instruction)
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):  # these move and compare bits
         dtype = UNSIGNED[dtype.itemsize]
@@ -135,9 +125,9 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
-    if vector:
-        if not isinstance(operands[0], Vector) or len(operands[0].items) != int(vector[0][1:]):
-            builder.fail(instruction, f"has no {{…}} of {vector[0][1:]} values")
+    if vector_length > 0:
+        if not isinstance(operands[0], Vector) or len(operands[0].items) != vector_length:
+            builder.fail(instruction, f"has no {{…}} of {vector_length} values")
         return _vector(builder, instruction, result, address, operands[0], atomic_operation)
     value_count = 2 if operation == "cas" else 1  # compare and swap: the value to compare with, and the new one
     values = operands[:value_count]
@@ -150,6 +140,25 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if result is None and ufunc is not None:
         return _in_any_order(resolve, dtype, ufunc, sources[0])  # operations with a ufunc have one operand
     return _in_thread_order(resolve, atomic_operation, sources, target)
+
+
+def _modifiers(builder: FunctionBuilder, instruction: Instruction) -> tuple[str, str, int]:
+    """Return the operation, the type, and the elements that a thread updates (0 if the operand is no vector).
+
+    atom.global.add.u32 gives ("add", "u32", 0), red.global.add.v4.f32 gives ("add", "f32", 4). Raise ArtifactError for
+    other modifiers.
+    """
+    operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
+    words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
+    known = {*_WORDS, operation}
+    # Cache hints, such as L2::cache_hint, have no effect here.
+    qualifiers = [m for m in words if m not in known and not m.startswith(("L1::", "L2::"))]
+    vectors = [m for m in qualifiers if m in ("v2", "v4", "v8")]
+    unknown = [m for m in qualifiers if m not in vectors]
+    is_simulated_type = type_ in SIZES and SIZES[type_] <= 8  # .b128 is not simulated
+    if not operation or unknown or not is_simulated_type:
+        builder.fail(instruction)
+    return operation, type_, int(vectors[0].removeprefix("v")) if vectors else 0
 
 
 def _in_any_order(resolve: MemoryOperand, dtype: np.dtype[Any], ufunc: np.ufunc, source: int) -> Step:

@@ -1,8 +1,8 @@
 """PTX instructions on bits. A handler returns a closure `step(regs)`, which runs the instruction for all threads of a
 frame: those that execute it together. A slot is an index in `regs`: regs[slot] is an operand, an array with an element
 per thread or a scalar for all of them, and regs[FRAME_SLOT] is the frame. `builder.bind` returns the slots of the
-destination and the sources; `into` builds a closure that stores the result of a function of the sources; `builder.fail`
-refuses an instruction.
+destination and the sources; `into(d, f, a, b)` builds a closure that sets regs[d] to f(regs[a], regs[b]);
+`builder.fail` refuses an instruction.
 """
 
 from __future__ import annotations
