@@ -9,9 +9,9 @@
 
 // A parser of one JSON text, with its position and the first fault.
 typedef struct pyd_json_s {
-  char* text;  // strings are decoded in place
-  size_t size, at;
-  uint32_t depth;
+  char* text;             // strings are decoded in place
+  size_t size, at;        // bytes of |text|, and the offset of the next byte to read
+  uint32_t depth;         // of nested objects and arrays around |at|
   const char* fault;      // what was expected at |at|; NULL: none so far
   bool is_out_of_memory;  // the fault is that a list could not grow
 } pyd_json_t;
@@ -26,11 +26,13 @@ bool pyd_json_member(pyd_json_t* json, pyd_json_list_t* list, pyd_string_t* out_
 // The next element of an array; false at the end, and after a fault.
 bool pyd_json_element(pyd_json_t* json, pyd_json_list_t* list);
 
-// A value of that type; another one is a fault. Strings are valid UTF-8 in the text, without NUL.
+// Reads a string, and decodes its escapes in place, in json->text. It is valid UTF-8 without NUL. A value of another
+// type is a fault, here and in the next two functions.
 bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text);
-bool pyd_json_number(pyd_json_t* json, uint64_t* out_number);  // an integer below 2^63
+// Reads an integer from 0 to 2^63 - 1.
+bool pyd_json_number(pyd_json_t* json, uint64_t* out_number);
 bool pyd_json_bool(pyd_json_t* json, bool* out_value);
-// Returns whether the next value is a string, which is not consumed.
+// Returns whether the next value is a string. Consumes nothing.
 static inline bool pyd_json_is_text(const pyd_json_t* json) {
   return json->at < json->size && json->text[json->at] == '"';
 }

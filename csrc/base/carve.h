@@ -14,9 +14,11 @@ typedef struct pyd_carve_s {
   size_t alignment;  // bytes, a power of two: of each array, relative to |base|
 } pyd_carve_t;
 
-// Appends an array of |count| elements of |size| bytes, and returns its address; NULL if only sizes are computed.
+// Appends an array of |count| elements of |size| bytes to |block|, and returns its address; NULL if only sizes are
+// computed. If the size of the block overflows, sets the size to PTRDIFF_MAX bytes, which no allocator supplies.
 static inline void* pyd_carve(pyd_carve_t* block, size_t count, size_t size) {
-  size_t start = (block->size + block->alignment - 1) & ~(block->alignment - 1), bytes;
+  size_t start = (block->size + block->alignment - 1) & ~(block->alignment - 1);  // rounded up to the alignment
+  size_t bytes;
   bool fits = !__builtin_mul_overflow(count, size, &bytes) && !__builtin_add_overflow(start, bytes, &block->size);
   if (!fits || block->size > PTRDIFF_MAX) block->size = PTRDIFF_MAX;
   return block->base ? block->base + start : NULL;

@@ -21,23 +21,26 @@ struct pyd_executable_s {
   uint32_t* constants;         // copied from the options; NULL: none
 };
 
-// The thunk through which kernels call imports, which are functions of the host: a plain tail call, for kernels with
-// the calling convention of the host.
+// Calls |import|, a function of the host that a kernel imports. Kernels with the host's calling convention call their
+// imports through this function (the import thunk of the environment).
 static int32_t call_import(pyd_import_fn_t import, void* params, void* context, void* reserved) {
   return import(params, context, reserved);
 }
 
 #if PYD_HAS_BRIDGES
-// The thunk for kernels with another calling convention: the compiler translates between the two.
+// Calls |import| for a kernel with another calling convention than the host's. PYD_EMBEDDED_CALL gives this function
+// the kernel's convention, and the C compiler translates to that of |import|.
 static int32_t PYD_EMBEDDED_CALL call_import_across(pyd_import_fn_t import, void* params, void* context,
                                                     void* reserved) {
   return import(params, context, reserved);
 }
 #endif
 
-// Returns the thunk for the calling convention of a library. |is_embedded|: it is an embedded ELF.
+// Returns the function through which the kernels of a library call their imports. |is_embedded|: the library is an
+// embedded ELF, whose calling convention differs from the host's if PYD_HAS_BRIDGES is 1.
 static pyd_import_thunk_fn_t import_thunk(bool is_embedded) {
 #if PYD_HAS_BRIDGES
+  // Through void (*)(void), as compilers warn of a direct cast between function types that are not compatible.
   if (is_embedded) return (pyd_import_thunk_fn_t)(void (*)(void))call_import_across;
 #endif
   (void)is_embedded;
@@ -46,8 +49,8 @@ static pyd_import_thunk_fn_t import_thunk(bool is_embedded) {
 
 static const char* name_of(const pyd_executable_options_t* options) { return options->name ? options->name : ""; }
 
-// Creates an executable with its constants and processor data, but without code. |*out_executable| is set even if
-// copying the constants fails.
+// Creates an executable with copies of the constants and of the processor data (words that tell kernels the features of
+// the CPU), but without code. |*out_executable| is set even if copying the constants fails.
 static pyd_status_t create(const pyd_executable_options_t* options, pyd_executable_t** out_executable) {
   pyd_executable_t* executable = pyd_aligned_alloc(_Alignof(pyd_executable_t), sizeof(*executable));
   if (!executable) {
@@ -72,11 +75,13 @@ static pyd_status_t create(const pyd_executable_options_t* options, pyd_executab
   return PYD_STATUS_OK;
 }
 
-// Fills in the imports of the environment. |is_embedded|: the kernels are those of an embedded ELF.
+// Finds the functions that the library imports, and stores them in the environment, where kernels read them.
+// |is_embedded|: the library is an embedded ELF.
 static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedded,
                                     const pyd_executable_options_t* options) {
   const pyd_library_imports_t* imports = &executable->view.library->imports;
   if (imports->count == 0) return PYD_STATUS_OK;
+  // One block holds two arrays: |functions|, then |contexts|, each with an element per import.
   executable->functions = calloc(imports->count, sizeof(pyd_import_fn_t) + sizeof(void*));
   if (!executable->functions) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u imports", name_of(options),
@@ -91,8 +96,8 @@ static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedd
   return status;
 }
 
-// Queries and checks the library of code that is in memory, and resolves its imports. The caller frees |executable| if
-// this fails. |is_embedded|: the code is in executable->module.
+// Calls |query|, the query function of code that is in memory, for the table of its kernels; checks the table, and
+// resolves the imports. The caller frees |executable| if this fails. |is_embedded|: the code is in executable->module.
 static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query, bool is_embedded,
                            const pyd_executable_options_t* options) {
   const pyd_elf_module_t* module = is_embedded ? &executable->module : NULL;
@@ -105,7 +110,8 @@ static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t 
   return status;
 }
 
-// Finds the query function of |module|, which is initialized.
+// Finds the query function of |module|, an embedded ELF whose constructors have run. The function returns the table of
+// the kernels. |name|: of the executable, for messages.
 static pyd_status_t find_query(const pyd_elf_module_t* module, const char* name, pyd_library_query_fn_t* out_query) {
   void* symbol = pyd_elf_module_symbol(module, PYD_LIBRARY_QUERY_SYMBOL);
   memcpy(out_query, &symbol, sizeof(symbol));  // ISO C has no conversion from object to function pointers
@@ -116,9 +122,11 @@ static pyd_status_t find_query(const pyd_elf_module_t* module, const char* name,
   if (pyd_elf_module_is_code(module, (uintptr_t)symbol)) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT,
                          "executable '%s': '%s' is 0x%" PRIx64 ", which lies in no executable segment's bytes", name,
-                         PYD_LIBRARY_QUERY_SYMBOL, (uint64_t)(uintptr_t)symbol - module->bias);
+                         PYD_LIBRARY_QUERY_SYMBOL, (uint64_t)(uintptr_t)symbol - module->bias);  // address in the file
 }
 
+// Creates an executable from the mapped ELF |*module|, and takes ownership of the module: |*module| is zero afterwards,
+// even if this fails.
 pyd_status_t pyd_executable_from_module(pyd_elf_module_t* module, const pyd_executable_options_t* options,
                                         pyd_executable_t** out_executable) {
   pyd_executable_t* executable = NULL;
@@ -126,7 +134,7 @@ pyd_status_t pyd_executable_from_module(pyd_elf_module_t* module, const pyd_exec
   *out_executable = NULL;
   pyd_status_t status = create(options, &executable);
   if (pyd_ok(status)) {
-    executable->module = *module;  // from here on it is unloaded with the executable
+    executable->module = *module;  // from here on pyd_executable_free() unloads the module
     *module = (pyd_elf_module_t){0};
     status = pyd_elf_module_initialise(&executable->module);
     status = pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
@@ -137,17 +145,18 @@ pyd_status_t pyd_executable_from_module(pyd_elf_module_t* module, const pyd_exec
     *out_executable = executable;
   } else {
     pyd_executable_free(executable);
-    pyd_elf_module_unload(module);  // zero unless create() failed
+    pyd_elf_module_unload(module);  // if create() failed; else |*module| is zero, and nothing is unloaded
   }
   return status;
 }
 
+// Creates an executable from the bytes of an embedded ELF.
 pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
                                      pyd_executable_t** out_executable) {
   pyd_elf_module_t module;
-  uint32_t failed;
+  uint32_t failed_index;  // of the file that could not be mapped: there is only one
   *out_executable = NULL;
-  pyd_status_t status = pyd_elf_modules_map(&file, 1, &module, &failed);
+  pyd_status_t status = pyd_elf_modules_map(&file, /* count */ 1, &module, &failed_index);
   if (pyd_ok(status)) return pyd_executable_from_module(&module, options, out_executable);
   return pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
 }

@@ -48,10 +48,11 @@ static inline bool pyd_event_is_set(const pyd_event_t* event) {
   return atomic_load_explicit(&event->is_set, memory_order_seq_cst) != 0;
 }
 
-// Sets the event and returns whether it was clear: exactly one of several setters receives true, and then has to
-// notify. Wakes no thread. Sequentially consistent: a claim that finds the event set comes before any later reset.
+// Sets the event and returns whether it was clear. Wakes no thread: exactly one of several setters receives true, and
+// has to call pyd_event_notify(). Sequentially consistent, also if it returns false.
 static inline bool pyd_event_claim(pyd_event_t* event) {
-  return !pyd_event_is_set(event) && atomic_exchange_explicit(&event->is_set, 1, memory_order_seq_cst) == 0;
+  if (pyd_event_is_set(event)) return false;  // without a write, which would take the cache line from other threads
+  return atomic_exchange_explicit(&event->is_set, 1, memory_order_seq_cst) == 0;
 }
 
 // Wakes the waiter of an event that this thread has claimed: pyd_event_claim() returned true. The event must outlive
