@@ -27,18 +27,25 @@ typedef struct printable_s {
   char text[kMessageName + 4];  // "..." and a 0 may follow
 } printable_t;
 
-// Returns a name with its unprintable bytes replaced, for messages.
+// Returns a name for messages: each byte that is no printable ASCII character is replaced by "?", and "..." replaces
+// the bytes after the first kMessageName.
 static printable_t printable(const char* name, size_t length) {
   printable_t result;
   size_t kept = length < kMessageName ? length : kMessageName;
   for (size_t i = 0; i < kept; ++i) {
     unsigned char c = (unsigned char)name[i];
-    result.text[i] = c < 0x20 || c >= 0x7F ? '?' : (char)c;
+    const bool is_printable = c >= 0x20 && c < 0x7F;
+    result.text[i] = is_printable ? (char)c : '?';
   }
-  memcpy(result.text + kept, kept < length ? "..." : "", kept < length ? 4 : 1);
+  if (kept < length) {
+    memcpy(result.text + kept, "...", sizeof("..."));
+  } else {
+    result.text[kept] = 0;
+  }
   return result;
 }
 
+// Makes the failure of a member: its name and offset, followed by |format|, a literal, with at least one argument.
 #define CORRUPT_MEMBER(entry, format, ...)                                                                        \
   pyd_status_make(PYD_CODE_CORRUPT, "member '%s' at offset %llu " format,                                         \
                   printable((entry)->name, (entry)->name_length).text, (unsigned long long)(entry)->local_offset, \
@@ -49,21 +56,23 @@ static printable_t printable(const char* name, size_t length) {
 static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
   const uint8_t* name = (const uint8_t*)entry->name;
   size_t length = entry->name_length;
-  if (length == 0) return CORRUPT_MEMBER(entry, "has an empty name%s", "");
-  if (name[0] == '/') return CORRUPT_MEMBER(entry, "has an absolute %s for a name", "path");
+  if (length == 0) return CORRUPT_MEMBER(entry, "%s", "has an empty name");
+  if (name[0] == '/') return CORRUPT_MEMBER(entry, "%s", "has an absolute path for a name");
   bool is_utf8 = (entry->flags & PYD_ZIP_FLAG_UTF8) != 0;
   for (size_t i = 0; i < length;) {
     size_t step = pyd_utf8_length(name + i, length - i);
     if (step == 0 || (step > 1 && !is_utf8)) {
       return CORRUPT_MEMBER(entry, "has a name that is not %s from its byte %zu on", is_utf8 ? "UTF-8" : "ASCII", i);
     }
-    if (name[i] < 0x20 || name[i] == 0x7F || name[i] == '\\') {
+    bool is_control = name[i] < 0x20 || name[i] == 0x7F;
+    if (is_control || name[i] == '\\') {
       return CORRUPT_MEMBER(entry, "has the character 0x%02X in its name", name[i]);
     }
-    bool is_start = i == 0 || name[i - 1] == '/';
+    bool is_start = i == 0 || name[i - 1] == '/';  // of a component of the path
     size_t left = length - i;
-    if (is_start && left >= 2 && name[i] == '.' && name[i + 1] == '.' && (left == 2 || name[i + 2] == '/')) {
-      return CORRUPT_MEMBER(entry, "has a name that leaves its folder by '%s'", "..");
+    bool is_dots = left >= 2 && name[i] == '.' && name[i + 1] == '.';
+    if (is_start && is_dots && (left == 2 || name[i + 2] == '/')) {
+      return CORRUPT_MEMBER(entry, "%s", "has a name that leaves its folder by '..'");
     }
     i += step;
   }
@@ -73,7 +82,7 @@ static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
 // Checks the entry of a member in the directory: its data is neither compressed nor encrypted, the sizes are in its
 // local header and not after the data, and its name is valid.
 static pyd_status_t check_entry(const pyd_zip_entry_t* entry) {
-  if (entry->flags & PYD_ZIP_FLAG_ENCRYPTED) return CORRUPT_MEMBER(entry, "is encrypted%s", "");
+  if (entry->flags & PYD_ZIP_FLAG_ENCRYPTED) return CORRUPT_MEMBER(entry, "%s", "is encrypted");
   if (entry->method != PYD_ZIP_METHOD_STORED) {
     return CORRUPT_MEMBER(entry, "is compressed (zip method %u); members are stored: pack it again without compression",
                           entry->method);
@@ -162,10 +171,11 @@ static pyd_status_t read_members(pyd_span_t file, const pyd_zip_end_t* end, pyd_
   return PYD_STATUS_OK;
 }
 
-// Returns a value below, equal to or above 0, as strcmp does; names are compared byte by byte.
+// Compares two names byte by byte. Returns a value below, equal to or above 0, as strcmp does.
 static int compare_names(const char* a, size_t a_length, const char* b, size_t b_length) {
   int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
-  return order ? order : (a_length > b_length) - (a_length < b_length);
+  if (order) return order;
+  return (a_length > b_length) - (a_length < b_length);  // a prefix of a name comes before the name
 }
 
 // Compares the names of two members, for qsort of an array of pointers to members.
@@ -190,13 +200,15 @@ static pyd_status_t index_names(pyd_artifact_t* artifact) {
   return PYD_STATUS_OK;
 }
 
-// Allocates an artifact with room for the members that the end record counts; they are not filled in.
+// Allocates an artifact with room for its members, which are not filled in. |end|: the record at the end of the zip
+// file, with the number of members.
 static pyd_status_t create(const pyd_zip_end_t* end, pyd_artifact_t** out_artifact) {
   // A count that the directory's own bytes cannot hold is refused before allocating.
   if (end->count > end->directory_size / PYD_ZIP_ENTRY_BYTES || end->count > UINT32_MAX) {
     return pyd_status_make(PYD_CODE_CORRUPT, "the zip directory has %llu bytes, too few for %llu members",
                            (unsigned long long)end->directory_size, (unsigned long long)end->count);
   }
+  // One block: the artifact, its members, and the pointers to members by name.
   size_t count = (size_t)end->count;
   size_t bytes = sizeof(pyd_artifact_t) + count * (sizeof(pyd_artifact_member_t) + sizeof(pyd_artifact_member_t*));
   pyd_artifact_t* artifact = malloc(bytes);

@@ -5,9 +5,9 @@
 
 #include "base/span.h"
 
-// Returns the CORRUPT failure |what| of a record at |offset| in the file.
-static pyd_status_t corrupt_end(const char* what, uint64_t offset) {
-  return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", what,
+// Returns a CORRUPT failure about a record at |offset| in the file. |fault|: what is wrong, for the text.
+static pyd_status_t corrupt_end(const char* fault, uint64_t offset) {
+  return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", fault,
                          (unsigned long long)offset);
 }
 
@@ -18,6 +18,7 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
   if (file.size < PYD_ZIP_END_BYTES) {
     return pyd_status_make(PYD_CODE_CORRUPT, "not an artifact: %zu bytes are too few for a zip file", file.size);
   }
+  // The offsets of a record with an empty comment, and with the longest one.
   uint64_t last = file.size - PYD_ZIP_END_BYTES;
   uint64_t first = last > PYD_ZIP_FULL16 ? last - PYD_ZIP_FULL16 : 0;
   for (uint64_t offset = last;; --offset) {
@@ -45,12 +46,12 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
 // mark |full| (all bits set), which says that the value is in the zip64 field.
 static bool agrees(uint64_t narrow, uint64_t full, uint64_t wide) { return narrow == full || narrow == wide; }
 
-// Returns whether the zip64 end |record| and the end record |end| state the same directory, |read|.
-static bool end_records_agree(const uint8_t* record, const uint8_t* end, const pyd_zip_end_t* read) {
-  return read->count == pyd_load_u64(record + PYD_ZIP_END64_COUNT_HERE) &&
-         agrees(pyd_load_u16(end + PYD_ZIP_END_COUNT), PYD_ZIP_FULL16, read->count) &&
-         agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_SIZE), PYD_ZIP_FULL32, read->directory_size) &&
-         agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_OFFSET), PYD_ZIP_FULL32, read->directory_offset);
+// Returns whether the bytes of the end record |end| agree with |wide|, the values of the zip64 end record |record|.
+static bool end_records_agree(const uint8_t* record, const uint8_t* end, const pyd_zip_end_t* wide) {
+  const bool is_one_volume = wide->count == pyd_load_u64(record + PYD_ZIP_END64_COUNT_HERE);
+  return is_one_volume && agrees(pyd_load_u16(end + PYD_ZIP_END_COUNT), PYD_ZIP_FULL16, wide->count) &&
+         agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_SIZE), PYD_ZIP_FULL32, wide->directory_size) &&
+         agrees(pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_OFFSET), PYD_ZIP_FULL32, wide->directory_offset);
 }
 
 // Reads the zip64 end record that the locator at |locator_offset| points to, and checks it against |end|, the bytes of
@@ -63,6 +64,7 @@ static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const u
   if (pyd_load_u32(record) != PYD_ZIP_END64_SIGNATURE) return corrupt_end("no zip64 end record", offset);
   uint64_t size = pyd_load_u64(record + PYD_ZIP_END64_RECORD_SIZE);
   // The record states its size without its first 12 bytes: signature and this field.
+  // The record must end where its locator begins.
   if (size < PYD_ZIP_END64_BYTES - 12 || size != locator_offset - offset - 12) {
     return corrupt_end("wrong length of the zip64 end record", offset);
   }
@@ -82,7 +84,8 @@ static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const u
   return PYD_STATUS_OK;
 }
 
-// Fills in number of entries, size and offset of the directory, from the zip64 end record if there is one.
+// Fills in number of entries, size and offset of the directory, from the zip64 end record if there is one, else from
+// the end record. Refuses files that are split over several volumes (disks).
 pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
   uint64_t offset = 0;
   pyd_status_t status = find_end(file, &offset);
@@ -93,8 +96,8 @@ pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
   out_end->count = pyd_load_u16(end + PYD_ZIP_END_COUNT);
   out_end->directory_size = pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_SIZE);
   out_end->directory_offset = pyd_load_u32(end + PYD_ZIP_END_DIRECTORY_OFFSET);
-  if (disk != pyd_load_u16(end + PYD_ZIP_END_DIRECTORY_DISK) || (disk != 0 && disk != PYD_ZIP_FULL16) ||
-      count_here != out_end->count) {
+  const bool is_first_disk = disk == 0 || disk == PYD_ZIP_FULL16;  // all bits set: the zip64 end record has the number
+  if (disk != pyd_load_u16(end + PYD_ZIP_END_DIRECTORY_DISK) || !is_first_disk || count_here != out_end->count) {
     return corrupt_end("the zip file is split over several volumes: end record", offset);
   }
   // The locator of a zip64 end record directly precedes the end record.
@@ -132,8 +135,8 @@ static bool find_zip64(pyd_span_t extra, pyd_span_t* out_field) {
   return true;
 }
 
-// Replaces |*value|, if all its 32 bits are set, by the next 64-bit value of the zip64 |field|, which it removes from
-// |field|. Returns false if there is none.
+// Replaces |*value| by the next 64-bit value of the zip64 |field| if all 32 bits of |*value| are set, which mark a
+// value that does not fit. Removes the 64-bit value from |field|. Returns false if |field| has no value left.
 static bool widen(uint64_t* value, pyd_span_t* field) {
   if (*value != PYD_ZIP_FULL32) return true;
   const uint8_t* wide = pyd_span_get(*field, 0, 8);
@@ -153,7 +156,8 @@ pyd_status_t pyd_zip_read_entry(pyd_span_t directory, uint64_t* offset, uint64_t
   uint16_t name_length = pyd_load_u16(record + PYD_ZIP_ENTRY_NAME_LENGTH);
   uint16_t extra_length = pyd_load_u16(record + PYD_ZIP_ENTRY_EXTRA_LENGTH);
   uint16_t comment_length = pyd_load_u16(record + PYD_ZIP_ENTRY_COMMENT_LENGTH);
-  uint64_t tail = (uint64_t)name_length + extra_length + comment_length;  // bytes after the fixed part
+  // Bytes after the fixed part: the name, the extra fields and the comment.
+  uint64_t tail = (uint64_t)name_length + extra_length + comment_length;
   const uint8_t* name = pyd_span_get(directory, *offset + PYD_ZIP_ENTRY_BYTES, tail);
   if (!name) {
     return pyd_status_make(PYD_CODE_CORRUPT, "entry %llu of the zip directory is broken: %llu bytes past its end",
@@ -185,7 +189,8 @@ pyd_status_t pyd_zip_read_entry(pyd_span_t directory, uint64_t* offset, uint64_t
   return PYD_STATUS_OK;
 }
 
-// Sets |*out_fault| before each check, to the words that complete "the local header ..." if the check fails.
+// Reads the local header at |offset|, which precedes the data of a member. Returns false if the header is broken:
+// |*out_fault|, which is set before each check, completes the text "the local header ...".
 bool pyd_zip_read_local(pyd_span_t file, uint64_t offset, pyd_zip_entry_t* out_entry, uint64_t* out_data_offset,
                         const char** out_fault) {
   const uint8_t* record = pyd_span_get(file, offset, PYD_ZIP_LOCAL_BYTES);

@@ -31,7 +31,8 @@ struct pyd_status_payload_s {
 PYD_STATUS_CODES(X)
 #undef X
 
-// Returns the constant failure of |code|; for an unknown code, the constant failure of INTERNAL.
+// Returns the constant failure of |code|, for use when there is no memory for a text; for an unknown code, the constant
+// failure of INTERNAL.
 static pyd_status_t bare(pyd_code_t code) {
   switch (code) {
 #define X(name, value) \
@@ -42,7 +43,8 @@ static pyd_status_t bare(pyd_code_t code) {
   return &kBare_INTERNAL;
 }
 
-// Makes a failure with a formatted text and, unless |values| is NULL, five values.
+// Makes a failure with a formatted text and the five values at |values|; NULL: five zeros. Without memory, returns the
+// constant failure of |code|.
 static pyd_status_t make(pyd_code_t code, const int64_t* values, const char* format, va_list args) {
   va_list measure;
   va_copy(measure, args);
@@ -102,8 +104,8 @@ static name_t* make_name(pyd_status_name_t kind, const char* text, size_t length
   return node;
 }
 
-// Replaces the text of |status| by one made from |format|, keeping code, values, names and object, and the old text as
-// the first name of the kind PYD_STATUS_CAUSE; frees |status|.
+// Replaces the text of |status| by one made from |format|. Keeps code, values, names and object, and adds the old text
+// as the first name of the kind PYD_STATUS_CAUSE. Frees |status|, and returns its replacement.
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   if (pyd_ok(status)) return status;
   va_list args;
@@ -129,28 +131,30 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   return longer;
 }
 
-// Attaches the |length| bytes at |name| (a copy) after the names of the same kind, for callers that act on it without
-// parsing the text; returns |status|.
+// Attaches a copy of the |length| bytes at |name| after all other names: the name of what the failure refers to, for
+// callers that do not parse the text. Returns |status|.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length) {
   struct pyd_status_payload_s* payload = heap_of(status);
   name_t* node = payload ? make_name(kind, name, length) : NULL;
-  if (!node) return status;  // success, a constant, or no memory: names only help the reader
+  if (!node) return status;  // success, a constant failure, or no memory: a failure without the name is valid, too
   name_t** end = &payload->names;
   while (*end) end = &(*end)->next;
   *end = node;
   return status;
 }
 
-// Attaches an object of another runtime, such as an exception, which |release| frees; returns |status|.
+// Attaches |object|, which belongs to another runtime, such as an exception of Python, to |status|, which then owns it:
+// |release| frees the object with the status. Returns |status|. Success and constant failures own nothing: the object
+// is freed at once.
 pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object)) {
   struct pyd_status_payload_s* payload = heap_of(status);
-  if (payload && payload->object) payload->release(payload->object);  // the object that was attached before
-  if (payload) {
-    payload->object = object;
-    payload->release = release;
-  } else if (object) {
-    release(object);
+  if (!payload) {
+    if (object) release(object);
+    return status;
   }
+  if (payload->object) payload->release(payload->object);  // the object that was attached before
+  payload->object = object;
+  payload->release = release;
   return status;
 }
 

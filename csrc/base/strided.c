@@ -53,6 +53,7 @@ static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* fro
   }
 }
 
+// Copies a tensor of |element| bytes per element between layouts with strides in bytes; NULL: row-major order.
 void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_t* to, const int64_t* to_strides,
                       const uint8_t* from, const int64_t* from_strides) {
   axis_t axes[PYD_STRIDED_MAX_RANK];
@@ -60,14 +61,15 @@ void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_
   uint32_t count;
   if (!collapse_axes(rank, dims, element, to_strides, from_strides, axes, &count)) return;
   const uint32_t outer = count ? count - 1 : 0;  // number of axes outside of a row, the innermost axis
-  const axis_t row = count ? axes[outer] : (axis_t){1, (int64_t)element, (int64_t)element};
+  const axis_t one_element = {.size = 1, .to = (int64_t)element, .from = (int64_t)element};
+  const axis_t row = count ? axes[outer] : one_element;  // no axis is left if all have size 1
   for (;;) {
     copy_row(row, element, to, from);
     // Advance to the next row, carrying from inner to outer axes.
     uint32_t i = outer;
     for (; i-- > 0;) {
       to += axes[i].to, from += axes[i].from;
-      if (++index[i] < axes[i].size) break;
+      if (++index[i] < axes[i].size) break;  // no carry
       to -= axes[i].to * axes[i].size, from -= axes[i].from * axes[i].size;
       index[i] = 0;
     }

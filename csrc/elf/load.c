@@ -22,8 +22,9 @@ static pyd_status_t parse_for_host(pyd_span_t file, pyd_elf_view_t* out_view) {
                              host ? pyd_elf_machine_name(host) : "of another kind");
 }
 
-// Sets the members of |module| that the mapping has not set: addresses of the tables in the mapped image, and what is
-// needed to call initializers and finalizers after the view is gone.
+// Sets the members of |module| that the mapping has not set, from |view|, the parsed file, which is freed afterwards:
+// addresses of the tables in the mapped image, initializers, finalizers and segments. |view->low| is the lowest virtual
+// address in the file: it is mapped at the start of the image.
 static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   const uint8_t* image = module->memory;
   module->symtab = image + (view->symtab.vaddr - view->low);
@@ -52,14 +53,15 @@ static uint64_t read_hook(const pyd_elf_module_t* module, pyd_elf_range_t array,
   return pyd_load_u64((const uint8_t*)(uintptr_t)(module->bias + array.vaddr + 8 * index));
 }
 
-// Returns whether an entry of an array of initializers is to be called: 0 and -1 mark empty entries by convention.
+// Returns whether an entry of an array of initializers or finalizers is to be called: by convention 0 and -1 mark empty
+// entries.
 static bool is_hook(uint64_t address) { return address != 0 && address != UINT64_MAX; }
 
 // Checks that |address|, entry |index| of the array |name|, is empty or in executable bytes of the file.
 static pyd_status_t check_hook(const pyd_elf_module_t* module, const char* name, uint64_t index, uint64_t address) {
   if (!is_hook(address) || pyd_elf_module_is_code(module, address)) return PYD_STATUS_OK;
   return PYD_ELF_CORRUPT("entry %" PRIu64 " of %s is 0x%" PRIx64 ", which lies in no executable segment's bytes", index,
-                         name, address - module->bias);
+                         name, address - module->bias);  // the address in the file
 }
 
 // Checks all entries of an array of initializers or finalizers, which is relocated, before any code of the module runs.
@@ -103,8 +105,8 @@ pyd_status_t pyd_elf_check_system(pyd_span_t file) {
   return pyd_elf_parse_system(file, pyd_mem_page_size(), &view);
 }
 
-// Relocates a mapped |module|, sets its remaining members, and checks its arrays of initializers and finalizers. The
-// pages are writable; the caller protects them afterwards.
+// Relocates a mapped |module|, sets its remaining members, and checks its arrays of initializers and finalizers. All
+// its pages are writable, as relocation needs; the caller protects them afterwards.
 static pyd_status_t finish_image(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   pyd_status_t st = pyd_elf_relocate(view, module->memory, module->bias);
   if (!pyd_ok(st)) return st;
@@ -114,6 +116,8 @@ static pyd_status_t finish_image(const pyd_elf_view_t* view, pyd_elf_module_t* m
   return st;
 }
 
+// Maps and relocates |count| files, without running any code. |*out_failed|: after a failure, the number of the file at
+// fault, or |count|. Modules are zero after a failure.
 pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules,
                                  uint32_t* out_failed) {
   if (count == 0) return PYD_STATUS_OK;
@@ -139,8 +143,8 @@ pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_el
 
 // Loads |file| (which may be freed afterwards) and runs its initialisers.
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) {
-  uint32_t failed;
-  pyd_status_t st = pyd_elf_modules_map(&file, 1, out_module, &failed);
+  uint32_t failed_index;  // of the file that could not be mapped: there is only one
+  pyd_status_t st = pyd_elf_modules_map(&file, /* count */ 1, out_module, &failed_index);
   if (pyd_ok(st)) st = pyd_elf_module_initialise(out_module);
   if (!pyd_ok(st)) pyd_elf_module_unload(out_module);
   return st;
@@ -156,8 +160,8 @@ static void finalise(const pyd_elf_module_t* module) {
   if (module->fini) call(module->bias + module->fini);
 }
 
-// Runs the finalisers of an initialised module and unmaps it. After a refused entry of DT_INIT_ARRAY no finaliser runs:
-// finalisers may rely on the initialisers that have not run, and the module has overwritten its own table.
+// Runs the finalisers of an initialised module and unmaps it. If initialisation has failed, no finaliser runs: it may
+// rely on initialisers that have not run.
 void pyd_elf_module_unload(pyd_elf_module_t* module) {
   if (module->is_initialised) finalise(module);
   pyd_elf_mapping_release(module->mapping);

@@ -46,18 +46,19 @@ static inline uint64_t pyd_cpu_ticks(void) {
 static inline uint64_t pyd_cpu_elapsed(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 
 #if defined(__x86_64__)
-// Reads ticks and nanoseconds at the same time. Takes the closest pair of several readings, since the thread may be
-// preempted between two of them.
+// Reads the tick counter and the clock (|*out_ns|) at about the same time, and returns the ticks. Tries it 8 times and
+// takes the fastest reading, since the thread may be preempted between reading one and the other.
 static inline uint64_t pyd_cpu_ticks_at(uint64_t* out_ns) {
-  uint64_t at = 0, least = UINT64_MAX;  // the ticks of the closest pair, and the ticks that it took
+  uint64_t ticks = 0, least_duration = UINT64_MAX;
   for (int i = 0; i < 8; ++i) {
     uint64_t before = pyd_cpu_ticks(), ns = pyd_cpu_nanoseconds(), after = pyd_cpu_ticks();
-    if (after < before || after - before >= least) continue;
-    least = after - before;
-    at = before;
+    if (after < before) continue;  // the thread has moved to another core
+    if (after - before >= least_duration) continue;
+    least_duration = after - before;
+    ticks = before;
     *out_ns = ns;
   }
-  return at;
+  return ticks;
 }
 #endif
 
@@ -78,7 +79,7 @@ static inline uint64_t pyd_cpu_measure_tick(void) {
   uint64_t from_ns = 0, to_ns = 0, from = pyd_cpu_ticks_at(&from_ns);
   while (pyd_cpu_nanoseconds() - from_ns < PYD_CPU_CALIBRATION_NS) pyd_cpu_relax();
   uint64_t ticks = pyd_cpu_elapsed(from, pyd_cpu_ticks_at(&to_ns));
-  bool is_measured = ticks && to_ns > from_ns;
+  bool is_measured = ticks && to_ns > from_ns;  // false if the counter does not run
   return is_measured ? (to_ns - from_ns) * PYD_CPU_TICK_OF_NANOSECONDS / ticks : PYD_CPU_TICK_OF_NANOSECONDS;
 #else
   return PYD_CPU_TICK_OF_NANOSECONDS;

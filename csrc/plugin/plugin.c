@@ -13,28 +13,31 @@ const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind) {
   return (unsigned)kind < sizeof(kNames) / sizeof(kNames[0]) ? kNames[kind] : "unknown";
 }
 
-// Calls into embedded code are in functions of their own: gcc 12 merges two calls that differ only in their convention.
+// NOT_INLINED keeps calls into embedded code in functions of their own where the calling convention of that code
+// differs from the host's: gcc 12 merges two calls that differ only in their convention.
 #if PYD_HAS_BRIDGES
-#define APART __attribute__((noinline))
+#define NOT_INLINED __attribute__((noinline))
 #else
-#define APART
+#define NOT_INLINED
 #endif
 
-static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const pyd_plugin_options_t* options,
-                                               void** out_self) {
+// Calls the load function of an embedded plugin, in the calling convention of its code.
+static NOT_INLINED pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const pyd_plugin_options_t* options,
+                                                     void** out_self) {
   pyd_embedded_load_fn_t function = (pyd_embedded_load_fn_t)plugin->table->load;
   return function(pyd_plugin_environment(plugin->kind), options->param_count, options->params, out_self);
 }
 
-// Calls the unload function of an embedded plugin, in the calling convention of its code. APART: not inlined where the
-// host's convention differs.
-static APART void embedded_unload(const pyd_plugin_t* plugin) {
+// Calls the unload function of an embedded plugin, in the calling convention of its code.
+static NOT_INLINED void embedded_unload(const pyd_plugin_t* plugin) {
   pyd_embedded_unload_fn_t function = (pyd_embedded_unload_fn_t)plugin->table->unload;
   function(plugin->self);
 }
 
-static APART pyd_plugin_status_t embedded_resolve(const pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params,
-                                                  pyd_plugin_resolution_t* out_resolution) {
+// Calls the resolve function of an embedded plugin, in the calling convention of its code.
+static NOT_INLINED pyd_plugin_status_t embedded_resolve(const pyd_plugin_t* plugin,
+                                                        const pyd_plugin_resolve_params_t* params,
+                                                        pyd_plugin_resolution_t* out_resolution) {
   pyd_embedded_resolve_fn_t function = (pyd_embedded_resolve_fn_t)plugin->table->resolve;
   return function(plugin->self, params, out_resolution);
 }
@@ -108,8 +111,8 @@ static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* opti
   return PYD_STATUS_OK;
 }
 
-// Loads an ELF or FatELF file with the loader of this library, queries its table and starts it.
-// |*out_is_for_other_loader|: nothing is wrong with the file, but it needs the loader of the system.
+// Loads an ELF or FatELF file with the loader of this library, queries the plugin's table of functions, and creates its
+// instance. |*out_is_for_other_loader|: after a failure, whether the file is valid, but needs the loader of the system.
 static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const pyd_plugin_options_t* options,
                                     bool* out_is_for_other_loader) {
   pyd_span_t elf;
@@ -119,7 +122,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   pyd_status_t status = pyd_fatelf_select(file, host, host_name ? host_name : "this machine", &elf);
   if (pyd_ok(status)) {
     status = pyd_elf_module_load(elf, &plugin->module);
-    *out_is_for_other_loader = pyd_status_code(status) == PYD_CODE_UNSUPPORTED;
+    *out_is_for_other_loader = pyd_status_code(status) == PYD_CODE_UNSUPPORTED;  // such as for shared libraries
   }
   if (!pyd_ok(status)) return named(plugin, ":", status);
   void* symbol = pyd_elf_module_symbol(&plugin->module, PYD_PLUGIN_QUERY_SYMBOL);
@@ -131,7 +134,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   const pyd_plugin_header_t* const* answer = query(PYD_PLUGIN_VERSION, NULL);
   status = pyd_plugin_check_answer(plugin, answer);
   if (!pyd_ok(status)) return status;
-  // Valid in all but this: it needs libraries of the system.
+  // A plugin of the right version that is not STANDALONE needs libraries of the system. pyd_plugin_check() refuses it.
   *out_is_for_other_loader = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
                              !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
   status = pyd_plugin_check(plugin, answer);
@@ -141,8 +144,8 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
 
 static bool is_elf(pyd_span_t file) { return file.size >= 4 && memcmp(file.data, "\177ELF", 4) == 0; }
 
-// Loads a shared library with the system's loader, queries its table and starts it. Checks the file before opening it,
-// since that runs its constructors. |path|: NULL if |file| is in memory only.
+// Loads a shared library with the system's loader, queries the plugin's table of functions, and creates its instance.
+// Checks the file before opening it, since opening runs its constructors. |path|: NULL if |file| is in memory only.
 static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const char* path,
                                   const pyd_plugin_options_t* options) {
   pyd_status_t status = pyd_dl_check(file);
@@ -168,8 +171,9 @@ static bool ends_with(const char* text, const char* end) {
   return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
 }
 
-// Loads a plugin as |kind|, which is not AUTO. |path|: NULL if |file| is in memory only; |*out_plugin| is unchanged by
-// a failure.
+// Loads a plugin as |kind|: EMBEDDED or SYSTEM. |path|: NULL if |file| is in memory only. |*out_is_for_other_loader|:
+// after a failure of an embedded plugin, whether the file is valid, but needs the loader of the system. |*out_plugin|
+// is unchanged by a failure.
 static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                             const pyd_plugin_options_t* options, bool* out_is_for_other_loader,
                             pyd_plugin_t** out_plugin) {
@@ -188,21 +192,22 @@ static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_
   return status;
 }
 
-// Loads a plugin. With PYD_PLUGIN_KIND_AUTO, an ELF file that needs the system's loader is loaded by that after the
-// embedded loader has refused it.
+// Loads a plugin. With PYD_PLUGIN_KIND_AUTO, an ELF file is first loaded as an embedded plugin. If the embedded loader
+// reports that the file needs the loader of the system, the file is loaded as a system library.
 static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                          const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   bool is_for_other_loader = false;
-  bool is_certain = kind != PYD_PLUGIN_KIND_AUTO;  // no other kind is tried
+  bool is_only_kind = kind != PYD_PLUGIN_KIND_AUTO;  // no other kind is tried
   if (kind == PYD_PLUGIN_KIND_AUTO) {
     // The system opens no FatELF; ".sos" is the suffix of embedded libraries.
-    is_certain = pyd_fatelf_is(file) || (path && ends_with(path, ".sos"));
-    kind = is_certain || is_elf(file) ? PYD_PLUGIN_KIND_EMBEDDED : PYD_PLUGIN_KIND_SYSTEM;
+    is_only_kind = pyd_fatelf_is(file) || (path && ends_with(path, ".sos"));
+    kind = is_only_kind || is_elf(file) ? PYD_PLUGIN_KIND_EMBEDDED : PYD_PLUGIN_KIND_SYSTEM;
   }
   pyd_status_t status = load_as(kind, label, file, path, options, &is_for_other_loader, out_plugin);
-  if (pyd_ok(status) || is_certain || !is_for_other_loader) return status;
-  // A system whose libraries have another format than ELF can only report that. Then the failure of the embedded loader
-  // is more helpful.
+  const bool may_try_system = !is_only_kind && is_for_other_loader;
+  if (pyd_ok(status) || !may_try_system) return status;
+  // A system whose libraries are not ELF files, such as macOS, refuses the file only for its format. Then the failure
+  // of the embedded loader is more helpful.
   pyd_status_t check = pyd_dl_check(file);
   bool is_other_format = pyd_status_code(check) == PYD_CODE_CORRUPT;
   pyd_status_free(check);
@@ -211,15 +216,20 @@ static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t f
   return load_as(PYD_PLUGIN_KIND_SYSTEM, label, file, path, options, &is_for_other_loader, out_plugin);
 }
 
-// Checks the kind and the parameters of the options. |allows_static|: the plugin is linked in, so no kind but STATIC
-// and AUTO is valid; otherwise it is a file or bytes, and STATIC is not.
-static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allows_static) {
-  bool known = allows_static ? options->kind == PYD_PLUGIN_KIND_STATIC || options->kind == PYD_PLUGIN_KIND_AUTO
-                             : (unsigned)options->kind < PYD_PLUGIN_KIND_STATIC;
-  if (known && (options->params || !options->param_count)) return PYD_STATUS_OK;
+// Checks the kind and the parameters of the options. |is_linked|: the plugin is linked into this process, so that its
+// kind must be STATIC or AUTO; otherwise the plugin is a file or bytes, and every kind but STATIC is valid.
+static pyd_status_t check_options(const pyd_plugin_options_t* options, bool is_linked) {
+  bool is_valid_kind;
+  if (is_linked) {
+    is_valid_kind = options->kind == PYD_PLUGIN_KIND_STATIC || options->kind == PYD_PLUGIN_KIND_AUTO;
+  } else {
+    is_valid_kind = (unsigned)options->kind < PYD_PLUGIN_KIND_STATIC;  // the last kind
+  }
+  bool lacks_params = options->param_count && !options->params;
+  if (is_valid_kind && !lacks_params) return PYD_STATUS_OK;
   return pyd_status_make(
       PYD_CODE_INVALID_ARGUMENT, "plugin '%s': %s", options->name ? options->name : "plugin",
-      known ? "a number of parameters without the parameters" : "this way of loading it has no such kind");
+      is_valid_kind ? "a number of parameters without the parameters" : "this way of loading it has no such kind");
 }
 
 // Loads a plugin from a file. The prefix "embedded:" or "system:" of |path| overrides the kind in |options|.
@@ -227,7 +237,7 @@ pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* 
   static const char kEmbedded[] = "embedded:", kSystem[] = "system:";
   pyd_plugin_kind_t kind = options->kind;
   *out_plugin = NULL;
-  pyd_status_t status = check_options(options, /* allows_static */ false);
+  pyd_status_t status = check_options(options, /* is_linked */ false);
   if (!pyd_ok(status)) return status;
   if (strncmp(path, kEmbedded, sizeof(kEmbedded) - 1) == 0) {
     kind = PYD_PLUGIN_KIND_EMBEDDED;
@@ -251,9 +261,10 @@ pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* 
 // Loads a plugin from the bytes of a library, which are copied.
 pyd_status_t pyd_plugin_load_bytes(pyd_span_t bytes, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   *out_plugin = NULL;
-  pyd_status_t status = check_options(options, /* allows_static */ false);
+  pyd_status_t status = check_options(options, /* is_linked */ false);
   if (pyd_ok(status)) {
-    status = load(options->kind, options->name ? options->name : "plugin", bytes, NULL, options, out_plugin);
+    const char* label = options->name ? options->name : "plugin";
+    status = load(options->kind, label, bytes, /* path */ NULL, options, out_plugin);
   }
   return status;
 }
@@ -264,7 +275,7 @@ pyd_status_t pyd_plugin_load_static(pyd_plugin_query_fn_t query, const pyd_plugi
   const char* label = options->name ? options->name : "plugin";
   pyd_plugin_t* plugin = NULL;
   *out_plugin = NULL;
-  pyd_status_t status = check_options(options, /* allows_static */ true);
+  pyd_status_t status = check_options(options, /* is_linked */ true);
   if (pyd_ok(status) && !query) {
     status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s': no query function given", label);
   }
@@ -306,7 +317,8 @@ const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin) {
   return plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? &plugin->module : NULL;
 }
 
-// Calls the plugin's resolve function, which fills the slots of the imports that it supplies.
+// Calls the plugin's resolve function. For each import that the plugin supplies, the function stores its address and
+// context in the arrays of |params|.
 static pyd_plugin_status_t ask_plugin(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params) {
   pyd_plugin_resolution_t resolution = 0;  // unused: the slots show which imports it supplied
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
@@ -316,7 +328,8 @@ static pyd_plugin_status_t ask_plugin(pyd_plugin_t* plugin, const pyd_plugin_res
 }
 
 // Calls ask_plugin() for an embedded plugin on a host with another calling convention. Replaces each function that the
-// plugin puts in an empty slot of |functions| by a bridge, which calls it in its own convention.
+// plugin puts in a NULL entry of |functions|, the array of |params|, by a bridge: code that the host can call, and that
+// calls the function in its own convention.
 static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params,
                                       pyd_import_fn_t* functions) {
   bool* was_empty = malloc(params->count + 1);  // not 0 bytes, for which malloc may return NULL
@@ -332,8 +345,9 @@ static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_res
   return result;
 }
 
-// The plugin writes directly into the arrays that calls read later, so that it can change its entries. Where calling
-// conventions differ, the arrays hold bridges instead. An import that the plugin does not supply is no failure.
+// Asks the plugin for the functions of |count| imports, and their contexts. The plugin writes into the arrays that
+// kernels read later, so that it can change its entries at any time. Where calling conventions differ, the arrays hold
+// bridges instead of its functions. An import that the plugin does not supply is no failure.
 pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names,
                                 pyd_import_fn_t* functions, void** contexts) {
   pyd_plugin_resolve_params_t params = {count, names, (void**)(void*)functions, contexts};

@@ -248,8 +248,8 @@ typedef struct pyd_dispatch_view_s {
   const uint32_t* bindings;  // 3 words each: buffer, offset register, length register
 } pyd_dispatch_view_t;
 
-// Reads the DISPATCH record that begins at |record|: the export, three sizes of the grid, a count and the constants, a
-// count and the bindings. The verifier has accepted the record, or has checked its extent.
+// Reads the DISPATCH record that begins at |record|. Words: 0 the export, 1 to 3 the grid, 4 the number C of constants,
+// from 5 the constants, 5 + C the number of bindings, from 6 + C the bindings. All these words must be in the pool.
 static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
   pyd_dispatch_view_t view = {
       .export_reg = record[0], .grid = record + 1, .constant_count = record[4], .constants = record + 5};

@@ -1,12 +1,13 @@
 // A call as a task: its steps run one after another, each as a job that any pool threads may share.
 #include "program/call/step.h"
 
-// Runs steps from |s->step| on until the call has ended, and returns true with |*out_status|. Returns false if other
-// threads still participate in a shared step; the last one to leave advances the task again.
+// Runs the steps of the call from number |s->step| on. Returns true when the call has ended, with |*out_status|.
+// Returns false if other threads still run the job of a step: the last of them to finish calls this function again,
+// with |s->is_shared| set.
 static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_plan_t* plan = s->call->plan;
   for (;;) {
-    if (s->is_shared) {
+    if (s->is_shared) {  // the job of step |s->step| has ended
       s->is_shared = false;
       *out_status = pyd_step_outcome(&s->job, pyd_task_failure(task));
       if (!pyd_ok(*out_status)) return true;
@@ -19,28 +20,32 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
       return true;
     }
     const pyd_plan_step_t* step = &plan->steps[s->step];
-    if (pyd_step_run_single(s->call, step, out_status)) {
+    const bool has_run = pyd_step_run_single(s->call, step, out_status);  // a step that is too small to be shared
+    if (has_run) {
       if (!pyd_ok(*out_status)) return true;
       ++s->step;
       continue;
     }
-    s->job = (pyd_step_job_t){s->call, step, PYD_CHAIN_SOUND};
+    s->job = (pyd_step_job_t){.call = s->call, .step = step, .failed = PYD_CHAIN_SOUND};  // no failure yet
     s->is_first = !pyd_plan_known_cost(plan, s->step);
     s->is_shared = true;  // before another thread may advance the task
-    const pyd_sched_job_t job = {pyd_step_run, &s->job, step->total, &plan->costs[s->step], NULL};
-    if (!pyd_task_share(task, &job, worker)) return false;
+    const pyd_sched_job_t job = {
+        .body = pyd_step_run, .self = &s->job, .count = step->total, .cost = &plan->costs[s->step], .interrupt = NULL};
+    const bool has_ended = pyd_task_share(task, &job, worker);
+    if (!has_ended) return false;
   }
 }
 
-// Prepares the call when it is advanced for the first time, and runs its steps, or the whole call on its device.
-// Returns whether it has ended.
+// Prepares the call when this function runs for the first time, and then runs steps of the call, or the whole call on
+// its device. Returns whether the call has ended, with |*out_status|; if not, this function has to run again.
 static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_runner_t* runner = &s->call->plan->program->runner;
   if (!s->has_begun) {
     s->has_begun = true;
     *out_status = pyd_call_begin(s->call, pyd_task_interrupt(task), &s->arena);
     if (!pyd_ok(*out_status)) return true;
-    if (runner->run) {
+    const bool is_on_device = runner->run != NULL;
+    if (is_on_device) {
       *out_status = runner->run(runner->self, s->call);
       return true;
     }
@@ -50,8 +55,8 @@ static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t work
   return true;
 }
 
-// Runs steps of |s->call| until the call has ended or a step is shared with other threads. Implements
-// pyd_task_kind_t.advance, which states the results. Records a trace event of the time until it returns.
+// Runs steps of |s->call| until the call has ended or other threads still run a step. Returns whether the call has
+// ended, with |*out_status|. Implements pyd_task_kind_t.advance. Records a trace event of the time until it returns.
 bool pyd_call_advance(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   pyd_trace_t* trace = s->call->trace;
   if (!pyd_trace_is_on(trace)) return advance_call(s, task, worker, out_status);
@@ -81,7 +86,7 @@ bool pyd_function_may_block(const pyd_program_t* program, uint32_t function) {
   return program->functions[function].custom.commands != 0;
 }
 
-// Submits a call like pyd_call_submit(), without a trace event.
+// Creates a task that runs a call, and submits it, without a trace event. |*out_task| is NULL after a failure.
 static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
   pyd_task_t* task = NULL;

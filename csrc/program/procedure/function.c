@@ -20,8 +20,8 @@ static pyd_cell_t* input_cell(const run_t* run, uint32_t index) {
   return &run->frame->slots[run->inputs[index] & ~PYD_LAST_USE];
 }
 
-// Collects the sizes of all tensor arguments and the values of all scalar arguments into the frame, which select the
-// plan.
+// Collects the dims of all tensor arguments and the values of all scalar arguments in the frame. Together they select
+// the plan, the cached preparation of the function for these sizes and scalars.
 static pyd_status_t gather_arguments(const run_t* run) {
   int64_t* dims = run->frame->dims;
   uint64_t* scalars = run->frame->scalars;
@@ -46,8 +46,8 @@ static void drop_inputs(const run_t* run) {
   }
 }
 
-// Runs a function that has neither commands nor buffers, only scalar instructions, without a plan. Its arguments are in
-// the frame, see gather_arguments().
+// Runs a function that has neither commands nor buffers, only scalar instructions, without a plan. Reads its arguments
+// from the frame: |dims| of tensors and |scalars|.
 static pyd_status_t run_scalar_function(const run_t* run) {
   pyd_frame_t* frame = run->frame;
   pyd_status_t status =
@@ -76,7 +76,8 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
     const pyd_tensor_t* tensor = input_cell(run, i)->tensor;
     if (!tensor) continue;
-    const void* data = tensor->memory.device ? pyd_tensor_owner(tensor)->block : tensor->data;
+    const bool is_on_device = tensor->memory.device != NULL;
+    const void* data = is_on_device ? pyd_tensor_owner(tensor)->block : tensor->data;  // devices bind whole blocks
     if (tensor->bytes && needs_copy(tensor, pyd_plan_arg_alignment(lease.entry->plan, i))) {
       pyd_tensor_t* copy;
       pyd_status_t status = pyd_tensor_copy(frame->state->memory, tensor, &copy);
@@ -90,19 +91,25 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   return PYD_STATUS_OK;
 }
 
-// Returns the tensor of the argument that result |index| is tied to, whose memory the result may reuse in place, if
-// this step is the last to read it, passes it as one argument only and binds no copy of it; else NULL.
+// Returns the tensor of the argument to which result |index| is tied: the function may compute the result in the memory
+// of that argument. Returns NULL if this step may not do so: there is no tied argument, a later step reads it, a copy
+// of it is bound, or another argument is read from the same slot.
 static pyd_tensor_t* last_use_of_tied(const run_t* run, uint32_t index) {
-  uint32_t tied = run->fn->info.results[index].tied;
-  if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return NULL;
+  uint32_t tied = run->fn->info.results[index].tied;  // number of an argument
+  if (tied == PYD_NONE) return NULL;
+  const bool is_last_use = (run->inputs[tied] & PYD_LAST_USE) != 0;
+  const bool is_copied = run->frame->staged[tied] != NULL;
+  if (!is_last_use || is_copied) return NULL;
+  const uint32_t slot = run->inputs[tied] & ~PYD_LAST_USE;
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
-    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;  // the same slot
+    const bool is_same_slot = (run->inputs[i] & ~PYD_LAST_USE) == slot;
+    if (i != tied && is_same_slot) return NULL;
   }
   return input_cell(run, tied)->tensor;
 }
 
 // Returns whether result |index|, of |bytes| bytes, can reuse the block of its tied argument: nothing else refers to
-// the block, and it is large enough.
+// the block, and the block is large enough.
 static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
   const pyd_tensor_t* tensor = last_use_of_tied(run, index);
   return tensor && pyd_tensor_is_alone(tensor) && tensor->capacity >= bytes;
@@ -110,20 +117,23 @@ static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
 
 enum { kMaxRanges = 16 };  // written ranges that an update of a global in place may have; each is saved separately
 
-// Creates result |index|, of |bytes| bytes, over the memory of its tied argument, although a global has that memory
-// too: if the function writes only rows that a SAVE step has saved, or ranges that are small enough to be saved now.
-// |*out_made| is NULL if neither is possible.
+// Creates result |index|, of |bytes| bytes, over the memory of its tied argument, although a global of the program has
+// the same memory. A failed call must restore the old value of the global. So this is possible only if the bytes that
+// the function overwrites are saved: before by a SAVE step, or here. |*out_made| is NULL if it is not possible.
 static pyd_status_t update_global_in_place(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape,
                                            uint64_t bytes, pyd_tensor_t** out_made) {
   uint32_t count;
   pyd_range_t ranges[kMaxRanges];
   *out_made = NULL;
-  pyd_tensor_t* tensor = run->frame->p->has_stores ? last_use_of_tied(run, index) : NULL;
+  const bool stores_globals = run->frame->p->has_stores;  // only such a procedure restores globals after a failure
+  pyd_tensor_t* tensor = stores_globals ? last_use_of_tied(run, index) : NULL;
   if (!tensor || tensor->bytes != bytes) return PYD_STATUS_OK;
+  // First way: a SAVE step has saved the rows of the tensor that the function overwrites.
   pyd_status_t status = pyd_state_change_rows(run->frame->state, tensor, shape, out_made);
   if (!pyd_ok(status) || *out_made) return status;
-  if (!pyd_plan_find_written(lease.entry->plan, index, kMaxRanges, ranges, &count)) return PYD_STATUS_OK;
-  return pyd_state_change(run->frame->state, tensor, ranges, count, shape, out_made);
+  // Second way: the plan states a few written ranges of the result, and they are small enough to be saved now.
+  const bool are_few = pyd_plan_find_written(lease.entry->plan, index, kMaxRanges, ranges, &count);
+  return are_few ? pyd_state_change(run->frame->state, tensor, ranges, count, shape, out_made) : PYD_STATUS_OK;
 }
 
 // Creates the tensor results, in the memory of their tied arguments where possible, and binds them to the call.
@@ -137,9 +147,9 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
     const pyd_shape_t shape = {type->dtype, type->rank, pyd_plan_result_dims(lease.entry->plan, i)};
     uint64_t bytes = pyd_plan_result_bytes(lease.entry->plan, i);
     if (can_take_over(run, i, bytes)) {
-      pyd_cell_t* cell = input_cell(run, run->fn->info.results[i].tied);
+      pyd_cell_t* cell = input_cell(run, type->tied);
       status = pyd_tensor_remake(cell->tensor, shape, &frame->new_results[i]);
-      if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
+      if (pyd_ok(status)) *cell = (pyd_cell_t){.is_set = false};  // remake has freed the tensor of the argument
     } else {
       status = update_global_in_place(run, lease, i, shape, bytes, &frame->new_results[i]);
       if (pyd_ok(status) && !frame->new_results[i])
@@ -150,8 +160,8 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
   return status;
 }
 
-// Stores the results of the call in their slots, and releases those that no slot takes. |new_results| has NULL for
-// scalars, which are read from the call.
+// Stores the results of the call in their slots, and releases results without a slot. Entries of |new_results| that are
+// NULL belong to scalar results, which are read from the call.
 static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.result_count; ++i) {
     pyd_tensor_t* result = run->frame->new_results[i];
@@ -166,8 +176,8 @@ static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   }
 }
 
-// Runs the call with a time for each command and reports the times. The observer's own time is summed separately, so
-// that it does not count as part of the call.
+// Runs the call with a time for each command and reports the times to the observer. Sums the time of the observer
+// itself separately, so that callers can subtract it from the time of the call.
 static pyd_status_t run_timed(const pyd_frame_t* frame, pyd_state_lease_t lease) {
   const pyd_plan_t* plan = lease.entry->plan;
   // One more than needed, as calloc may return NULL for no bytes.
@@ -192,17 +202,20 @@ static pyd_status_t run_call(const pyd_frame_t* frame, pyd_state_lease_t lease) 
   return pyd_call_run_until(lease.call, frame->interrupt);
 }
 
-// Runs a RUN step, which calls a function.
+// Runs a RUN step, which calls function number |step->a|. The slots of the arguments, then those of the results, are in
+// the pool from |step->b| on.
 pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_function_t* fn = &frame->state->program->functions[step->a];
-  const run_t run = {frame, step->a, fn, frame->p->pool + step->b, frame->p->pool + step->b + fn->info.arg_count};
+  const uint32_t* inputs = frame->p->pool + step->b;
+  const run_t run = {
+      .frame = frame, .function = step->a, .fn = fn, .inputs = inputs, .outputs = inputs + fn->info.arg_count};
   pyd_status_t status = gather_arguments(&run);
   if (!pyd_ok(status)) return status;
   if (fn->command_count == 0 && fn->buffer_count == 0) return run_scalar_function(&run);
   pyd_state_lease_t lease;
   status = pyd_state_lease(frame->state, run.function, frame->dims, frame->scalars, &lease);
   if (!pyd_ok(status)) return status;
-  // bind_inputs() may fail before make_results() clears them, and they are released below.
+  // Released below, also if bind_inputs() fails before make_results() creates them.
   memset(frame->new_results, 0, fn->info.result_count * sizeof(*frame->new_results));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);

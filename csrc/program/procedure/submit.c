@@ -32,9 +32,9 @@ static void drop(void* self) { pyd_invocation_free(((submission_t*)self)->invoca
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
-// Copies the inputs and their sizes into the payload. Tensor data stays in the memory of the caller.
+// Copies the inputs and the dims of tensors into the payload. Tensor data stays in the memory of the caller.
 static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_input_t* inputs) {
-  int64_t* dims = (int64_t*)(s->inputs + p->info.arg_count);
+  int64_t* dims = (int64_t*)(s->inputs + p->info.arg_count);  // of all inputs, after the last input
   for (uint32_t i = 0; i < p->info.arg_count; ++i) {
     s->inputs[i] = inputs[i];
     uint32_t rank = p->info.args[i].kind == PYD_KIND_TENSOR ? p->info.args[i].rank : 0;
@@ -44,28 +44,30 @@ static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_inp
   }
 }
 
-// Submits a call that uses mutable globals as a successor of the last submitted one that does. It could otherwise have
-// to wait at the gate, which admits one such call at a time, and would block a thread there.
+// Submits |task|, a call that uses mutable globals, as a successor of the last submitted call that uses them. Only one
+// such call may run at a time: without the order, the call could block a thread until another one has ended.
 static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const pyd_submit_options_t* options) {
   pyd_submit_options_t ordered = options ? *options : (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   pthread_mutex_lock(&state->submit_mutex);
-  pyd_task_t* last = state->last;
-  ordered.order_after = last;
+  pyd_task_t* predecessor = state->last;  // NULL: none
+  ordered.order_after = predecessor;
   pyd_status_t status = pyd_task_submit(task, &ordered);
   if (pyd_ok(status)) {
     pyd_task_retain_end(task);
     state->last = task;
   }
   pthread_mutex_unlock(&state->submit_mutex);
-  if (pyd_ok(status)) pyd_task_release_end(last);
+  if (pyd_ok(status)) pyd_task_release_end(predecessor);  // |state| does not refer to it any more
   return status;
 }
 
+// Submits |task|, a call of procedure number |procedure|. Calls that use mutable globals run in the order of
+// submission.
 pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task,
                                        const pyd_submit_options_t* options) {
   if (state->program->command_count) pyd_task_set_blocking(task);  // host commands may sleep
-  bool has_order = pyd_program_procedure_uses_globals(state->program, procedure);
-  return has_order ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
+  bool uses_globals = pyd_program_procedure_uses_globals(state->program, procedure);
+  return uses_globals ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
 }
 
 // Creates the task of a call with a copy of its inputs, and submits it. |*out_task| is unchanged after a failure.
