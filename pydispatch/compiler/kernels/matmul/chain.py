@@ -151,9 +151,9 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
 
 
 def _is_used_outside(op: Operation, members: set[Operation]) -> bool:
-    """Return whether operations outside of `members` use a result of `op`, so that a kernel cannot leave it out.
+    """Return whether an operation outside of `members` uses a result of `op`, which the kernel then has to store.
 
-    An operation that is free to duplicate does not count.
+    Return False for an `op` that is free to duplicate, such as a constant: its users outside compute it again.
     """
     is_free = info_of(op).cost is Cost.FREE
     return not is_free and any(use.operation not in members for result in op.results for use in result.uses)
@@ -164,11 +164,12 @@ def _find_scores(
 ) -> SSAValue | None:
     """Return the tensor at which the elementwise operations on the first product end and the row-wise ones begin.
 
-    Each of its elements depends on one element of the product, at the same indices, and an operation reads it that is
-    not elementwise. In `s = 0.5 * product; m = max(s) of each row; p = exp(s - m)` it is s, which the maximum reads.
+    Each element of the tensor depends on one element of the product, at the same indices. An operation that is not
+    elementwise on the product reads the tensor. In `s = 0.5 * product; m = max(s) of each row; p = exp(s - m)` the
+    tensor is s, which the maximum reads.
 
-    Return None if there is not exactly one such tensor, or if an operation outside of the dispatch reads an elementwise
-    function of the product: the kernel does not store these.
+    Return None if there is not exactly one such tensor. Return None, too, if an operation outside of the dispatch reads
+    the product or an elementwise function of it: the kernel stores neither.
 
     Args:
         first, second: The contractions.
@@ -248,8 +249,9 @@ def _part_of(
 
     The scores are the last elementwise function of the first product, the rows the factor A of the second one.
 
-    An operation that does not depend on a product is in the part of its users. If the users are in several parts, an
-    operation that is free to duplicate is in the first of these parts. Return None if there is another such operation.
+    An operation that does not depend on a product is in the part of its users. If the users are in several parts, or
+    there are none, the operation must be free to duplicate (such as a constant), and gets the first of these parts.
+    Otherwise, return None.
 
     Args:
         first, second: The contractions.
@@ -282,8 +284,8 @@ def _part_of(
 def _has_kernel(chain: Chain) -> bool:
     """Return whether the kernel supports the chain.
 
-    It supports f32 or f64 throughout, static sizes, at most `MAX_COLUMNS` columns, and `rows` with the same rows,
-    columns and outer dimensions in both products.
+    It supports f32 or f64 throughout, static sizes, and at most `MAX_COLUMNS` columns. Rows and outer dimensions must
+    be the same in both products. The columns must be N of the first product and K of the second.
     """
     first, second = chain.first, chain.second
     values = (chain.scores, chain.rows, second.op.results[0])
@@ -315,8 +317,8 @@ def _have_equal_rows(chain: Chain) -> bool:
     # The last dimension, the columns, is N of the first product and K of the second.
     if first_loops[-1] != first.n or second_loops[-1] != second.k:
         return False
-    are_dot_products = {first.m, first.n, second.m, second.n} == {None}  # these have no tiles of rows
-    if are_dot_products:
+    are_dot_products = {first.m, first.n, second.m, second.n} == {None}
+    if are_dot_products:  # the kernel computes tiles of rows and columns
         return False
     if second.m is not None and second.m not in second_loops:
         return False

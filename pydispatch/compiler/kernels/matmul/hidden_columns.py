@@ -56,11 +56,11 @@ a maximum -inf, or a score of at most the fill, which the largest visible score 
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
-    """Return whether `chain.rows` is 0 at hidden columns, and does not depend on the number of hidden columns.
+    """Return whether `chain.rows`, such as the weights of an attention, is 0 at hidden columns, however many there are.
 
     Hidden columns are those whose scores the mask of an attention replaces by -inf or by a very low number, the fill.
 
-    is_infinite: whether scores at hidden columns are -inf; otherwise they are at most a finite fill.
+    is_infinite: whether the fill is -inf; otherwise scores at hidden columns are at most a finite fill.
     """
     flags_of_scores = HiddenFlags.AT_MOST_FILL
     if is_infinite:  # a score of -inf is also at most any fill
@@ -114,7 +114,7 @@ def _flags_of_generic(op: Operation, operands: Sequence[HiddenFlags]) -> list[Hi
     operands: the properties of each operand at hidden columns.
     """
     generic = structured(op)
-    # Operands of full rank must have one map: in a transposed operand, columns would be another dimension.
+    # Operands of full rank must all have the same map: in a transposed operand, columns would be another dimension.
     rank = max(len(m.results) for m in generic.maps)
     maps_of_full_rank = {m for m in generic.maps if len(m.results) == rank}
     if len(maps_of_full_rank) > 1:
@@ -161,7 +161,7 @@ def _flags_of_reduction(
     # The operands that are combined with the accumulator must leave it unchanged: each needs one of `neutral_flags`.
     if neutral_flags is None or not addends or not all(neutral_flags & flags for flags in addends):
         return HiddenFlags.UNKNOWN
-    # Only scores have the flag `AT_MOST_FILL`, so that this is their maximum.
+    # Only scores have the flag `AT_MOST_FILL`: a maximum of values with this flag is the maximum of a row's scores.
     is_maximum_of_row = op.name in MAXIMA and all(HiddenFlags.AT_MOST_FILL in flags for flags in addends)
     return HiddenFlags.UNIFORM | HiddenFlags.AT_LEAST_LARGEST if is_maximum_of_row else HiddenFlags.UNIFORM
 

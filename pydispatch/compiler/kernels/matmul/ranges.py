@@ -45,14 +45,15 @@ class _Ranges:
     def of(self, value: SSAValue) -> Range | None:
         """Return the range of a scalar, or of the elements of a tensor; None if the type is no integer."""
         if value not in self.cache:
-            self.cache[value] = None  # what `_range` finds if it comes back to this value in a loop: nothing is known
+            # If the value depends on itself, in a loop, `_range` finds this entry: its range is unknown.
+            self.cache[value] = None
             self.cache[value] = self._range(value)
         return self.cache[value]
 
     def _range(self, value: SSAValue) -> Range | None:
-        """Return the range that the operations before a value imply; None if its type is no integer.
+        """Return the range of a value that results from the operations that compute it; None if its type is no integer.
 
-        It is the range of the type if they imply none, or if the value may wrap around.
+        The range is that of the type if an operation is not supported, or if the value may wrap around.
         """
         type_range = _range_of_type(_element_of(value))
         if type_range is None:
@@ -65,7 +66,7 @@ class _Ranges:
         return value_range if value_range is not None and _is_within(value_range, type_range) else type_range
 
     def _argument(self, value: BlockArgument) -> Range | None:
-        """Return the range of an argument of a generic's body that stands for an element of an input: of that input.
+        """Return the range of an input of a generic, for the argument of its body that stands for an element of it.
 
         Return None for other block arguments, such as the accumulator of a reduction.
         """
@@ -113,7 +114,7 @@ class _Ranges:
         if op.name == "arith.constant":
             attribute = op.properties["value"]
             return (attribute.value.data,) * 2 if isinstance(attribute, IntegerAttr) else None
-        if op.name in ("arith.extsi", "arith.trunci"):  # `trunci` may wrap: this is the range before
+        if op.name in ("arith.extsi", "arith.trunci"):  # a range that exceeds the type of a `trunci` is discarded, too
             return self.of(op.operands[0])
         if op.name == "arith.extui":
             return self._unsigned(op.operands[0])
@@ -157,7 +158,8 @@ class _Ranges:
             return None
         least_amount = amount[0]
         if op.name == "arith.shrui" and value[0] < 0:
-            # A negative number is a large unsigned one, of up to `width` ones. Shifted by 0 it remains negative.
+            # Read as unsigned, -1 has `width` bits of one: shifted by 1 it is the largest positive number. Shifted by
+            # 0, it remains negative.
             return (0, ((1 << width) - 1) >> least_amount) if least_amount else None
         return min(value[0] >> least_amount, 0), max(value[1] >> least_amount, 0)
 
@@ -178,7 +180,7 @@ def _elements(value: Attribute) -> Range | None:
     half = 1 << (type_.width.data - 1)
     # Read as signed: of 8 bits, 200 is (200 + 128) % 256 - 128 = -56.
     least, greatest = ((int(v) + half) % (2 * half) - half for v in (min(values), max(values)))
-    # If the stored elements 100 and 200 become 100 and -56, other elements may be less or greater than both.
+    # If the extremes 100 and 200 become 100 and -56, another element may be less or greater than both: 128 is -128.
     return (least, greatest) if least <= greatest else None
 
 

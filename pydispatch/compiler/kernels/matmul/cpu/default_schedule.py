@@ -54,8 +54,12 @@ as many registers as two rows."""
 def default_schedule(level: Level, problem: Problem) -> Schedule:
     """Return the schedule of a contraction whose dispatch function states none.
 
-    The first of these ways to read B that applies: packed once for a batch of tiles; streamed, which is in place by
-    whole rows; in place by the columns of a register block; packed for each tile.
+    B is read in the first of these ways that applies:
+
+    - packed once for a batch of tiles, for a convolution whose filter would leave the cache between rows of the image,
+    - streamed: in place, a few whole rows at a time,
+    - in place, by the columns of a register block,
+    - packed for each tile.
     """
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)  # each pass reads B from memory again
@@ -74,13 +78,14 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
 def _unstreamed_schedule(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Schedule:
     """Return the default schedule for a B that is packed, or read in place by the columns of a register block.
 
-    minimizes_passes: whether tiles have as few blocks of rows as possible, since each reads B from beyond the cache.
+    minimizes_passes: whether tiles have as few register blocks along M as possible, since each of these blocks reads B
+        from beyond the cache.
     """
     tiles = _tiles(level, problem, pack_b, minimizes_passes)
     pack_a = not reads_a_in_place(level, problem, tiles)
     tiles = _with_unsplit_rows_and_steps(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     schedule = _schedule_of(problem, tiles, pack_a, pack_b)
-    # Tiles can only share packed columns of B in panels. A B that is packed along K is in rows.
+    # Tiles can share packed columns of B only if the copy is in panels, not if it is contiguous along K.
     has_packed_panels = pack_b and not problem.vectorizes_k(pack_b)
     return with_batches_sharing_b(level, problem, schedule) if has_packed_panels else schedule
 
@@ -94,27 +99,29 @@ def _schedule_of(problem: Problem, tiles: Tiles, pack_a: bool, pack_b: bool) -> 
 
 
 def _evicts_b_between_uses(level: Level, problem: Problem) -> bool:
-    """Return whether the B of a convolution, the filter, leaves the second-level cache between the rows of an image.
+    """Return whether the rows of an image wait for B, the filter of a convolution, to be read from memory again.
 
-    Each row of the image then waits for B, if memory is estimated to deliver B more slowly than blocks multiply it.
+    They do if B leaves the second-level cache between two rows, and memory is estimated to deliver it more slowly than
+    register blocks multiply it.
 
     Times in us of filters of 3x3, in place / packed once for all rows (Intel Xeon with 2 MiB of L2): on 14x14x256
     3,780 / 1,980; on 28x28x256 with stride 2 4,260 / 2,270.
     """
-    is_convolution = problem.reductions > 1 and problem.b_uses > 1  # reductions over the filter, uses by rows
+    # K and other reductions over the filter; the rows of an image are outer indices that all use the filter.
+    is_convolution = problem.reductions > 1 and problem.b_uses > 1
     if not problem.m or not is_convolution:
         return False
     mr, row_bytes = min(problem.m, level.block_rows), level.block_vectors * level.vector  # of the usual register block
-    is_late = prefetch_distance(level, mr, row_bytes) > 0
+    is_late = prefetch_distance(level, mr, row_bytes) > 0  # 0 if memory delivers B in time without prefetches
     filter_bytes = problem.b_compact_bytes * problem.reductions
     return is_late and 2 * filter_bytes > level.model.l2.bytes_per_core
 
 
 def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, reads_both_in_place: bool) -> Tiles:
-    """Return tiles that are not split where splitting does not pay.
+    """Return `tiles` with all rows in one tile, and all steps of K in one chunk, where dividing them does not pay.
 
-    A variant for few rows has all of them in one tile. All steps of K are one chunk if both factors are read in place,
-    and a panel of B stays in the cache or is used once.
+    A skinny variant (a kernel for a range of few rows) has all its rows in one tile. All steps of K are one chunk if
+    both factors are read in place, and a panel of B stays in the cache or is used once.
     """
     tile_rows, steps = tiles.mt, tiles.kc
     if problem.is_skinny_variant and problem.max_rows is not None:
@@ -131,9 +138,9 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
     """Return the tiles of the default schedule for a B that is packed or read in place by the columns of a block.
 
-    Tiles are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk. These
-    cases have tiles of their own, in this order: vectors along K, a packed B that is used once, columns that are fewer
-    than those of a block.
+    `Tiles` are the register block mr x nr, the tile mt x nt of a workgroup, and kc, the steps of K of a chunk. Three
+    cases have tiles of their own, in this order: vectors along K, a packed B that is used once, and a B with fewer
+    columns than a block.
 
     Args:
         level: Vector registers, caches and instructions of the CPU.
@@ -142,7 +149,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
     """
     n, size = problem.n, problem.sum_bytes
-    # A variant for few rows is computed in blocks of 16 rows, those of one matrix register, instead of 32.
+    # A kernel for a range of few rows has blocks of 16 rows, those of one matrix register, instead of 32.
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
     rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m
     # `plain_request` has the defaults for how operands are read, `request` what differs for this B.
@@ -161,7 +168,8 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     # For a B that is computed in the dispatch, and used by a single block of rows: chunks that stay in the L1 cache.
     if pack_b and (vectorizes_k or uses_b_once(problem, tiles)):
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
-    # For a row-major B in place that is narrower than a block: a block of all columns, for no reads beyond its rows.
+    # For a row-major B in place that is narrower than a block: a block with exactly its columns (`pads_columns` would
+    # round them up to whole vectors), so that no read exceeds a row.
     is_row_major_in_place = not pack_b and not vectorizes_k and not problem.panel_width
     if is_row_major_in_place and n is not None and n < tiles.nr:
         return choose_tiles(level, replace(plain_request, pads_columns=False))
@@ -178,9 +186,9 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 def _tiles_for_a(level: Level, problem: Problem, pack_b: bool, request: TileRequest) -> Tiles:
     """Return the tiles for a request, which are chosen again for the way in which blocks of these tiles read A.
 
-    Whether reading A in place pays depends on the tiles. If each tile packs its rows of A, there are fewer tiles. If A
-    is read in place and B is packed (`pack_b`), the result is cut along N first, so that fewer tiles pack the same
-    columns of B.
+    Whether reading A in place pays depends on the tiles: tiles for the request without these flags come first. If A is
+    then packed, `packs_a` requests fewer tiles, since each of them packs its rows of A. If A is read in place and B is
+    packed (`pack_b`), `cuts_columns` divides the result along N first, so that fewer tiles pack the same columns of B.
     """
     tiles = choose_tiles(level, replace(request, is_packed=pack_b))
     has_b_in_place_along_n = not pack_b and not problem.vectorizes_k(pack_b)
@@ -201,10 +209,12 @@ def _request(problem: Problem) -> TileRequest:
 def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles | None:
     """Return tiles whose register blocks have all columns, and so few rows that A is read in place.
 
-    The cache lines of so few rows stay in the first-level cache (`pays_in_place_a`), and each element of A is read by
-    one block, so that packing would not pay. Return None if the blocks of `tiles` are low enough for reading A in
-    place, if there are no such tiles, or if they are slower. 64x16384x64, with rows of A that are 64 KiB apart, takes
-    1,169 us in blocks of 5x64, 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
+    The cache lines of so few rows stay in the first-level cache (`pays_in_place_a`). Each element of A is read by one
+    block, so that packing would not pay. Return None in these cases: the blocks of `tiles` are low enough for reading A
+    in place, no block can have all columns, or such blocks are slower than those of `tiles`.
+
+    64x16384x64, with rows of A that are 64 KiB apart, takes 1,169 us in blocks of 5x64, and 1,291 us in blocks of 13x32
+    with A packed (AMD EPYC Zen 4).
     """
     m, n, size, stride_bytes = problem.m, problem.n, problem.sum_bytes, problem.a.row_stride_bytes
     if not problem.can_read_a_in_place or not m or not n:
@@ -214,7 +224,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
         return None
     if pays_in_place_a(level, tiles.mr, stride_bytes):
         return None
-    # The highest such block. Beside its rows * `vectors` sums, the `vectors` registers of a row of B are left.
+    # The highest such block. Its sums take rows * `vectors` registers, and a row of B another `vectors`.
     vectors = n * size // level.vector  # in a row of the block
     most_rows = min(m, (level.accumulators - vectors) // vectors)
     heights = [rows for rows in range(1, most_rows + 1) if pays_in_place_a(level, rows, stride_bytes)]
@@ -273,8 +283,8 @@ def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
 def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
     """Return whether B is computed in the dispatch, and each element is used by one register block only.
 
-    A then has a single block of rows. Return False for a B that is readable in place or multiplied in groups of steps
-    of K, and for a dynamic N.
+    A must have a single block of rows, so that no second block uses the same elements. Return False for a B that is
+    readable in place or multiplied in groups of steps of K, and for a dynamic N.
     """
     rows = problem.max_rows or problem.m or 0  # 0: dynamic, or no rows
     is_computed = not problem.b.is_readable_in_place
@@ -285,8 +295,8 @@ def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
 def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectorizes_k: bool) -> Tiles:
     """Return tiles with chunks of B that stay in the first-level cache between converting and multiplying them.
 
-    A chunk has kc steps: of the nr columns of a block where vectors are along K, else of the nt columns of a tile,
-    which is up to `CONVERTED_BLOCKS` blocks wide.
+    A chunk has kc steps of K. With vectors along K, it has the nr columns of a register block. Otherwise it has the nt
+    columns of a tile, which is up to `CONVERTED_BLOCKS` register blocks wide.
     """
     assert problem.n is not None
     chunk_elements, k = level.l1_chunk_bytes // problem.sum_bytes, problem.k
@@ -308,9 +318,9 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     """Return tiles for register blocks whose vectors are along K: mr rows of A times nr columns of B.
 
-    Each of the mr * nr sums takes a vector register, whose lanes hold partial sums over K. For up to 4 rows of A, a
-    block has all of them and up to 8 sums, or 16 if there are 3 or 4 rows and enough registers. For more rows, a block
-    has 4 rows and as many columns as the registers hold: with 28 accumulators, of which 4 are left for vectors of A,
+    Each of the mr * nr sums takes a vector register, whose lanes hold partial sums over K. Up to 4 rows of A are all in
+    one block, which has up to 8 sums, or 16 if there are 3 or 4 rows and enough registers. For more rows, a block has 4
+    rows and as many columns as the registers hold: with 28 accumulators, of which 4 are left for vectors of A, it has
     (28 - 4) / 4 = 6 columns.
 
     Products of one or two rows of A take the time of reading B, which is shorter for few columns at a time: they have

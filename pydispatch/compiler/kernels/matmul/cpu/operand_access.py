@@ -39,7 +39,7 @@ for fewer rows."""
 class RowRange:
     """The values of a dynamic M, the number of rows of A, that a plan is for: `least` to `most`, both included.
 
-    `most` is None for no upper bound. A range with an upper bound is for fewer rows than a register block has.
+    `most` is None for no upper bound. Otherwise it is less than the rows of a register block.
     """
 
     least: int
@@ -49,7 +49,7 @@ class RowRange:
     def assumed_rows(self) -> int:
         """The number of rows that tiles are chosen for: the only one in the range, else an assumed one.
 
-        A range with an upper bound is for fewer rows than a register block has: few rows are assumed then.
+        If the range has an upper bound, it is for fewer rows than a register block has, and few rows are assumed.
         """
         if self.most == self.least:
             return self.least
@@ -143,7 +143,8 @@ def outer_dims_sharing_b(contraction: Contraction, sizes: Sizes) -> list[int]:
 
     Outer dimensions are the parallel ones other than M and N; only those of static size are returned.
     """
-    # A reduction of dynamic size is a loop around the packing of B: it is packed again for each index of an outer one.
+    # A reduced dimension of dynamic size becomes a loop around the packing of B. The copy then has one index of this
+    # dimension at a time, and is overwritten before another outer index could use it.
     if any(sizes[d] is None for d in contraction.reductions):
         return []
     return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.positions_of(d)]
@@ -154,7 +155,8 @@ def _is_faster_without_groups(
 ) -> bool:
     """Return whether multiplying single steps of K is faster than packing B for instructions on groups of steps.
 
-    It is for few rows of A: packing, which interleaves the columns of a group, takes longer than the products.
+    It is for few rows of A. Then packing B, which stores the steps of a group side by side, takes longer than the
+    products.
 
     Args:
         contraction: The contraction.
@@ -168,7 +170,7 @@ def _is_faster_without_groups(
         return False
     if isinstance(grouped.compute, BFloat16Type):
         return most_rows < MATRIX_ROWS  # fewer than a block of matrix registers has
-    # Without groups, a B of bytes or i16 may be packed along K, without interleaving columns (`vectorizes_packed_k`).
+    # Without groups, a B of bytes or i16 may be packed in the order of memory (`vectorizes_packed_k`), which is fast.
     return problem.vectorizes_packed_k and most_rows <= MAX_SINGLE_USE_ROWS
 
 

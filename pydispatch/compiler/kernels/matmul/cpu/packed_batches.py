@@ -13,11 +13,11 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule whose workgroups pack columns of B once for a batch of tiles of few rows, with all steps of K.
 
-    Tiles use the same columns of B if they differ only in outer dimensions that B does not have, such as the rows of
-    an image in a convolution. A workgroup packs `blocks` blocks of nr columns, which stay in the second-level cache,
-    and computes a tile at each of `batch` indices of these dimensions. Both numbers are halved until there are enough
-    workgroups, or each has little work. Return `schedule` unchanged if no tiles use the same columns, or no block of
-    columns fits the cache.
+    Tiles use the same columns of B if they differ only in outer dimensions that do not index B, such as the rows of an
+    image in a convolution. A workgroup packs `blocks` blocks of nr columns, which stay in the second-level cache, and
+    computes a tile at each of `batch` indices of these dimensions. Both numbers are halved until there are enough
+    workgroups, or each has little work. Return `schedule` unchanged if no tiles use the same columns, if no block of
+    columns fits the cache, or if a tile already has so many rows that a batch has a single one.
 
     Example:
         3 x 3 filters on an image of 56 rows of 56 pixels, 64 channels and 64 filters, f32, with AVX-512 and 1 MiB of
@@ -37,7 +37,7 @@ def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -
     columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # for packed columns; the rest is left to A and the sums
     block_bytes = problem.sum_bytes * nr * depth
     blocks = min(all_blocks, columns_bytes // block_bytes)
-    batch = min(users, ceil_quotient(2 * level.tile_rows, m))
+    batch = min(users, ceil_quotient(2 * level.tile_rows, m))  # about twice the usual rows of a tile, in all
     if blocks == 0 or batch == 1:
         return schedule
     blocks, batch = _halved_for_workgroups(level, problem, blocks, all_blocks, batch, block_products=m * nr * depth)

@@ -39,16 +39,16 @@ class Position:
 
         Args:
             build: Emits the arithmetic.
-            packed: The packed copy.
+            packed: The packed copy. Only subclasses use it, and `step`.
             stride: Elements between neighbours along the coordinate.
-            step: The step of a group.
+            step: The position in a group of steps of K; 0 without groups.
         """
         return build.times(self.index, stride)
 
 
 @dataclass(frozen=True)
 class PaddedPosition(Position):
-    """Index beyond the edge of the factor. Register blocks read the packed zero, and no result depends on it."""
+    """Index beyond the edge of the factor, where zero is packed: register blocks read it, but no result uses it."""
 
     def exists(self, step: int) -> bool:
         """Return False: no step has an element here."""

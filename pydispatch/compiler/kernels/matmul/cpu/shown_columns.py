@@ -46,7 +46,7 @@ def visible_end(
     if not limits or has_one_unit or has_wider_blocks:
         return None
 
-    row_count, most_rows = rows.span.extent, rows.tiles.rows  # the count may be dynamic
+    row_count, most_rows = rows.span.extent, rows.tiles.rows  # the last workgroup may have fewer than `most_rows`
 
     def end_from_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit the end of the columns that are visible to row `row_count` - 1 - `i` of the workgroup or a later row.
@@ -56,14 +56,15 @@ def visible_end(
         row = inner.minus(inner.minus(row_count, 1), i)
         point = rows.indices(inner, row, rank=len(scores))
         (end_of_later_rows,) = carried
-        end_of_row = limits.end(frame.elements, inner, point, columns)  # as far as computed bounds tell
-        if limits.stored:  # masks in memory are read only beyond the columns that a later row sees anyway
+        end_of_row = limits.end(frame.elements, inner, point, columns)  # by computed bounds, such as column <= row
+        # Masks in memory may hide the last of these columns. Columns that a later row sees need no search.
+        if limits.stored:
             search = _MaskSearch(frame, limits, point, begin=end_of_later_rows, end=end_of_row, columns=columns)
             end_of_row = search.emit(inner)
         return [inner.value(inner.most(end_of_later_rows, end_of_row))]
 
-    # The loop begins with the last row: in causal attention it sees most columns, and the masks of earlier rows need
-    # not be read then. The end is at least 1: a row without visible columns is computed from hidden ones.
+    # The loop begins with the last row. In causal attention, it sees the most columns, so that the masks of earlier
+    # rows need not be read. The end is at least 1, because a row without visible columns is computed from hidden ones.
     (end,) = build.loop(0, row_count, [build.index(1)], end_from_row, index_below=most_rows)
     end = build.assume_below(end, columns + 1)
     whole_units = build.times(build.ceil_quotient(end, unit), unit)
@@ -102,9 +103,9 @@ class _MaskSearch:
         units = ceil_quotient(self.columns, COLUMN_UNIT)
 
         def search_unit(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the search of unit `units - 1 - i`, from the last one on.
+            """Emit the search of unit `units - 1 - i`: iteration 0 is for the last unit.
 
-            `carried` has the end of the unit with a visible column; `begin` until one is reached.
+            `carried` has the result for the later units: the end of the last one with a visible column, or `begin`.
             """
             (end_of_later_units,) = carried
             return [self._search_unit(inner, inner.minus(units - 1, i), end_of_later_units)]
@@ -115,8 +116,8 @@ class _MaskSearch:
     def _search_unit(self, build: Builder, unit: Index, end_of_later_units: SSAValue) -> SSAValue:
         """Emit the end of a unit if it is the last one that has a visible column; else `end_of_later_units`.
 
-        `end_of_later_units` is the result for the later units: the end of one of them, or `begin` as long as none has a
-        visible column in [begin, end). A unit is only searched in the latter case.
+        `end_of_later_units` is the result for the later units: the end of the last one with a visible column in
+        [begin, end), or `begin` if there is none. The unit is searched only if it is `begin`.
         """
         first = build.times(unit, COLUMN_UNIT)
         stop = build.least(build.plus(first, COLUMN_UNIT), self.columns)

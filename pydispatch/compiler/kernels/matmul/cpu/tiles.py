@@ -71,8 +71,8 @@ class Level:
     def cycles(self, mr: int, row_bytes: int) -> float:
         """Estimate the cycles that a block of `mr` rows of `row_bytes` bytes takes for a step of K, operands in L1.
 
-        The multiply-adds of all rows overlap the loads, of an element of A for each row and of a row of B: the slower
-        ones count. The model has the number of both that the CPU executes in a cycle (`fmas`, `loads`).
+        A step takes multiply-adds of all rows, and loads of `mr` elements of A and of a row of B. The CPU executes both
+        at the same time: the slower ones count. `model.fmas` and `model.loads` are their numbers per cycle.
         """
         passes = ceil_quotient(self.vector, self.model.datapath)  # 2 for vectors of 64 bytes in a datapath of 32
         operations_of_row = ceil_quotient(row_bytes, self.vector) * passes
@@ -88,7 +88,8 @@ class Level:
 #   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
 #   1024x512x512  52x256: 264   104x256: 264   208x256: 264; B packed: 246     register blocks 8x48: 256, 14x32: 260
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
-# Packing in chunks of K costs 4 % at 1024. Tiles of half or twice the size differ by 2 %: they depend on the level.
+# Packing in chunks of K costs 4 % at 1024. Tiles of half or twice the size differ by 2 %: one size for each level is
+# enough.
 LEVELS = {
     # vector, registers, accumulators, block_rows, block_vectors, tile_rows, tile_row_bytes: fields of `Level`
     "avx512f": (64, 32, 28, 14, 2, 112, 1024),
@@ -144,7 +145,7 @@ def _byte_products(machine: Machine) -> str:
     "unsigned by signed" is vpdpbusd (x86), in vectors of the widest registers; "equal signs" are sdot and udot, and
     "all signs" smmla, ummla and usmmla (AArch64). "" stands for a machine without dot products of bytes.
     """
-    # AVX-VNNI has vpdpbusd for vectors of up to 32 bytes. It does not help where contractions use the 64 of AVX-512.
+    # AVX-VNNI has vpdpbusd for vectors of up to 32 bytes. It is not used with AVX-512, whose vectors have 64 bytes.
     has_vectors_of_32_bytes = "avxvnni" in machine.has and "avx512f" not in machine.has
     if "avx512vnni" in machine.has or has_vectors_of_32_bytes:
         return "unsigned by signed"

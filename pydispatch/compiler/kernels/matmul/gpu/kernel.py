@@ -62,7 +62,8 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
         return None
     contraction, result_dims = match.contraction, match.result_dims
     frame = Frame(source, backend)
-    # The epilogue cannot update a part of an argument, nor write a byte that has elements of two invocations.
+    # The epilogue writes whole results: it cannot update a part of an argument. Nor can it write results of i4 and
+    # shorter, of which two invocations would write elements in the same byte.
     if frame.updates_arguments or any(elements_per_byte(value) > 1 for value in frame.returned):
         return None
     plans = plans_of(contraction, frame.elements, generation)
@@ -112,7 +113,7 @@ def _emit_plan(
     # can store a group as a vector.
     adjacent_sums = adjacent_elements_of(scalar_width(plan.sum_type))
     layout = lane_layout(plan.form, plan.tile.block_rows, plan.tile.block_columns, adjacent_sums)
-    build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))
+    build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))  # later code at `build` may rely on this bound
     workgroup = _Workgroup(
         frame=frame,
         plan=plan,
@@ -131,8 +132,8 @@ class Slot(NamedTuple):
     """An element of the tile that an invocation sums up. The last tile may exceed the result.
 
     Attributes:
-        exists: Whether the element is in the result; an i1 if only the kernel can tell. Slots that are tested together
-            share one SSA value.
+        exists: Whether the element is in the result; an i1 if this is known at run time only. Slots that are tested
+            together share one SSA value.
         indices: Indices of the element in the contraction's result. A slot that does not exist has indices of an
             element that exists, so that reads at them are in bounds.
     """
@@ -174,6 +175,7 @@ class _Workgroup:
     def emit(self, build: Builder) -> None:
         """Emit the initialization of the sums, the pipelined loop over K, and the epilogue."""
         location = self._tile_location(build, self.workgroup_id)
+        # `plan.steps` are the loops that together count the steps of K; an iteration is for `depth` steps.
         iterations = build.ceil_quotient(collapsed_size(build, self.sizes, self.plan.steps), self.tile.depth)
         self._in_each_invocation(build, lambda inner, invocation: self._initialize(inner, invocation, location))
         if iterations != 0:  # K has steps, or an unknown number of them
@@ -209,7 +211,7 @@ class _Workgroup:
         def load(inner: Builder) -> None:
             """Emit the loads of the tiles of `iteration`, in a branch where it is below `iterations`."""
             if isinstance(iteration, SSAValue):
-                inner.assume_below(iteration, iterations)
+                inner.assume_below(iteration, iterations)  # later code at `inner` may rely on this bound
             self._load_tiles(inner, location, iteration)
 
         build.when(build.less(iteration, iterations), load)
@@ -270,7 +272,7 @@ class _Workgroup:
 
     def _initialize(self, build: Builder, invocation: Index, location: Location) -> None:
         """Emit the stores that initialize the sums of an invocation: to zeros, or elements of the initial tensor."""
-        pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
+        pinned = build.without_load_motion()  # keeps loads of initial elements inside the loop over invocations
         initial = self.plan.contraction.generic.outputs[0]
         if starts_at_zero(initial):
             zero = pinned.add(arith.ConstantOp(zero_attribute(self.plan.sum_type)))
@@ -284,13 +286,14 @@ class _Workgroup:
     def _finish(self, build: Builder, invocation: Index) -> None:
         """Emit the epilogue: compute the results of the dispatch from the sums, and store them.
 
-        A slot is one sum of the invocation, with its position in the contraction's result. `Elements.define` makes the
-        sum the element there; `Elements.at` then computes elements of the results, such as `relu(sum + bias)`, from it.
+        A slot is one sum of the invocation, with its position in the contraction's result. `Elements.define` registers
+        the sum as the element at this position. `Elements.at` then computes elements of the dispatch's results, such as
+        `relu(sum + bias)`, from it.
 
-        The indices of slots are computed again, which takes fewer registers than to retain them over the loop.
+        The indices of slots are computed again: retaining them during the loop over K would take registers.
         """
         contraction, elements = self.plan.contraction, self.frame.elements
-        pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
+        pinned = build.without_load_motion()  # keeps loads, such as those of sums, inside the loop over invocations
         slots = self._rematerialized_slots(pinned, invocation)
         for position, slot in enumerate(slots):
             total = pinned.add(memref.LoadOp.get(self.sums, [pinned.index(position)]))
@@ -309,13 +312,14 @@ class _Workgroup:
     def _rematerialized_slots(self, build: Builder, invocation: Index) -> list[Slot]:
         """Return the slots of an invocation, with indices that are computed again at `build`.
 
-        `RematerializeOp` copies an id opaquely, so that later passes cannot reuse the indices that were computed from
-        the original id before the loop over K.
+        `RematerializeOp` returns an equal id that later passes take as unknown. So they cannot reuse the indices that
+        were computed from the original id, which would take registers during the loop over K.
         """
-        opaque = build.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
-        invocation = build.assume_below(opaque, self.tile.invocations)
-        opaque_id = build.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
-        workgroup_id = build.assume_below(opaque_id, workgroups_of(self.plan, build, self.sizes))
+        invocation_copy = build.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
+        workgroup_copy = build.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
+        # The bounds of the ids, known for the originals, are stated again for the copies.
+        invocation = build.assume_below(invocation_copy, self.tile.invocations)
+        workgroup_id = build.assume_below(workgroup_copy, workgroups_of(self.plan, build, self.sizes))
         return self._slots(build, invocation, self._tile_location(build, workgroup_id))
 
     def _store(
@@ -337,13 +341,13 @@ class _Workgroup:
                 build.add(store)
 
     def _run_length(self, dims: Sequence[int]) -> int:
-        """Return how many adjacent elements of a result an invocation can store as one vector; 1 if it cannot.
+        """Return how many adjacent elements of a result an invocation stores as one vector; 1 for no vectors.
 
-        Vectors are along N, the columns of the product: N must be the last index of the result, and its size a multiple
-        of the length. `dims` has, for each index of the result, the dimension of the contraction's result that it runs
-        along.
+        Vectors are along N, the columns of the product. N must be the last index of the result, and its size a multiple
+        of the length. `dims` has, for each index of the result, the dimension of the contraction's result that it is
+        equal to: [1, 0] for a transposed result.
         """
-        # An invocation has the columns up to those of its right neighbour, which begin `column_step` columns later.
+        # The adjacent columns of an invocation: its right neighbour begins `column_step` columns later.
         n, run_length = self.plan.contraction.n, self.layout.column_step
         size = self.sizes[n] if n is not None else None
         last_index = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
@@ -352,17 +356,16 @@ class _Workgroup:
         return run_length if is_along_columns and has_whole_runs else 1
 
     def _slots(self, build: Builder, invocation: Index, location: Location) -> list[Slot]:
-        """Return whether each sum of an invocation exists, and its indices in the contraction's result.
+        """Return a slot for each sum of an invocation: whether it is in the contraction's result, and at which indices.
 
         A subgroup of 32 invocations, its lanes, computes a block of the workgroup's tile, in which `layout` gives each
         lane some elements. For scalar f32 instructions the lanes form 4 rows of 8 lanes: each lane has 4x4 adjacent
-        elements, and lane 10 begins at row 4 and column 8 of the block. A sum does not exist if its row or column is
-        beyond the end of the result.
+        elements, and lane 10 begins at row 4 and column 8 of the block.
         """
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, block_row, block_column = self._lane_and_block(build, invocation)
-        # The position of the lane's first sum in the tile. Lanes are in rows of `across` lanes; neighbours are
-        # `column_step` columns apart, or `row_step` rows.
+        # The position of the lane's first sum in the tile. The lanes form rows of `across` lanes. A lane begins
+        # `column_step` columns after its left neighbour, and `row_step` rows after the lane above.
         row = build.plus(block_row, build.times(build.quotient(lane, layout.across), layout.row_step))
         column = build.plus(block_column, build.times(build.remainder(lane, layout.across), layout.column_step))
         row_count, column_count = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))

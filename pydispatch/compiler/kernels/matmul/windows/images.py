@@ -68,10 +68,10 @@ class Axis:
 
     @property
     def largest_shift_by_phase(self) -> dict[int, int]:
-        """Each phase that is read -> the largest shift (see `phase_and_shift`) of a step of the window in it.
+        """Each phase that is read -> the largest shift (see `phase_and_shift`) of the window's steps in that phase.
 
-        Along the axis, the packed image of a phase has as many elements as there are positions, plus this number. With
-        a stride of 2 and a window of 3 elements it is {0: 1, 1: 0}.
+        Along the axis, the packed image of a phase has as many elements as there are positions, plus this shift. With
+        a stride of 2 and a window of 3 elements, the result is {0: 1, 1: 0}.
         """
         shifts: dict[int, int] = {}
         for step in range(self.step_count):
@@ -110,7 +110,7 @@ class ImagePlan:
 
     @property
     def row_length(self) -> int:
-        """Elements of a row of a packed image: as many for each phase as the phase with the most needs."""
+        """Elements of a row of a packed image. All packed images have the row length of the longest one."""
         return self.axes[1].position_count + max(self.axes[1].largest_shift_by_phase.values())
 
     @property
@@ -132,8 +132,9 @@ class ImagePlan:
 
     @property
     def tiles_of_workgroup(self) -> int:
-        """Tiles that one workgroup computes, at least 1: as many as have `WORKGROUP_BYTES` of 4-byte results."""
-        return max(1, WORKGROUP_BYTES // (self.rows * self.axes[1].position_count * 4))
+        """Number of tiles that one workgroup computes: those with about `WORKGROUP_BYTES` of results; at least 1."""
+        result_bytes_of_tile = self.rows * self.axes[1].position_count * 4  # results are estimated as f32
+        return max(1, WORKGROUP_BYTES // result_bytes_of_tile)
 
 
 def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
@@ -142,9 +143,11 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     The last two dimensions of the result are the rows and columns of an image, and the reduced loops the elements of a
     window: y[n, c, i, j] += x[n, c, 2 * i + k, 2 * j + l] * w[c, k, l] has the positions (i, j) and the steps (k, l).
 
-    Return None, too, if a window has more than `MAX_STEPS` elements, an image fewer than `MIN_POSITIONS` positions, or
-    the initial value of the sums varies within an image; if the body does not read the input, or if several of its
-    elements share a byte.
+    Return None, too, in one of these cases:
+
+    - A window has more than `MAX_STEPS` elements, or an image fewer than `MIN_POSITIONS` positions.
+    - The initial value of the sums varies within an image.
+    - The body does not read the input, or several elements of the input share a byte.
     """
     sizes = loop_sizes(frame.elements, generic)
     static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
@@ -188,8 +191,10 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
 def _rows_of_tile(axes: tuple[Axis, Axis], element_bytes: int) -> int:
     """Return the number of rows of a tile: as many as its packed images have room for in `PACKED_BYTES`, at least 1.
 
-    All tiles of an image have about as many rows. There is a packed image for each pair of a vertical and a horizontal
-    phase. `axes` are the vertical and the horizontal one.
+    The rows of an image are divided about equally among its tiles. There is a packed image for each pair of a vertical
+    and a horizontal phase (remainder of the division of a position in the input by the stride).
+
+    axes: the vertical and the horizontal axis of the window.
     """
     vertical, horizontal = axes
     row_shifts, column_shifts = vertical.largest_shift_by_phase, horizontal.largest_shift_by_phase
@@ -202,7 +207,7 @@ def _rows_of_tile(axes: tuple[Axis, Axis], element_bytes: int) -> int:
 
 
 def _initial_dims(generic: Structured) -> set[int]:
-    """Return the loops of a reduction that the initial value of its sums depends on; none for a splat."""
+    """Return the loops that the initial value of a reduction's sums depends on; none if all are initially equal."""
     owner = generic.outputs[0].owner
     is_splat = isinstance(owner, Operation) and owner.name == "tensor.splat"
     return set() if is_splat else dims_in(generic.output_maps[0])
@@ -212,8 +217,8 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
     """Return the vertical and the horizontal axis of the windows of an input, along its last two dimensions.
 
     An axis states the positions, the steps within a window, the stride and the dilation: `2 * i + k` has the positions
-    i, the steps k and the stride 2. Return None if other coordinates depend on positions or steps, or if there are
-    other reductions than the windows' steps.
+    i, the steps k and the stride 2. Return None if the index along another dimension depends on positions or steps, or
+    if a reduced loop is no step of the windows.
 
     Args:
         generic: The reduction.
@@ -239,11 +244,10 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
 
 
 def _axis(generic: Structured, coordinate: LinearIndex, positions: int, sizes: Sequence[int]) -> Axis | None:
-    """Return the axis of a window along a dimension of its input; None unless the index there is the position times a
-    stride plus, maybe, the step times a dilation.
+    """Return the axis of a window along a dimension of its input; None if the index there has another form.
 
-    The index `2 * d2 + 3 * d4`, with the position d2 and the reduced loop d4, has the stride 2 and the dilation 3. The
-    index `d2` alone is a window of one step.
+    The form is stride * position + dilation * step. The index `2 * d2 + 3 * d4`, with the position d2 and the reduced
+    loop d4, has the stride 2 and the dilation 3. The index `d2` alone is a window of one step.
 
     Args:
         generic: The reduction.

@@ -115,9 +115,9 @@ class PaddedInputs:
         return is_interior
 
     def define_elements(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
-        """Emit the padded elements that the reduction reads at a point of its loops, and remember them for its body.
+        """Emit the padded elements that the reduction reads at a point of its loops, and register them for its body.
 
-        The body then finds these values instead of applying the rule of `tensor.pad`, which emits a branch for each
+        The body uses registered values instead of applying the rule of `tensor.pad`, which emits a branch for each
         element. For an image that is padded by 1 before its rows and columns, the element at [y, x] is the element of
         the image at [y - 1, x - 1] or, at an edge, a select between the nearest element and the padding.
 
@@ -131,7 +131,7 @@ class PaddedInputs:
             value = self.generic.inputs[ordinal]
             indices = evaluate(build, self.generic.maps[ordinal], point)
             is_defined = build.recall((value, tuple(indices))) is not None
-            if is_defined:  # another position of the block reads this element, too
+            if is_defined:  # an earlier call has emitted it, for another position of the block that reads it
                 continue
             if not is_edge:
                 low, _ = pad_amounts(self.elements, pad)

@@ -79,8 +79,9 @@ class WindowPlan:
 def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     """Return the plan of a reduction over windows whose vectors are along channels; None for other reductions.
 
-    The channels are the last dimension of the result whose size is not 1. Return None, too, if they are not contiguous
-    or fewer than `MIN_CHANNELS`, if several elements of the result share a byte, or if a parallel loop is in no result.
+    The channels are the last dimension of the result whose size is not 1. Return None, too, if the channels are not
+    contiguous or fewer than `MIN_CHANNELS`, if several elements of the result share a byte, or if a parallel loop
+    indexes no result.
 
     Args:
         generic: The reduction.
@@ -102,7 +103,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     channel_count = sizes[channel_dim]
     if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
-    # A window's weights for one channel are estimated as one element for each unrolled step.
+    # The weights of a window for one channel are estimated as one element for each unrolled step.
     unrolled_dims = _unrolled(generic.reduced_loops, sizes)
     steps = max(1, prod(sizes[d] or 0 for d in unrolled_dims))  # `or 0` for the type only: these sizes are known
     element_bytes = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
@@ -119,9 +120,10 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
 
 
 def _positions_of_block(position_count: int | None, steps: int) -> int:
-    """Return the number of positions of a block: as many as its unrolled code may have, but at most `position_count`.
+    """Return the number of positions of a block, whose code has `steps` unrolled steps for each position.
 
-    The code of a block has `steps` steps for each position. `position_count` is None if it is unknown.
+    It is the most for which the code has at most `MAX_BLOCK_STEPS` steps, up to `MAX_BLOCK_POSITIONS`, and to the
+    `position_count` of the result (None if it is unknown).
     """
     most = max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     return most if position_count is None else max(1, min(most, position_count))
@@ -140,7 +142,7 @@ def _channels_of_chunk(channel_count: int | None, bytes_per_channel: int) -> int
 
 
 def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the innermost of the reduced `loops`, as many as have at most `MAX_UNROLLED_STEPS` steps together.
+    """Return the innermost of the reduced `loops`: as many as have at most `MAX_UNROLLED_STEPS` iterations in total.
 
     Args:
         loops: Numbers of the reduced loops, outermost first.
@@ -153,7 +155,7 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
         if size is None or steps * size > MAX_UNROLLED_STEPS:
             break
         unrolled = (dim, *unrolled)
-        steps *= max(1, size)  # an empty loop does not make room for loops around it
+        steps *= max(1, size)  # with a factor of 0, loops of any size around an empty loop would be unrolled
     return unrolled
 
 
