@@ -38,12 +38,12 @@ def section_call(work: Path, seconds: float) -> Rows:
     peer_sync, peer_task = iree.Module(vmfb, "local-sync"), iree.Module(vmfb, "local-task")
     out = np.empty(8, np.float32)
     prepared = sync.mixed_invocation.prepare(a, b)
-    f, g = sync.mixed_invocation, task.mixed_invocation
+    function, with_two_workers = sync.mixed_invocation, task.mixed_invocation
     contenders = {
         "pydispatch": prepared,
-        "pydispatch, out= given, not prepared": lambda: f(a, b, out=out),
-        "pydispatch, new result": lambda: f(a, b),
-        "pydispatch, new result, 2 workers": lambda: g(a, b),
+        "pydispatch, out= given, not prepared": lambda: function(a, b, out=out),
+        "pydispatch, new result": lambda: function(a, b),
+        "pydispatch, new result, 2 workers": lambda: with_two_workers(a, b),
         "np.add of the same arrays": lambda: np.add(a, b),
         "iree local-sync": peer_sync.raw("mixed_invocation", a, b),
     }
@@ -267,7 +267,8 @@ int mul(void* raw, void* context, void* reserved) {
   return 0;
 }
 """
-"""C source of the function of the kernel as an import: one structure with pointers, offsets and sizes."""
+"""C source of the function that the kernel imports. Its parameters are in one structure: each array as a pointer and an
+offset in elements (ao of a), then the size of the arrays, and the first of the 64 elements of a workgroup."""
 
 
 def import_thunk(work: Path) -> int:

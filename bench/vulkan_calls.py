@@ -140,6 +140,7 @@ class Raw:
         # SHADER_WRITE to SHADER_READ and SHADER_WRITE; SHADER_WRITE to HOST_READ
         barrier = arena.new("VkMemoryBarrier", srcAccessMask=0x40, dstAccessMask=0x60)
         to_host = arena.new("VkMemoryBarrier", srcAccessMask=0x40, dstAccessMask=0x2000)
+        # Record each dispatch with its bindings, and a barrier after it.
         for i, (kernel, blocks) in enumerate(steps):
             for binding, block in enumerate(blocks):
                 bound = arena.new("VkDescriptorBufferInfo", buffer=block.buffer, offset=block.offset, range=4 * n)
@@ -151,11 +152,12 @@ class Raw:
             calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)  # 1: COMPUTE
             calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets + i, 0, ffi.NULL)
             calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, 4, count)  # 0x20: SHADER_STAGE_COMPUTE
-            calls.vkCmdDispatch(buffer, -(-n // 64), 1, 1)
+            calls.vkCmdDispatch(buffer, -(-n // 64), 1, 1)  # workgroups of 64 invocations
             is_last = i == len(steps) - 1
             stage, after = (0x4000, to_host) if is_last else (0x800, barrier)  # PIPELINE_STAGE_HOST, COMPUTE_SHADER
             calls.vkCmdPipelineBarrier(buffer, 0x800, stage, 0, 1, after, 0, ffi.NULL, 0, ffi.NULL)
         api.check(calls.vkEndCommandBuffer(buffer), "end")
+        # Create the fence and what __call__ needs to submit the command buffer and wait for it.
         fence = ffi.new("VkFence*")
         lib = context.instance.lib
         api.check(lib.vkCreateFence(context.handle, arena.new("VkFenceCreateInfo"), ffi.NULL, fence), "fence")
@@ -242,6 +244,7 @@ def measure(device: str, n: int, rounds: int, folder: Path) -> None:
         buffers = [opened.empty(n) for _ in range(2)]  # dispatches write them in alternation
         blocks = [buffer.memory.block for buffer in buffers]
         x, y = left.memory.block, right.memory.block
+        # (kernel, blocks of its bindings) of each dispatch; the last one writes blocks[1].
         if steps == 3:
             mul, inplace = kernels[0, 0], kernels[1, 0]
             plan = [(mul, [x, y, blocks[0]]), (mul, [blocks[0], y, blocks[1]]), (inplace, [blocks[0], blocks[1]])]
@@ -261,7 +264,7 @@ def measure(device: str, n: int, rounds: int, folder: Path) -> None:
         peer, why = peer_call(folder, text, name, a, b)
         if peer is not None:
             contenders["IREE, its cheapest call"] = peer
-        show(f"{title}, {n} elements", alternate(contenders, rounds, 200 if steps == 3 else 40))
+        show(f"{title}, {n} elements", alternate(contenders, rounds, calls=200 if steps == 3 else 40))
         if peer is None:
             print(f"  IREE has no figure: {why}")
 

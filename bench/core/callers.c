@@ -38,7 +38,7 @@ static int32_t work_body(void* self, uint32_t worker, uint64_t begin, uint64_t e
 // Returns the loops of one workgroup such that all WORKGROUPS of a call take |nanoseconds| on one thread.
 static uint64_t loops_for(double nanoseconds) {
   static double per_ns;  // loops in a nanosecond: the best of 20 trials, made in the first call only
-  for (int i = 0; i < 20 && (per_ns == 0 || i); ++i) {
+  for (int i = 0; i < 20 && (per_ns == 0 || i); ++i) {  // skipped if an earlier call has set per_ns
     uint64_t loops = 1000000, failed, start = pyd_cpu_nanoseconds();
     work_body(&loops, 0, 0, 1, &failed);
     double rate = (double)loops / (double)(pyd_cpu_nanoseconds() - start);
@@ -114,6 +114,7 @@ static uint32_t collect(caller_t* callers, uint32_t count, pyd_sched_t* sched, d
   uint32_t calls = 0;
   for (uint32_t i = 0; i < count; ++i) {
     pthread_join(callers[i].thread, NULL);
+    // Move the caller's times next to those of the callers before it.
     memmove(all + calls, callers[i].times, callers[i].calls * sizeof(double));
     calls += callers[i].calls;
   }
@@ -133,11 +134,11 @@ static void bench_callers(double microseconds, uint32_t milliseconds) {
     snprintf(size, sizeof(size), "%u thread%s", count, count > 1 ? "s" : "");
     static const struct {
       const char* name;
-      uint32_t hundredths;
-    } kParts[] = {{"median", 50}, {"99th percentile", 99}};
+      uint32_t percent;
+    } kPercentiles[] = {{"median", 50}, {"99th percentile", 99}};
     for (uint32_t i = 0; i < 2; ++i) {
-      const double seconds = times[calls / 100 * kParts[i].hundredths] / 1e6;
-      snprintf(name, sizeof(name), "calls of %.0f us: %s", microseconds, kParts[i].name);
+      const double seconds = times[calls / 100 * kPercentiles[i].percent] / 1e6;  // times are ascending microseconds
+      snprintf(name, sizeof(name), "calls of %.0f us: %s", microseconds, kPercentiles[i].name);
       row(name, size, workers, seconds, times[0] / 1e6, times[calls - 1] / 1e6, "s");
     }
     snprintf(name, sizeof(name), "calls of %.0f us: calls a second", microseconds);

@@ -55,7 +55,7 @@ static double open_alone(const char* path) {
 int main(int argc, char** argv) {
   static const char* const kNames[KINDS] = {"embedded", "dlopen of the same file", "the same file as a system plugin",
                                             "a system plugin with the C library"};
-  static double times[KINDS][ROUNDS];
+  static double times[KINDS][ROUNDS];  // seconds of each kind in kNames
   if (argc < 2) return fprintf(stderr, "plugin FILE [SYSTEM]\n"), 2;
   for (int i = 0; i < ROUNDS; ++i) {
     times[0][i] = load(argv[1], PYD_PLUGIN_KIND_EMBEDDED);

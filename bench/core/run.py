@@ -36,6 +36,7 @@ def build(part: str, folder: Path) -> Path:
     """Compile a C program of PARTS into `folder`, and return the path of the executable."""
     binary = folder / part
     own = [path for name in PARTS[part] for path in sources(ROOT / "csrc" / name, host())]
+    # double.c stands in for csrc/executable: the kernels are a library in program.c.
     more = [ROOT / "tests/c/program/double.c"] if part == "program" else []
     command = ["gcc", *FLAGS, HERE / f"{part}.c", *own, *more, "-o", binary, "-pthread", "-ldl", "-lm"]
     subprocess.run(command, check=True)

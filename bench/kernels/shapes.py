@@ -54,8 +54,8 @@ def _resnet50() -> Makers:
             yield lambda s=size, i=inputs, o=outputs, w=window, t=stride, f=channels_first: convolution(
                 "resnet50", (s, s), i, o, w, t, channels_first=f)  # fmt: skip
     yield lambda: product("resnet50 head", 1, 2048, 1000)
-    yield lambda: pooling("resnet50", "max", 112, 64, 3, 2)
-    yield lambda: pooling("resnet50", "mean", 7, 2048, 7, 7)
+    yield lambda: pooling("resnet50", "max", size=112, channels=64, window=3, stride=2)
+    yield lambda: pooling("resnet50", "mean", size=7, channels=2048, window=7, stride=7)
 
 
 def _mobilenet() -> Makers:
@@ -89,6 +89,7 @@ def _products() -> Makers:
 
 def _attention() -> Makers:
     """Yield attention of whole sequences, and of a single query (decode) over all keys so far."""
+    # The name, number of queries, of keys, of heads, and features of a head.
     yield lambda: attention("attention bert", 128, 128, 12, 64)
     yield lambda: attention("attention gpt2 prefill", 128, 128, 12, 64, causal=True)
     yield lambda: attention("attention gpt2 decode", 1, 512, 12, 64)
@@ -98,6 +99,7 @@ def _attention() -> Makers:
 
 def _other_convolutions() -> Makers:
     """Yield convolutions of other models: on images, on signals, transposed, dilated and grouped."""
+    # The name, size of the image or length of the signal, input channels, output channels, window, stride.
     yield lambda: convolution("unet", (64, 64), 64, 64, 3)
     yield lambda: convolution("unet", (32, 32), 320, 320, 3)
     yield lambda: convolution("unet", (16, 16), 640, 640, 3)
@@ -117,19 +119,19 @@ def _other_convolutions() -> Makers:
 
 def _rows() -> Makers:
     """Yield kernels that compute each row by itself: cells, norms, softmax, gathers, and elementwise operations."""
-    yield lambda: lstm_cell(1, 128, 384)
-    yield lambda: lstm_cell(8, 256, 512)
+    yield lambda: lstm_cell(batch=1, inputs=128, width=384)
+    yield lambda: lstm_cell(batch=8, inputs=256, width=512)
     yield lambda: layer_norm(128, 768)
     yield lambda: layer_norm(1, 768)
     yield lambda: layer_norm(1, 4096)
     yield lambda: layer_norm(128, 768, silu=True)
-    yield lambda: group_norm(64, 64, 8)
-    yield lambda: group_norm(32, 320, 32)
+    yield lambda: group_norm(size=64, channels=64, groups=8)
+    yield lambda: group_norm(size=32, channels=320, groups=32)
     yield lambda: softmax(1536, 128)
     yield lambda: softmax(1, 50257)
     yield lambda: softmax(12, 512)
-    yield lambda: gather("bert", 30522, 768, 128)
-    yield lambda: gather("llama", 32000, 4096, 32)
+    yield lambda: gather("bert", rows=30522, width=768, count=128)
+    yield lambda: gather("llama", rows=32000, width=4096, count=32)
     yield lambda: elementwise("gelu of a sum", lambda x, y: jax.nn.gelu(x + y), 128, 3072)
     yield lambda: elementwise("silu times", lambda x, y: jax.nn.silu(x) * y, 1, 11008)
     yield lambda: elementwise("sum", lambda x, y: x + y, 1024, 4096)

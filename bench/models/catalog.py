@@ -57,7 +57,7 @@ _MAKERS: dict[str, Callable[[bool], Model]] = {}
 
 
 def model(make: Callable[[bool], tuple[Any, ...]]) -> Callable[[bool], Model]:
-    """Register a model under the name of the decorated function, and return that function.
+    """Register a model under the name of the decorated function, and return the function that creates it as a `Model`.
 
     make: a function of `small` that returns (function, weights, inputs) or (function, weights, inputs, tolerance), see
     `Model`. small: the model has the same operations with few channels and layers, for tests.

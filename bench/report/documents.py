@@ -34,13 +34,13 @@ class Block:
 
     Attributes:
         file: Name of the benchmark.
-        make: Function that builds the table.
+        build: Function that builds the table from the figures of one or several machines.
         names: Names of the rows in the table, all if empty.
         sizes: Sizes of the rows in the table, all if empty.
     """
 
     file: str
-    make: Callable[[Machines], Table] = grid
+    build: Callable[[Machines], Table] = grid
     names: Sequence[str] = ()
     sizes: Sequence[str] = ()
 
@@ -54,20 +54,20 @@ class Block:
         machines = _with_rows(figures.get(self.file, {}), self._has)
         if not machines:
             return []
-        whole = self.make(machines)
-        if len(whole.heads) <= WIDEST:
-            return [whole]
-        return [self.make({machine: measured}) for machine, measured in machines.items()]
+        table = self.build(machines)
+        if len(table.heads) <= WIDEST:
+            return [table]
+        return [self.build({machine: measured}) for machine, measured in machines.items()]
 
     def _has(self, row: Row) -> bool:
-        """Return whether the table has a row."""
+        """Return whether `row` belongs in the table."""
         return (not self.names or row.name in self.names) and (not self.sizes or row.size in self.sizes)
 
 
-def _with_rows(machines: Machines, has: Callable[[Row], bool]) -> dict[str, Figures]:
-    """Return the figures of machines with the rows for which `has` is true; machines without any are left out."""
+def _with_rows(machines: Machines, is_shown: Callable[[Row], bool]) -> dict[str, Figures]:
+    """Return the figures of machines with the rows for which `is_shown` is true; machines without any are left out."""
     chosen = {
-        machine: replace(measured, rows=[row for row in measured.rows if has(row)])
+        machine: replace(measured, rows=[row for row in measured.rows if is_shown(row)])
         for machine, measured in machines.items()
     }
     return {machine: measured for machine, measured in chosen.items() if measured.rows}
@@ -81,10 +81,10 @@ class Overview:
     def tables(self, figures: Mapping[str, Machines]) -> list[Table]:
         """Return the table; none when nothing was measured."""
         lines = list(spreads(figures))
-        machines = sorted({machine for _, _, known in lines for machine in known})
+        machines = sorted({machine for _, _, spread_of in lines for machine in spread_of})
         rows = []
-        for title, peer, known in lines:
-            of_machines = (known.get(machine) for machine in machines)
+        for title, peer, spread_of in lines:
+            of_machines = (spread_of.get(machine) for machine in machines)
             spread_cells = [Cell(f"{s.median:.2f} ({s.lost} of {s.count})" if s else "–") for s in of_machines]
             rows.append([Cell(title), Cell(peer), *spread_cells])
         return [Table(["", "peer", *machines], rows)] if rows else []
@@ -150,9 +150,9 @@ def filled(document: str, figures: Mapping[str, Machines]) -> str:
 
     def block(match: re.Match[str]) -> str:
         """Return the replacement of a match of BLOCK: the table, or the old text if nothing was measured."""
-        parts = TABLES[match[2]].tables(figures)
-        text = "\n".join(part.markdown() for part in parts)
-        return f"{match[1]}\n{text}\n{match[4]}" if parts else match[0]
+        tables = TABLES[match[2]].tables(figures)
+        text = "\n".join(table.markdown() for table in tables)
+        return f"{match[1]}\n{text}\n{match[4]}" if tables else match[0]
 
     return BLOCK.sub(block, document)
 

@@ -19,16 +19,16 @@ LABEL, WIDTH, MARK, GAP = 210, 760, 11, 7
 def picture(figures: Mapping[str, Mapping[str, Figures]]) -> str:
     """Return the SVG: a line for each peer of an area; on it the median of each machine, and a bar from low to high."""
     lines = list(spreads(figures))
-    machines = sorted({machine for _, _, known in lines for machine in known})
-    ends = [value for _, _, known in lines for spread in known.values() for value in (spread.low, spread.high)]
+    machines = sorted({machine for _, _, spread_of in lines for machine in spread_of})
+    ends = [value for _, _, spread_of in lines for spread in spread_of.values() for value in (spread.low, spread.high)]
     axis = Axis.of([*ends, 1.0], LABEL, WIDTH - 12, text=lambda value: text(value, "1"))
     parts, top, area = list[str](), 20, ""
-    for title, peer, known in lines:
+    for title, peer, spread_of in lines:
         if title != area:
             parts.append(f'<text class="title" x="0" y="{top + 12}">{escape(title)}</text>')
             area, top = title, top + 20
         parts.append(f'<text x="12" y="{top + 9}">{escape(peer)}</text>')
-        for machine, spread in known.items():
+        for machine, spread in spread_of.items():
             index, y = machines.index(machine), top + MARK / 2
             facts = f"{machine}: {spread.median:.2f} in the median of {spread.count}, {spread.lost} lost"
             bar = f'<path class="s{index} line" d="M{axis(spread.low):.1f} {y}H{axis(spread.high):.1f}"/>'

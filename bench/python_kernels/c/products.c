@@ -37,7 +37,7 @@ void int4_product(const uint8_t* w, int64_t m, int64_t bytes, const float* scale
   }
 }
 
-// y = a times b for one pair of a group; the threads of the caller's parallel region share its rows.
+// y = a times b, one of several products; the threads of the caller's parallel region share the rows of y.
 static void add_product(const float* a, int64_t m, int64_t k, const float* b, int64_t n, float* restrict y) {
 #pragma omp for
   for (int64_t i = 0; i < m; ++i) {
@@ -107,10 +107,11 @@ void int4_matmul(const float* x, int64_t m, int64_t k, const uint8_t* w, int64_t
   }
 }
 
-// The value of an 8-bit float with 4 bits of exponent and 3 of mantissa.
+// The value of an 8-bit float (e4m3): a sign, 4 bits of exponent with a bias of 7, and 3 bits of mantissa.
 static float of_e4m3(uint8_t bits) {
   int exponent = bits >> 3 & 15, mantissa = bits & 7;
-  // Subnormal numbers have exponent 0 and no leading one; the bias is 7, and 3 bits of mantissa follow the point.
+  // (1 + mantissa / 8) * 2^(exponent - 7) = (8 + mantissa) * 2^(exponent - 10); subnormal numbers, of exponent 0, have
+  // no leading one and the exponent of 1: mantissa * 2^-9.
   float size = exponent == 0 ? ldexpf((float)mantissa, -9) : ldexpf((float)(mantissa + 8), exponent - 10);
   return bits & 128 ? -size : size;
 }

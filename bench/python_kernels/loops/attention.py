@@ -24,38 +24,44 @@ def dot(a, b):
 
 @jit
 def attention(q, k, v, y, log_sums):
-    """Write y, and the logarithms of the sums of exponentials, from which the gradients compute weights again."""
+    """Write y = softmax(q kT * SCALE) v, where a query sees the keys up to its own position.
+
+    log_sums: of each query, the logarithm of the sum of the exponentials of its scores; with it the gradients compute
+    exp(score - log_sum), the weights.
+    """
     heads, n, size = q.shape
     for row in numba.prange(heads * n):
         head, i = row // n, row % n
         group = head // (heads // k.shape[0])
-        powers, result = np.empty(n, np.float32), np.zeros(size, np.float32)
-        top, total = np.float32(-np.inf), np.float32(0)
+        # weights: scores at first, then their exponentials, relative to the largest so that none overflows.
+        weights, result = np.empty(n, np.float32), np.zeros(size, np.float32)
+        largest, total = np.float32(-np.inf), np.float32(0)
         for j in range(i + 1):
-            powers[j] = dot(q[head, i], k[group, j]) * SCALE
-            top = max(top, powers[j])
+            weights[j] = dot(q[head, i], k[group, j]) * SCALE
+            largest = max(largest, weights[j])
         for j in range(i + 1):
-            powers[j] = math.exp(powers[j] - top)
-            total += powers[j]
+            weights[j] = math.exp(weights[j] - largest)
+            total += weights[j]
         for j in range(i + 1):
             for c in range(size):
-                result[c] += powers[j] * v[group, j, c]
+                result[c] += weights[j] * v[group, j, c]
         for c in range(size):
             y[head, i, c] = result[c] / total
-        log_sums[head, i] = top + math.log(total)
+        log_sums[head, i] = largest + math.log(total)
 
 
 @jit
 def attention_of_queries(q, k, v, y, dy, log_sums, dq):
-    """Write dq, the gradient of queries. dy: the gradient of y."""
+    """Write dq, the gradient of the queries. dy: the gradient of y. log_sums: the second result of `attention`."""
     heads, n, size = q.shape
     for row in numba.prange(heads * n):
         head, i = row // n, row % n
         group = head // (heads // k.shape[0])
-        total, along = np.zeros(size, np.float32), dot(dy[head, i], y[head, i])
+        total, delta = np.zeros(size, np.float32), dot(dy[head, i], y[head, i])
         for j in range(i + 1):
-            power = math.exp(dot(q[head, i], k[group, j]) * SCALE - log_sums[head, i])
-            score = power * (dot(dy[head, i], v[group, j]) - along) * SCALE
+            weight = math.exp(dot(q[head, i], k[group, j]) * SCALE - log_sums[head, i])
+            # The gradient of the score is weight * (dot(dy, value) - delta), as in FlashAttention.
+            score = weight * (dot(dy[head, i], v[group, j]) - delta) * SCALE
             for c in range(size):
                 total[c] += score * k[group, j, c]
         for c in range(size):
@@ -64,22 +70,25 @@ def attention_of_queries(q, k, v, y, dy, log_sums, dq):
 
 @jit
 def attention_of_keys(q, k, v, y, dy, log_sums, dk, dv):
-    """Write dk and dv, sums over the queries at and after each key's position in all heads that share the key."""
+    """Write dk and dv, the gradients of keys and values. dy: the gradient of y. log_sums: a result of `attention`.
+
+    They are sums over the queries at and after each key's position in all heads that share the key.
+    """
     heads, n, size = q.shape
     groups = k.shape[0]
     share = heads // groups  # heads of queries for each head of keys and values
-    along = np.empty((heads, n), np.float32)  # of each query, the product of dy and y
+    delta = np.empty((heads, n), np.float32)  # of each query, the product of dy and y
     for row in numba.prange(heads * n):
-        along[row // n, row % n] = dot(dy[row // n, row % n], y[row // n, row % n])
+        delta[row // n, row % n] = dot(dy[row // n, row % n], y[row // n, row % n])
     for row in numba.prange(groups * n):
         group, j = row // n, row % n
         keys, values = np.zeros(size, np.float32), np.zeros(size, np.float32)
         for head in range(group * share, (group + 1) * share):
             for i in range(j, n):
-                power = math.exp(dot(q[head, i], k[group, j]) * SCALE - log_sums[head, i])
-                score = power * (dot(dy[head, i], v[group, j]) - along[head, i]) * SCALE
+                weight = math.exp(dot(q[head, i], k[group, j]) * SCALE - log_sums[head, i])
+                score = weight * (dot(dy[head, i], v[group, j]) - delta[head, i]) * SCALE
                 for c in range(size):
-                    values[c] += power * dy[head, i, c]
+                    values[c] += weight * dy[head, i, c]
                     keys[c] += score * q[head, i, c]
         for c in range(size):
             dk[group, j, c], dv[group, j, c] = keys[c], values[c]
