@@ -184,7 +184,7 @@ def test_variables() -> None:
     out = np.zeros(64, np.uint32)
     kernels("k", 1, 64, out, shared=256)
     assert (out == (23 * 1000 + 2) * 1000 + 105 + 256).all()
-    assert kernels.loaded.entry("k").shared == 16
+    assert kernels.loaded.entry("k").static_shared_bytes == 16
     assert kernels.loaded.variable("words")[1] == 12
     with pytest.raises(InvalidArgumentError, match="no variable 'nothing'; it has: pointers, words"):
         kernels.loaded.variable("nothing")

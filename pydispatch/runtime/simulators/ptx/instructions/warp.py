@@ -73,25 +73,25 @@ one). For "idx" the distance is an index in the segment.
 
 
 def _lane_above(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source lane of shfl.up, lane - distance, and whether it is at least index `limit` of the segment."""
+    """Return the source lane of shfl.up, lane - distance, and whether it is at least lane `limit` of its segment."""
     source = lane - distance
     return source, source >= _in_segment(lane, limit, segment)
 
 
 def _lane_below(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source lane of shfl.down, lane + distance, and whether it is at most index `limit` of its segment."""
+    """Return the source lane of shfl.down, lane + distance, and whether it is at most lane `limit` of its segment."""
     source = lane + distance
     return source, source <= _in_segment(lane, limit, segment)
 
 
 def _lane_across(lane: Any, distance: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source lane of shfl.bfly, lane XOR distance, and whether it is at most index `limit` of its segment."""
+    """Return the source lane of shfl.bfly, lane XOR distance, and whether it is at most lane `limit` of its segment."""
     source = lane ^ distance
     return source, source <= _in_segment(lane, limit, segment)
 
 
 def _lane_at(lane: Any, index: Any, segment: Any, limit: Any) -> tuple[Any, Any]:
-    """Return the source lane of shfl.idx, `index` in the segment, and whether it is at most index `limit` of it."""
+    """Return the source lane of shfl.idx, `index` in the segment, and whether it is at most lane `limit` of it."""
     source = _in_segment(lane, index, segment)
     return source, source <= _in_segment(lane, limit, segment)
 
