@@ -176,11 +176,13 @@ def encode_bfloat(numbers: NDArray[Any]) -> NDArray[np.uint16]:
         floats = wide.astype(np.float32)
         error = wide - floats  # 0 unless the elements are wider than f32
     bits = floats.view(np.uint32)
-    # bf16 is the upper half of f32. A tie, 0x8000 in the lower half, is rounded away from zero if 1 is added: if the
-    # number has a larger magnitude than its f32, or is equal to it and the upper half is odd.
+    # bf16 is the upper half of f32. Adding 0x7FFF to the f32 rounds its upper half to nearest, with ties (0x8000 in the
+    # lower half) towards zero. One more rounds ties away from zero: if the number has a larger magnitude than its f32,
+    # and so is no tie, or if it is equal to its f32 and the upper half is odd.
     is_above = (error != 0) & (np.signbit(error) == np.signbit(floats))
     is_odd = ((bits >> 16) & 1).astype(np.bool_)
-    rounded = (bits + np.uint32(0x7FFF) + (is_above | ((error == 0) & is_odd))) >> 16
+    rounds_tie_away = is_above | ((error == 0) & is_odd)
+    rounded = (bits + np.uint32(0x7FFF) + rounds_tie_away) >> 16
     quiet_nan = np.where(np.signbit(floats), 0xFFC0, 0x7FC0)  # the addition may turn NaN into another number
     return np.where(np.isnan(floats), quiet_nan, rounded).astype(np.uint16)
 
@@ -226,7 +228,9 @@ def _encode_magnitudes(magnitude: NDArray[np.float64], name: str) -> NDArray[np.
 
     boundaries, overflow_code = _boundaries(name)
     code = np.searchsorted(boundaries, magnitude)  # the lower one of two codes in case of a tie
-    is_tie = (code < len(boundaries)) & (boundaries[np.minimum(code, len(boundaries) - 1)] == magnitude)
+    overflows = code >= len(boundaries)
+    upper_boundary = boundaries[np.minimum(code, len(boundaries) - 1)]  # the minimum keeps the index in bounds
+    is_tie = ~overflows & (upper_boundary == magnitude)
     code = np.where(is_tie & (code % 2 == 1), code + 1, code)  # to the even code
     return np.where(code >= len(boundaries), overflow_code, code)
 

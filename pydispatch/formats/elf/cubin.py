@@ -107,12 +107,14 @@ def _functions(elf: ElfFile, kernels: bool) -> list[str]:
 
     kernels: True for the kernels alone, False for the device functions, which are no kernels.
     """
-    return [
-        symbol.name
-        for symbol in elf.symbols()
-        if symbol.kind == STT_FUNCTION and symbol.binding != LOCAL and symbol.section != UNDEFINED
-        and bool(symbol.other & _ENTRY) == kernels
-    ]  # fmt: skip
+    names = []
+    for symbol in elf.symbols():
+        is_global_function = symbol.kind == STT_FUNCTION and symbol.binding != LOCAL
+        is_defined = symbol.section != UNDEFINED
+        is_kernel = bool(symbol.other & _ENTRY)
+        if is_global_function and is_defined and is_kernel == kernels:
+            names.append(symbol.name)
+    return names
 
 
 def _read_entry(elf: ElfFile, name: str) -> CubinEntry:
@@ -136,8 +138,9 @@ def _read_entry(elf: ElfFile, name: str) -> CubinEntry:
             raise ElfError(f"an attribute of '{name}' is cut off")
         value, at = data[at : at + size], at + size
         if attribute == _PARAMETER and size == 12:
-            _, ordinal, _, packed = struct.unpack("<IHHI", value)  # not read: the first word, and the offset
-            sizes[ordinal] = packed >> _SIZE_SHIFT
+            # Words that are not read, index of the parameter, offset, flags with the size in the bits from _SIZE_SHIFT.
+            _, ordinal, _, size_and_flags = struct.unpack("<IHHI", value)
+            sizes[ordinal] = size_and_flags >> _SIZE_SHIFT
         elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and size == 12:
             x, y, z = struct.unpack("<III", value)
             threads[attribute] = (x, y, z)

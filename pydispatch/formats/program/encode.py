@@ -47,6 +47,11 @@ def _flat(records: Iterable[Iterable[int]]) -> list[int]:
     return [word for record in records for word in record]
 
 
+def _rank(dims: Sequence[int] | None) -> int | None:
+    """Return the number of dimensions of a value with these sizes; None for a scalar, whose sizes are None."""
+    return None if dims is None else len(dims)
+
+
 def _buffer_records(function: ProgramFunction) -> list[BufferRecord]:
     """Return the records of the buffers of a function."""
     return [
@@ -77,7 +82,7 @@ class Encoder:
         """Begin with a header of zeros, where `records` stores the offsets of tables, and number the functions."""
         self.program = program
         self.words: list[int] = [0] * HEADER_WORDS
-        self.functions = {id(f): i for i, f in enumerate(program.functions)}
+        self.functions = {id(f): i for i, f in enumerate(program.functions)}  # identity of a function -> its number
 
     def append(self, words: Iterable[int]) -> int:
         """Append words and return their offset, in words."""
@@ -163,30 +168,23 @@ class Encoder:
             for o in command.operands
         )
 
-    def value(
-        self, dtype: int, dims: Sequence[int] | None, name: str, *, sizes: int, target: int, tied: int = 0
-    ) -> ValueRecord:
+    def value(self, dtype: int, rank: int | None, name: str, *, sizes: int, target: int, tied: int = 0) -> ValueRecord:
         """Return the record of an argument or result of a function or procedure.
-
-        The sizes themselves are in the pool: the words to which the records of a function or procedure refer by index.
-        The caller adds them to the pool.
 
         Args:
             dtype: Word that encodes the element type (`opcodes.dtype_word`).
-            dims: Sizes, or the registers with the sizes for a function's result; None for a scalar. The record has
-                only their number, the rank.
+            rank: Number of dimensions; None for a scalar.
             name: Name for calls; "" for none.
-            sizes: Index in the pool of the sizes of an argument, two words each, or of the registers with the sizes of
-                a function's result, one word each. 0 for a procedure's result, which has none.
-            target: Number of the buffer or register of a function's value, or of the slot of a procedure's argument. 0
-                for a procedure's result.
-            tied: For a function's result, 1 + the index of the argument whose memory it may take over; 0 for none.
+            sizes: Index in the pool, the words to which the records of the function or procedure refer, of its sizes
+                or of the registers that have its sizes. 0 for none.
+            target: Number of the buffer, register or slot that holds the value; 0 for none.
+            tied: 1 + the index of the argument whose memory a function's result may take over; 0 for none.
         """
         offset, length = self.program.string(name)
         return ValueRecord(
-            is_scalar=int(dims is None),
+            is_scalar=int(rank is None),
             dtype=dtype,
-            rank=len(dims or ()),
+            rank=rank or 0,
             sizes=sizes,
             name=offset,
             name_length=length,
@@ -213,18 +211,18 @@ class Encoder:
         string, pool = self.program.string, list(function.pool)
 
         def push(words: Iterable[int]) -> int:
-            """Append words to the pool, and return the position of the first one."""
+            """Append words to `pool`, the copy of the function's pool, and return the position of the first one."""
             start = len(pool)
             pool.extend(words)
             return start
 
         arguments = [
-            self.value(a.dtype, a.dims, a.name, sizes=push(_sizes(a.dims or ())), target=a.buffer)
+            self.value(a.dtype, _rank(a.dims), a.name, sizes=push(_sizes(a.dims or ())), target=a.buffer)
             for a in function.arguments
         ]
         results = [
             self.value(
-                r.dtype, r.dims, r.name, sizes=push(r.dims or ()),
+                r.dtype, _rank(r.dims), r.name, sizes=push(r.dims or ()),
                 target=r.register if r.dims is None else r.buffer,  # a scalar is returned in a register
                 tied=0 if r.tied == NONE else r.tied + 1,
             )
@@ -253,14 +251,14 @@ class Encoder:
         string, pool = self.program.string, list(procedure.pool)
 
         def argument(port: Port) -> ValueRecord:
-            """Return the record of an argument, and append its sizes to the pool."""
-            first_size = len(pool)
+            """Return the record of an argument, and append its sizes to `pool`, the copy of the procedure's pool."""
+            sizes_position = len(pool)
             pool.extend(_sizes(port.dims or ()))
-            return self.value(port.dtype, port.dims, port.name, sizes=first_size, target=port.slot)
+            return self.value(port.dtype, _rank(port.dims), port.name, sizes=sizes_position, target=port.slot)
 
         arguments = [argument(port) for port in procedure.arguments]
         # The sizes and slots of results are unused: a RETURN step lists the slots, whose values have sizes.
-        results = [self.value(port.dtype, port.dims, port.name, sizes=0, target=0) for port in procedure.results]
+        results = [self.value(port.dtype, _rank(port.dims), port.name, sizes=0, target=0) for port in procedure.results]
         slots = [
             SlotRecord(is_scalar=int(s.rank is None), dtype=s.dtype, rank=s.rank or 0, reserved=0)
             for s in procedure.slots

@@ -82,13 +82,13 @@ def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Sp
     messages."""
     reader = _PartsReader(SpirvParts(read(data, what)))
     for inst in reader.parts.tables.instructions:
-        reader.take(inst)
+        reader.add(inst)
     reader.check()
     return reader.parts
 
 
 class _PartsReader:
-    """Builder of SpirvParts: `take` is called with each instruction in order, and then `check`.
+    """Builder of SpirvParts: `add` is called with each instruction in order, and then `check`.
 
     Attributes:
         parts: The parts, which are filled.
@@ -101,11 +101,11 @@ class _PartsReader:
     def __init__(self, parts: SpirvParts) -> None:
         """Begin before the first instruction, outside of any function."""
         self.parts, self.fail = parts, parts.tables.fail
-        self.types: dict[int, int] = {}
+        self.types: dict[int, int] = {}  # id of a value -> id of its type
         self.defined: set[int] = set()
-        self.function: SpirvFunction | None = None
+        self.function: SpirvFunction | None = None  # the function that is being read
 
-    def take(self, inst: SpirvInstruction) -> None:
+    def add(self, inst: SpirvInstruction) -> None:
         """Add one instruction to its section or function; drop it if it only has information for debuggers."""
         op, parts = inst.op, self.parts
         # Instructions that are dropped or refused.
@@ -119,7 +119,7 @@ class _PartsReader:
             raise self.fail(inst.at, "pointers declared ahead (physical addresses) cannot be linked")
         # The sections before the types; then types, constants and variables; then functions.
         if op in _BEFORE_TYPES or op in _DECORATIONS:
-            self._record_head(inst)
+            self._record_before_types(inst)
             return
         self._locate_ids(inst)
         if inst.result_word:
@@ -162,17 +162,17 @@ class _PartsReader:
                 raise self.fail(inst.at, f"opcode {inst.op} uses id {id}, which is not declared before it")
         parts.globals[inst.id] = inst
 
-    def _record_head(self, inst: SpirvInstruction) -> None:
+    def _record_before_types(self, inst: SpirvInstruction) -> None:
         """Record an instruction that precedes types, such as an import of an instruction set."""
         parts, op, words = self.parts, inst.op, inst.words
-        if op == Op.MEMORY_MODEL:
+        if op == Op.MEMORY_MODEL:  # words: opcode, addressing model, memory model
             parts.addressing, parts.memory = words[1], words[2]
-        elif op == Op.EXT_INST_IMPORT:
+        elif op == Op.EXT_INST_IMPORT:  # words: opcode, result, name
             parts.sets[words[1]] = inst.text(2, self.fail)[0]
             self.defined.add(words[1])
-        elif op == Op.MEMBER_NAME and len(words) > 3:  # one without a name is dropped
+        elif op == Op.MEMBER_NAME and len(words) > 3:  # words: opcode, struct, member, name; dropped without a name
             parts.member_names.setdefault(words[1], []).append(tuple(words[2:]))
-        elif op == Op.MEMBER_DECORATE:
+        elif op == Op.MEMBER_DECORATE:  # words: opcode, struct, member, decoration, operands
             parts.member_decorations.setdefault(words[1], []).append(tuple(words[2:]))
         elif op == Op.DECORATE and words[2] != Decoration.LINKAGE:  # `tables.linkage` has the linkage
             parts.decorations.setdefault(words[1], []).append(tuple(words[2:]))
@@ -189,21 +189,20 @@ class _PartsReader:
         """
         parts = self.parts
         for function in parts.functions.values():
-            type_ = parts.globals.get(function.head.words[4])
+            function_type = function.head.words[4]  # OpFunction result_type result control function_type
+            type_ = parts.globals.get(function_type)
             if type_ is None or type_.op != Op.TYPE_FUNCTION:
-                raise self.fail(
-                    function.head.at, f"the type {function.head.words[4]} of a function is no function type"
-                )
-            wanted = type_.words[3:]
-            parameter_types = [p.type_id for p in function.parameters]
-            if wanted != parameter_types or type_.words[2] != function.head.type_id:
+                raise self.fail(function.head.at, f"the type {function_type} of a function is no function type")
+            _, _, result_type, *parameter_types = type_.words  # OpTypeFunction result result_type parameter_types...
+            has_parameters = [p.type_id for p in function.parameters] == parameter_types
+            if not has_parameters or function.head.type_id != result_type:
                 raise self.fail(function.head.at, "a function does not have the parameters and result of its type")
             self._check_body(function)
 
     def _check_body(self, function: SpirvFunction) -> None:
         """Check the ids and the calls in a function body."""
         parts = self.parts
-        own = {inst.id for inst in (*function.parameters, *function.body) if inst.result_word}
+        local_ids = {inst.id for inst in (*function.parameters, *function.body) if inst.result_word}
         for inst in function.body:
             if inst.op == Op.EXT_INST and inst.words[3] not in parts.sets:
                 raise self.fail(inst.at, f"id {inst.words[3]} is no set of instructions")
@@ -214,7 +213,7 @@ class _PartsReader:
                 id = inst.words[position]
                 if inst.op == Op.FUNCTION_CALL and position == 3:  # the callee; arguments follow it
                     self._check_callee(inst)
-                elif id not in own and id not in parts.globals and id not in parts.sets:
+                elif id not in local_ids and id not in parts.globals and id not in parts.sets:
                     raise self.fail(inst.at, f"id {id} is not defined")
 
     def _check_callee(self, inst: SpirvInstruction) -> None:

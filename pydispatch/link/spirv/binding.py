@@ -34,9 +34,10 @@ class Binding:
         self, kernel: SpirvParts, out: SpirvOutput, copier: FunctionCopier, function: SpirvFunction, symbol: str,
         buffers: tuple[int, ...],
     ) -> None:  # fmt: skip
-        """Create the binding of an import. For the parameters, see the class."""
+        """Create the binding of an import. For the parameters, see the attributes of the class."""
         self.kernel, self.out, self.copier = kernel, out, copier
         self.function, self.symbol, self.buffers = function, symbol, buffers
+        # Types of the import's parameters that are no buffers.
         self.scalars = [p.type_id for p in function.parameters if not kernel.is_buffer(p.type_id)]
 
     def make(self) -> int:
@@ -74,26 +75,24 @@ class Binding:
             do not fit.
         """
         matched: list[tuple[int, int]] = []
-        position, buffer = 0, 0  # next parameter of the library function, next buffer of the import
-        parameters = function.parameters
-        for wanted in self.function.parameters:
-            if self.kernel.is_buffer(wanted.type_id):
-                if position < len(parameters) and self.copier.is_buffer_pointer(parameters[position].type_id):
-                    matched.append((position, buffer))
+        types = [parameter.type_id for parameter in function.parameters]  # of the library function
+        position = 0  # index in `types` of the next parameter to match
+        buffer_index = 0  # index in `buffers` of the import's next buffer
+        for parameter in self.function.parameters:
+            if self.kernel.is_buffer(parameter.type_id):
+                if position < len(types) and self.copier.is_buffer_pointer(types[position]):
+                    matched.append((position, buffer_index))
                     position += 1
-                buffer += 1
-            elif position < len(parameters) and self._is_same_scalar_type(
-                wanted.type_id, self._value_type(parameters[position].type_id)
-            ):
-                position += 1
-            else:
+                buffer_index += 1  # also if the library function has no parameter for the buffer
+                continue
+            if position == len(types):
                 return None
-        # The library function must have no further parameters, and the same result type.
-        if position != len(parameters) or not self._is_same_scalar_type(
-            self.function.head.type_id, function.head.type_id
-        ):
-            return None
-        return matched
+            if not self._is_same_scalar_type(parameter.type_id, self._value_type(types[position])):
+                return None
+            position += 1
+        has_more_parameters = position < len(types)
+        has_same_result = self._is_same_scalar_type(self.function.head.type_id, function.head.type_id)
+        return matched if has_same_result and not has_more_parameters else None
 
     def _value_type(self, type_: int) -> int:
         """Return the type of the value passed for a library parameter of type `type_`; both are ids in the library.
@@ -114,8 +113,8 @@ class Binding:
         return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
 
     def _bind_copy(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
-        """Request a copy of a matching library function for the buffers of the call; return the id of the function that
-        calls of the import call.
+        """Request a copy of a matching library function for the buffers of the call; return the id of the function in
+        the output that replaces the import.
 
         The copy has no buffer parameters, since it accesses the kernel's variables directly. If the types of its other
         parameters and of its result are those of the import, its own id is returned. Otherwise, for example if the
@@ -183,11 +182,7 @@ class Binding:
         kernel_block, library_block = out.block_type(variable), pointee.type
         kernel_element, library_element = _element(self.kernel, kernel_block), _element(parts, library_block)
         # None: a struct of several members, or with other members than numbers. Such blocks are not compared.
-        if (
-            kernel_element is not None
-            and library_element is not None
-            and not _compatible(kernel_element, library_element)
-        ):
+        if not _compatible(kernel_element, library_element):
             raise InvalidArgumentError(
                 f"the function '{self.symbol}' of {self.copier.library.name} takes buffer {index} for "
                 f"{type_text(parts, library_block)}, the program passes {type_text(self.kernel, kernel_block)}"
@@ -226,35 +221,38 @@ class Binding:
         """
         out, copier, adapter = self.out, self.copier, self.out.id()
         # Result types of the import and of the library function, as ids in the output.
-        result, theirs = self.function.head.type_id, copier.type(function.head.type_id)
-        skipped = {position for position, _ in copy.arguments}
-        lines = [instruction(Op.FUNCTION, [result, adapter, 0, type_])]
-        own = [out.id() for _ in self.scalars]  # ids of the adapter's parameters
-        lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, own, strict=True)]
+        result_type, library_result_type = self.function.head.type_id, copier.type(function.head.type_id)
+        # The head of the adapter, with a parameter for each scalar of the import.
+        lines = [instruction(Op.FUNCTION, [result_type, adapter, 0, type_])]  # 0: no function control
+        parameters = [out.id() for _ in self.scalars]
+        lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, parameters, strict=True)]
+        # The arguments of the call.
         variables: list[list[int]] = []  # OpVariable instructions, which SPIR-V requires at the start of the block
         code: list[list[int]] = []
-        passed: list[int] = []  # ids of the arguments of the call
+        arguments: list[int] = []
         # Types of the parameters that are no bound buffers: one for each of `scalars`, as the signatures match.
-        unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
-        for value, source, parameter in zip(own, self.scalars, unbound, strict=True):
-            wanted = copier.type(self._value_type(parameter))
-            value = self._bitcast(code, value, source, wanted)
-            if wanted != copier.type(parameter):  # a by-pointer parameter
+        bound_positions = {position for position, _ in copy.arguments}
+        unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in bound_positions]
+        for value, source_type, parameter_type in zip(parameters, self.scalars, unbound, strict=True):
+            value_type = copier.type(self._value_type(parameter_type))
+            value = self._bitcast(code, value, source_type, value_type)
+            if value_type != copier.type(parameter_type):  # a by-pointer parameter
                 pointer = out.id()
-                variables.append(instruction(Op.VARIABLE, [copier.type(parameter), pointer, Storage.FUNCTION]))
+                variables.append(instruction(Op.VARIABLE, [copier.type(parameter_type), pointer, Storage.FUNCTION]))
                 code.append(instruction(Op.STORE, [pointer, value]))
                 value = pointer
-            passed.append(value)
-        called = out.id()
-        code.append(instruction(Op.FUNCTION_CALL, [theirs, called, callee, *passed]))
-        if self.kernel.globals[result].op == Op.TYPE_VOID:
+            arguments.append(value)
+        # The call, and its converted result.
+        returned = out.id()
+        code.append(instruction(Op.FUNCTION_CALL, [library_result_type, returned, callee, *arguments]))
+        if self.kernel.globals[result_type].op == Op.TYPE_VOID:
             code.append(instruction(Op.RETURN, []))
         else:
-            if theirs != out.representative(result):
+            if library_result_type != out.representative(result_type):
                 cast = out.id()
-                code.append(instruction(Op.BITCAST, [result, cast, called]))
-                called = cast
-            code.append(instruction(Op.RETURN_VALUE, [called]))
+                code.append(instruction(Op.BITCAST, [result_type, cast, returned]))
+                returned = cast
+            code.append(instruction(Op.RETURN_VALUE, [returned]))
         lines += [instruction(Op.LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
         out.add_function(adapter, lines, calls=(callee,))
         out.names[adapter] = self.symbol
@@ -275,16 +273,23 @@ def _element(parts: SpirvParts, block: int) -> tuple[int, int] | None:
     # Operands after the result id: a struct's members, the element of an array or vector, the width of a scalar.
     members = inst.words[2:] if inst is not None and inst.op == Op.TYPE_STRUCT else []
     inner = parts.globals.get(members[0]) if len(members) == 1 else None
-    for wrappers in ((Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY), (Op.TYPE_VECTOR,)):
-        if inner is not None and inner.op in wrappers:
-            inner = parts.globals.get(inner.words[2])
-    return (inner.op, inner.words[2]) if inner is not None and inner.op in (Op.TYPE_INT, Op.TYPE_FLOAT) else None
+    # A member `vec4[]` is an array of vectors of floats: the elements of first the array, then the vector.
+    if inner is not None and inner.op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+        inner = parts.globals.get(inner.words[2])
+    if inner is not None and inner.op == Op.TYPE_VECTOR:
+        inner = parts.globals.get(inner.words[2])
+    if inner is None or inner.op not in (Op.TYPE_INT, Op.TYPE_FLOAT):
+        return None
+    return inner.op, inner.words[2]
 
 
-def _compatible(lhs: tuple[int, int], rhs: tuple[int, int]) -> bool:
-    """Return whether two scalar types (opcode, bits) may share memory.
+def _compatible(lhs: tuple[int, int] | None, rhs: tuple[int, int] | None) -> bool:
+    """Return whether two scalar types (opcode, bits) may share memory; True if one is None, not known.
 
-    They have the same width and kind. Below 32 bits the kind is not compared, because kernels store narrow floats as
-    integers.
+    They must have the same width and kind. Below 32 bits the kind is not compared, because kernels store narrow floats
+    as integers.
     """
-    return lhs[1] == rhs[1] and (lhs[0] == rhs[0] or lhs[1] < 32)
+    if lhs is None or rhs is None:
+        return True
+    (lhs_kind, lhs_bits), (rhs_kind, rhs_bits) = lhs, rhs
+    return lhs_bits == rhs_bits and (lhs_kind == rhs_kind or lhs_bits < 32)

@@ -103,8 +103,9 @@ def _offered_functions(parts: SpirvParts) -> Iterator[tuple[str, int]]:
             if id in exports:
                 yield exports[id], id
         elif id not in entries:
-            mangled = parts.tables.names.get(id, "")
-            for name in dict.fromkeys((mangled, mangled.partition("(")[0])):
+            mangled = parts.tables.names.get(id, "")  # "" without a name
+            plain = mangled.partition("(")[0]
+            for name in dict.fromkeys((mangled, plain)):  # once if both are equal
                 if name:
                     yield name, id
 
@@ -123,19 +124,21 @@ def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:
     if inst.op == Op.TYPE_BOOL:
         return "bool"
     if inst.op in (Op.TYPE_INT, Op.TYPE_FLOAT):
-        name = _SCALARS.get((Op(inst.op), words[3] if inst.op == Op.TYPE_INT else 0), "?")
-        if words[2] == 32:
+        width = words[2]
+        is_signed = words[3] if inst.op == Op.TYPE_INT else 0
+        name = _SCALARS.get((Op(inst.op), is_signed), "?")
+        if width == 32:
             return name
-        return "double" if (inst.op, words[2]) == (Op.TYPE_FLOAT, 64) else f"{name}{words[2]}_t"
+        return "double" if inst.op == Op.TYPE_FLOAT and width == 64 else f"{name}{width}_t"
     if inst.op == Op.TYPE_VECTOR:
-        element = type_text(parts, words[2], depth + 1)
-        return f"{_VECTORS[element]}{words[3]}" if element in _VECTORS else f"{element}[{words[3]}]"
+        element, count = type_text(parts, words[2], depth + 1), words[3]
+        return f"{_VECTORS[element]}{count}" if element in _VECTORS else f"{element}[{count}]"
     if inst.op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
         return f"{type_text(parts, words[2], depth + 1)}[]"
     if inst.op == Op.TYPE_POINTER:
-        pointee = type_text(parts, words[3], depth + 1)
-        # Parameters that GLSL passes by value are variables of the calling function.
-        return pointee if words[2] == Storage.FUNCTION else f"buffer {pointee}"
+        storage, pointee = words[2], type_text(parts, words[3], depth + 1)
+        # GLSL passes a parameter by value as a pointer to a variable of the calling function.
+        return pointee if storage == Storage.FUNCTION else f"buffer {pointee}"
     if inst.op == Op.TYPE_STRUCT:
         first_members = words[2:6]  # enough for a message
         return "{" + ", ".join(type_text(parts, member, depth + 1) for member in first_members) + "}"
