@@ -1,4 +1,6 @@
-"""Functions of the CUDA runtime that kernels call and no PTX defines: assertions and printing."""
+"""Functions of the CUDA runtime that kernels call and no PTX defines: assertions and printing. A frame has the threads
+that call such a function together: `regs[slot]` is an argument, an array with an element for each of them.
+"""
 
 from __future__ import annotations
 

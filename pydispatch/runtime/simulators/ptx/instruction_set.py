@@ -42,7 +42,7 @@ def waits_for(instruction: Instruction) -> int | None:
     if instruction.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
         return -1
     if instruction.opcode == "bar" and instruction.modifiers[:2] == ("warp", "sync"):
-        return 0
+        return 0  # the mask is its only operand
     if "sync" in instruction.modifiers:
         return _MASKS.get(instruction.opcode)
     return None

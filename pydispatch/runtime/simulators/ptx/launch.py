@@ -92,6 +92,7 @@ class Launch:
                 f"kernel '{name}': expected {self.kernel.param_bytes} bytes of parameters, got {len(params)}"
             )
         required = directives.get("reqntid")
+        # `.reqntid 64` states the block (64, 1, 1).
         if required and (*required, 1, 1)[:3] != self.block:
             raise InvalidArgumentError(
                 f"kernel '{name}': .reqntid {required} in the PTX, launched with block {self.block}"

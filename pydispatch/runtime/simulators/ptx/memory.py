@@ -1,5 +1,5 @@
 """Device memory: allocations at synthetic addresses with gaps between them, so that every out-of-bounds access is
-detected.
+detected. A frame has the n threads that execute an instruction together.
 
 Addresses are never reused, so an access after `free` is detected and named too. Not thread-safe.
 """

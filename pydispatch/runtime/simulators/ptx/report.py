@@ -1,4 +1,6 @@
-"""Messages of the PTX interpreter for kernels that do not terminate."""
+"""Messages of the PTX interpreter for kernels that do not terminate. A batch is the thread blocks that are simulated
+together; a group is threads of one function call (activation) at the same block of code.
+"""
 
 from __future__ import annotations
 

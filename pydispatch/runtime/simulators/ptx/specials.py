@@ -1,4 +1,6 @@
-"""PTX special registers, kernel parameters and addresses of local variables, for the threads of a frame."""
+"""PTX special registers, kernel parameters and addresses of local variables. A batch is the thread blocks of a launch
+that are simulated together; values that differ between threads are arrays with an element for each of its n threads.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ _UNIFORM: dict[str, Callable[[ThreadBatch], int]] = {
     "%cluster_ctarank": _zero,
     "%cluster_nctarank": _one,
     "%is_explicit_cluster": _zero,
-    "%nwarpid": lambda batch: 64,
+    "%nwarpid": lambda batch: 64,  # warps of a multiprocessor, as on GPUs
     "%nsmid": _one,
     "%gridid": _zero,
     "%dynamic_smem_size": lambda batch: batch.launch.dynamic_shared,

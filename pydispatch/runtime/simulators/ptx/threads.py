@@ -163,7 +163,7 @@ class ThreadBatch:
             if refuse is not None:
                 refuse(why)
             raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
-        # At least doubled, so that deep recursion copies the memory a few times, unless that exceeds the limit.
+        # At least doubled, so that deep recursion copies the memory only a few times; not near the limit.
         doubled_stride = 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0
         stride = max(aligned(size, 16), doubled_stride)
         grown = np.zeros((self.n, stride), np.uint8)

@@ -57,9 +57,10 @@ def _comparison(
     if base not in _ORDERED or base in ("lo", "ls", "hi", "hs"):
         builder.fail(instruction, f"has '.{name}', no comparison of floats")
     ufunc = _ORDERED[base]
-    # NumPy's != is true if an operand is NaN, like `neu`; its other comparisons are false, like the ordered ones.
+    # NumPy's != is true if an operand is NaN, its other comparisons are false. So `neu`, and the ordered comparisons
+    # other than `ne`, are the ufuncs themselves.
     is_unordered = base != name
-    if is_unordered == (base == "ne"):
+    if name == "neu" or (not is_unordered and name != "ne"):
         return ufunc
     if is_unordered:
         return lambda x, y: ufunc(x, y) | np.isnan(x) | np.isnan(y)

@@ -1,6 +1,7 @@
 """PTX wmma: D = A * B + C of matrices that the 32 lanes of a warp hold in fragments, a share of the elements in each
 lane's registers. PTX leaves the layout of fragments open. Here lane l holds the elements l * c to l * c + c - 1 of the
-matrix, row by row. Where an instruction has more registers than the elements need (f16), the elements are repeated.
+matrix, row by row. Where an instruction has more registers than the elements need (f16), the elements are repeated. A
+frame has the threads that run the instruction; `regs[slot]` is a register or another operand of all of them.
 """
 
 from __future__ import annotations
