@@ -89,7 +89,8 @@ def integers() -> Iterator[Case]:
             # Scale and zero point of x; weights with theirs; those of the result.
             values = (np.float32(0.03), np.uint8(120), g.weight(k, n), scale, zero, np.float32(1.0), np.uint8(128))
             product = g.node("QLinearMatMul", "x", *(g.constant(v) for v in values))
-            yield f"QLinearMatMul {m}x{k}x{n}{' per channel' * per_channel}", g.model(product, TensorProto.UINT8), g.x
+            name = f"QLinearMatMul {m}x{k}x{n}{' per channel' if per_channel else ''}"
+            yield name, g.model(product, TensorProto.UINT8), g.x
     for side, channels, filters, window, groups in WINDOWS:
         g = Graph(levels(1, channels, side, side))
         w = g.weight(filters, channels // groups, window, window)
@@ -125,8 +126,12 @@ def few_bits() -> Iterator[Case]:
                 operands.append(g.rng.integers(0, 256, blocks // 2, np.uint8))  # zero points: two of 4 bits in a byte
             names = [g.constant(operand) for operand in operands]
             product = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=bits, block_size=32)
-            suffix = ", 8 bits" * (bits == 8) + ", zero points" * zeros
-            yield f"{FEW_BITS} {m}x{k}x{n}{suffix}", g.model(product), g.x
+            name = f"{FEW_BITS} {m}x{k}x{n}"
+            if bits == 8:
+                name += ", 8 bits"
+            if zeros:
+                name += ", zero points"
+            yield name, g.model(product), g.x
 
 
 def read_rate() -> float:
@@ -184,6 +189,31 @@ def roof_rows(name: str, model: bytes, x: Array, workers: int, machine: Roof) ->
     ]
 
 
+def contenders(name: str, model: bytes, x: Array, workers: int) -> tuple[dict[str, Call], Array]:
+    """Return the calls of a case by contender, and how much our results differ from those of onnxruntime.
+
+    A model with weights of few bits has two contenders more, whose activations are quantized to 8 bits.
+    """
+    device = pd.device(f"cpu?workers={workers}")
+    has_few_bits = name.startswith(FEW_BITS)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.onnx"
+        file.write_bytes(model)
+        ours = device.load(pd.compile(file, targets="cpu", cpu="native")).main.prepare(x)
+        options = {"targets": "cpu", "cpu": "native", "activation_bits": 8}
+        with_8_bits = device.load(pd.compile(file, **options)).main.prepare(x) if has_few_bits else None
+    theirs = session(model, workers)
+    (expected,) = theirs.run(None, {"x": x})
+    calls: dict[str, Call] = {OURS: ours, "onnxruntime": lambda: theirs.run(None, {"x": x})}
+    if (call := openvino_call(model, x, workers, group_size=0)) is not None:
+        calls["openvino"] = call
+    if with_8_bits is not None:
+        calls[BYTES] = with_8_bits
+        if (call := openvino_call(model, x, workers, group_size=GROUP)) is not None:
+            calls["openvino, activations of 8 bits"] = call
+    return calls, np.abs(np.asarray(ours(), np.float64) - expected)
+
+
 def main() -> None:
     """Measure each model, and print its rows, the share of differing results, and the roof."""
     arguments = parser(__doc__)
@@ -191,7 +221,6 @@ def main() -> None:
     arguments.add_argument("--seconds", type=float, default=0.2, help="of each contender and case")
     arguments.add_argument("--only", default="", help="cases whose name has this")
     args = arguments.parse_args()
-    device = pd.device(f"cpu?workers={args.workers}")
     method = (
         "Least times, of the CPU with one worker; contenders alternate, with pauses, since threads of onnxruntime spin "
         "after a call."
@@ -202,33 +231,14 @@ def main() -> None:
     for name, model, x in (*pairs(), *networks(), *integers(), *dynamic(), *few_bits()):
         if args.only not in name:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "model.onnx"
-            file.write_bytes(model)
-            ours = device.load(pd.compile(file, targets="cpu", cpu="native")).main.prepare(x)
-            options = {"targets": "cpu", "cpu": "native", "activation_bits": 8}
-            # The contender BYTES, for products with weights of few bits only.
-            bytewise = device.load(pd.compile(file, **options)).main.prepare(x) if name.startswith(FEW_BITS) else None
-        theirs = session(model, args.workers)
-        (expected,) = theirs.run(None, {"x": x})
-        differences = np.abs(np.asarray(ours(), np.float64) - expected)
-        # Measure all contenders.
-        calls: dict[str, Call] = {OURS: ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
-        if (call := openvino_call(model, x, args.workers, group_size=0)) is not None:
-            calls["openvino"] = call
-        if bytewise is not None:
-            calls[BYTES] = bytewise
-            if (call := openvino_call(model, x, args.workers, group_size=GROUP)) is not None:
-                calls["openvino, activations of 8 bits"] = call
+        calls, differences = contenders(name, model, x, args.workers)
         # CPU time of one thread is not disturbed by other processes; of several it would be their sum.
         clock = time.process_time if args.workers == 1 else time.perf_counter
         samples = measure(calls, args.seconds, pause=PAUSE, clock=clock)
-        rows = [
-            row
-            for sample in samples
-            for row in rows_of("a call", [sample], name, args.workers, least=True,
-                               against=BYTES if "8 bits" in sample.name else OURS)
-        ]  # fmt: skip
+        rows: list[Row] = []
+        for sample in samples:
+            against = BYTES if "8 bits" in sample.name else OURS
+            rows += rows_of("a call", [sample], name, args.workers, least=True, against=against)
         # Print the rows, and how close they are to the limits of the machine.
         print(table(rows))
         print(f"  results that differ: {np.mean(differences > 0):.2%}, by at most {differences.max():.2g}", flush=True)

@@ -107,7 +107,10 @@ def convolution(
     # The name has only what is not the default. The layout of a signal N W C is called
     # nhc, as in the names of earlier reports.
     how = f"{'x'.join([str(window)] * len(size))}" + (f"/{stride}" if stride > 1 else "")
-    how += f" dilated {dilation}" * (dilation > 1) + f" groups {groups}" * (1 < groups < inputs)
+    if dilation > 1:
+        how += f" dilated {dilation}"
+    if 1 < groups < inputs:  # as many groups as inputs: a depthwise convolution, which its name says
+        how += f" groups {groups}"
     if len(size) == 1:
         layout = "ncw" if channels_first else "nhc"
     else:

@@ -66,7 +66,12 @@ def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
 
         x = argument(onnx_model)
         program = pd.device(device.format(workers=workers)).load(pd.compile(onnx_model))
-        return lambda: lambda: program.main(x)
+
+        def call() -> Any:
+            """Call the program; all callers use this function."""
+            return program.main(x)
+
+        return lambda: call
 
     return start
 
@@ -79,7 +84,12 @@ def _onnxruntime(onnx_model: Any, workers: int) -> Callable[[], Call]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = workers
     session = onnxruntime.InferenceSession(onnx_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return lambda: lambda: session.run(None, {"x": x})
+
+    def call() -> Any:
+        """Run the session; all callers use this function."""
+        return session.run(None, {"x": x})
+
+    return lambda: call
 
 
 def _openvino(onnx_model: Any, workers: int) -> Callable[[], Call]:
@@ -103,7 +113,12 @@ def _openblas(onnx_model: Any, workers: int) -> Callable[[], Call]:
     from onnx import numpy_helper
 
     x, w = argument(onnx_model), numpy_helper.to_array(onnx_model.graph.initializer[0])
-    return lambda: lambda: x @ w
+
+    def call() -> Any:
+        """Compute the product; all callers use this function."""
+        return x @ w
+
+    return lambda: call
 
 
 def _jax(onnx_model: Any, workers: int) -> Callable[[], Call]:
@@ -138,7 +153,12 @@ def _jax(onnx_model: Any, workers: int) -> Callable[[], Call]:
         return values["y"]
 
     compiled, x = jax.jit(run), jnp.asarray(argument(onnx_model))
-    return lambda: lambda: compiled(x).block_until_ready()
+
+    def call() -> Any:
+        """Call the compiled function, and wait for its result; all callers use this function."""
+        return compiled(x).block_until_ready()
+
+    return lambda: call
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,8 @@ def across(machines: Machines) -> Table:
     for machine, figures in machines.items():
         for name in dict.fromkeys(name for name, _ in keys):
             for head, column in _columns([row for row in figures.rows if row.name == name]):
-                heads.append(", ".join([*[machine] * (len(machines) > 1), name, head]))
+                parts = (machine, name, head) if len(machines) > 1 else (name, head)
+                heads.append(", ".join(parts))
                 columns.append(lambda size, name=name, column=column: column((name, size)))
     return Table(heads, [[Cell(size), *(c(size) for c in columns)] for size in dict.fromkeys(size for _, size in keys)])
 
@@ -139,7 +140,9 @@ def _by_workers(machines: Machines) -> Iterator[tuple[str, list[Row]]]:
     for machine, figures in machines.items():
         counts = sorted({row.workers for row in figures.rows})
         for workers in counts:
-            parts = [machine] * (len(machines) > 1) + [_workers(workers)] * (len(counts) > 1)
+            parts = [machine] if len(machines) > 1 else []
+            if len(counts) > 1:
+                parts.append(_workers(workers))
             yield ", ".join(parts), [row for row in figures.rows if row.workers == workers]
 
 
@@ -198,7 +201,7 @@ def listed(machines: Machines) -> Table:
     lines = []
     for name, size, contender, workers in keys:
         label = f"{_label(name, size, with_name=True)}: {contender}" if with_sizes else contender
-        line = [Cell(label + f", {_workers(workers)}" * with_workers)]
+        line = [Cell(f"{label}, {_workers(workers)}" if with_workers else label)]
         for rows in chosen.values():
             key = (name, size, contender, workers)
             row = next((row for row in rows if (row.name, row.size, row.contender, row.workers) == key), None)
@@ -259,7 +262,9 @@ def summary(machines: Machines) -> Table:
         ):
             values = [c.advantage for c in compared]
             worst = min(compared, key=lambda c: c.advantage)
-            name = f"{machine}, " * (len(machines) > 1) + f"{peer}, {_workers(workers)}"
+            name = f"{peer}, {_workers(workers)}"
+            if len(machines) > 1:
+                name = f"{machine}, {name}"
             count, lost = str(len(values)), str(sum(c.is_loss for c in compared))
             middle, mean = f"{median(values):.2f}", f"{geometric_mean(values):.2f}"
             worst_cell = Cell(f"{worst.row.size or worst.row.name} {worst.advantage:.2f}", worst.is_loss)

@@ -55,8 +55,8 @@ void attention_of_queries(const float* q, int64_t heads, int64_t n, int64_t head
       for (int64_t j = 0; j <= i; ++j) weights[j] = dot(q + row * HEAD, keys + j * HEAD) * SCALE - log_sums[row];
       for (int64_t j = 0; j <= i; ++j) weights[j] = expf(weights[j]);
       for (int64_t j = 0; j <= i; ++j) {
-        float score = weights[j] * (dot(gradient, values + j * HEAD) - delta) * SCALE;
-        for (int c = 0; c < HEAD; ++c) total[c] += score * keys[j * HEAD + c];
+        float score_gradient = weights[j] * (dot(gradient, values + j * HEAD) - delta) * SCALE;
+        for (int c = 0; c < HEAD; ++c) total[c] += score_gradient * keys[j * HEAD + c];
       }
       for (int c = 0; c < HEAD; ++c) dq[row * HEAD + c] = total[c];
     }
@@ -87,10 +87,10 @@ void attention_of_keys(const float* q, int64_t heads, int64_t n, int64_t head_si
           for (int64_t i = j; i < n; ++i) weights[i] = dot(queries + i * HEAD, key) * SCALE - log_sums[head * n + i];
           for (int64_t i = j; i < n; ++i) weights[i] = expf(weights[i]);
           for (int64_t i = j; i < n; ++i) {
-            float score = weights[i] * (dot(gradient + i * HEAD, value) - delta[head * n + i]) * SCALE;
+            float score_gradient = weights[i] * (dot(gradient + i * HEAD, value) - delta[head * n + i]) * SCALE;
             for (int c = 0; c < HEAD; ++c) {
               values[c] += weights[i] * gradient[i * HEAD + c];
-              keys[c] += score * queries[i * HEAD + c];
+              keys[c] += score_gradient * queries[i * HEAD + c];
             }
           }
         }

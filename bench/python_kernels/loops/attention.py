@@ -60,10 +60,10 @@ def attention_of_queries(q, k, v, y, dy, log_sums, dq):
         total, delta = np.zeros(size, np.float32), dot(dy[head, i], y[head, i])
         for j in range(i + 1):
             weight = math.exp(dot(q[head, i], k[group, j]) * SCALE - log_sums[head, i])
-            # The gradient of the score is weight * (dot(dy, value) - delta), as in FlashAttention.
-            score = weight * (dot(dy[head, i], v[group, j]) - delta) * SCALE
+            # As in FlashAttention; delta is the effect of dividing by the sum of exponentials.
+            score_gradient = weight * (dot(dy[head, i], v[group, j]) - delta) * SCALE
             for c in range(size):
-                total[c] += score * k[group, j, c]
+                total[c] += score_gradient * k[group, j, c]
         for c in range(size):
             dq[head, i, c] = total[c]
 
@@ -86,9 +86,10 @@ def attention_of_keys(q, k, v, y, dy, log_sums, dk, dv):
         for head in range(group * share, (group + 1) * share):
             for i in range(j, n):
                 weight = math.exp(dot(q[head, i], k[group, j]) * SCALE - log_sums[head, i])
-                score = weight * (dot(dy[head, i], v[group, j]) - delta[head, i]) * SCALE
+                # As in FlashAttention; delta is the effect of dividing by the sum of exponentials.
+                score_gradient = weight * (dot(dy[head, i], v[group, j]) - delta[head, i]) * SCALE
                 for c in range(size):
                     values[c] += weight * dy[head, i, c]
-                    keys[c] += score * q[head, i, c]
+                    keys[c] += score_gradient * q[head, i, c]
         for c in range(size):
             dk[group, j, c], dv[group, j, c] = keys[c], values[c]
