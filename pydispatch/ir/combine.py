@@ -127,10 +127,10 @@ class _Combined:
         self._add_attributes(program)
 
     def _register(self, name: str, op: Operation, is_stored: bool) -> None:
-        """Add an operation to the symbols of the module under a name.
+        """Add an operation to the symbols of the combined module under a name, which is then taken.
 
-        `is_stored` says whether an operation stores to it. If none does, a constant global can replace equal ones of
-        later programs.
+        `is_stored` says whether an operation stores to it. A constant global is also added to `globals`, in which equal
+        constants of later programs find it.
         """
         op.properties["sym_name"] = StringAttr(name)
         self.taken.add(name)
@@ -141,7 +141,8 @@ class _Combined:
     def _is_constant(self, op: GlobalOp, is_stored: bool) -> bool:
         """Return whether a global always has its initial value.
 
-        No operation may store to it, and it must not become one global with a mutable one of another program.
+        No operation may store to it, and no program may have a mutable global with the same name and contents, with
+        which it would become one global.
         """
         return op.initial_value is not None and not is_stored and _state_of(op) not in self._states_of_all_programs
 
@@ -184,7 +185,7 @@ class _Combined:
         # Of the other operations, only executables are stored once; they are those with symbols of their own.
         if not op.has_trait(SymbolTable):
             return None
-        # The blocks around the two executables differ, but are passed as equal: only the executables are compared.
+        # xDSL also compares the blocks around the two executables, which differ: they are passed as equal.
         assert known.parent is not None and op.parent is not None
         return name if known.is_structurally_equivalent(op, {known.parent: op.parent}) else None
 
@@ -242,8 +243,8 @@ def _state_of(op: GlobalOp) -> object:
 def _contents(op: Operation) -> object:
     """Return the properties of a global or an import without name, visibility and mutability, to compare it.
 
-    An array is compared without its key, which may differ: as its `HostArray`, which is hashed and compared by
-    identity. `_share_arrays` has replaced equal arrays by one.
+    A NumPy array is compared by identity, and without the key that names it in texts: `_share_arrays` has replaced
+    equal arrays by one.
     """
     ignored = "sym_name", "sym_visibility", "is_mutable"
     contents = {name: value for name, value in op.properties.items() if name not in ignored}

@@ -94,7 +94,11 @@ class Structured:
 
     @cached_property
     def loop_dims(self) -> list[list[Dim]]:
-        """Return for each loop the tensor dimensions whose size is its trip count."""
+        """Return for each loop the tensor dimensions whose size is its trip count.
+
+        They are the dimensions that the loop alone indexes: with the map (d0, d1) -> (d1, d0 + d1), dimension 0 has the
+        trip count of loop 1, and dimension 1 that of no loop.
+        """
         dims: list[list[Dim]] = [[] for _ in self.iterators]
         for value, map_ in zip(self.operands, self.maps, strict=True):
             for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):

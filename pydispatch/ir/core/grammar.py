@@ -117,7 +117,10 @@ class AttrDict(AttrDictDirective):
         return entries
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the properties of `properties_in_dict`, then the attributes; nothing if the operation has none."""
+        """Print the properties of `properties_in_dict`, then the attributes; nothing if the operation has none.
+
+        With `with_keyword`, print `attributes` before the dictionary. Leave out the names in `reserved_attr_names`.
+        """
         entries = op.attributes
         if self.properties_in_dict:
             in_dict = {name: op.properties[name] for name in self.properties_in_dict if name in op.properties}
@@ -315,13 +318,14 @@ class Grammar(FormatParser):
         return -1  # no index in `elements`: the directive may be inside of a custom directive
 
     def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
-        """Record the properties that only `attr-dict` prints; raise an error unless the definition allows such
-        properties. `elements`, the directives, and `attr_dict_idx` are unused.
+        """Record in `_unwritten` the properties that only `attr-dict` prints; raise an error unless the definition
+        allows such properties. `elements`, the directives, and `attr_dict_idx` are unused.
         """
-        # Numbers of values of variadic operands and results, which need no syntax.
+        # The properties with the numbers of values of variadic operands and results need no syntax.
         options = self.op_def.options
         segment_sizes = {option.attribute_name for option in options if isinstance(option, AttrSizedSegments)}
-        missing = [p for p in self.op_def.properties if p not in self.seen_properties | segment_sizes]
+        in_syntax = self.seen_properties  # those that the format names
+        missing = [p for p in self.op_def.properties if p not in in_syntax | segment_sizes]
         if missing and not any(isinstance(option, ParsePropInAttrDict) for option in options):
             self.raise_error(f"the format does not say how {', '.join(missing)} is written")
         self._unwritten.update(dict.fromkeys(missing))

@@ -209,6 +209,9 @@ class _Reader:
     def _decode(self, blob: io.BytesIO, *, is_end: bool) -> bool:
         """Move the digits at the start of `_text`, which continue a long literal, into `blob` as bytes.
 
+        The bytes of a complete literal are stored in `_blobs` by the offset of its last quote: `_before_size`, the size
+        of the text before `_text`.
+
         Return False if the next bytes of the text may continue the literal; True if it is complete, or malformed.
         """
         data = _unhex(self._text)
@@ -225,7 +228,11 @@ class _Reader:
         return True
 
     def _take(self, size: int) -> None:
-        """Move the first `size` bytes of `_text`, decoded from UTF-8, to `_before`; line ends of a file become \\n."""
+        """Move the first `size` bytes of `_text`, decoded from UTF-8, to `_before`; line ends of a file become \\n.
+
+        `_has_resources` records whether the block of resources has begun, and `_searched`, the offset in `_text` before
+        which no literal begins, returns to 0. A string may contain lone surrogates, but a file may not.
+        """
         self._has_resources = self._has_resources or self._text.find(_RESOURCES, 0, size) >= 0
         text = self._text[:size].decode("utf-8", "strict" if self._is_file else "surrogatepass")
         if self._is_file and "\r" in text:

@@ -200,7 +200,11 @@ class ProgramParser(ProgramAttributeParser):
         return -1 if state is None else self.pos
 
     def _raise_undefined(self) -> NoReturn:
-        """Raise CompileError at the first use of the first undefined value."""
+        """Raise CompileError at the first use of the first undefined value.
+
+        `forward_ssa_references` has the values that are used without a definition: name → index of the result →
+        placeholder. `ssa_values` has the defined values, of which the note names similar ones.
+        """
         name, references = next(iter(self.forward_ssa_references.items()))
         uses = [use.operation for value in references.values() for use in value.uses]
         offsets = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]

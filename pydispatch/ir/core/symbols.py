@@ -120,9 +120,10 @@ def unknown_symbol_error(op: Operation, message: str) -> CompileError | None:
         op: Operation whose verification failed.
         message: Text of xDSL's exception.
     """
-    match = MISSING.search(message)
+    match = MISSING.search(message)  # group 1 is the name of the symbol
     if match is None:
         return None
+    # The nearest symbol table around the operation, and the names in it.
     table = op.parent_op()
     while table is not None and not table.has_trait(SymbolTable):
         table = table.parent_op()

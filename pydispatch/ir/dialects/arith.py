@@ -226,6 +226,7 @@ def _refine_all() -> None:
 
     For example, `arith.extsi %a : vector<4xi8> to vector<4xi32>` is accepted, where xDSL's operation takes scalars
     only. Each call of `refine` states the assembly format, the constraints on types and a check of one operation.
+    `_SAME`, `_TO`, `_FASTMATH`, `_COMPARED` and `_SELECTED` are parts of assembly formats.
     """
     for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
         # `exact` promises that the division or shift loses no bits; it is accepted and has no effect.

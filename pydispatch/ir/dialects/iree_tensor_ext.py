@@ -122,7 +122,11 @@ class DispatchTensorStoreOp(_SliceOp):
 
 @op_definition
 class WorkloadOrdinalOp(IRDLOperation):
-    """Identity that marks `operand`, an argument of a kernel, as value `ordinal` of the workload, counted from 0."""
+    """Identity that marks `operand`, an argument of a kernel, as value `ordinal` of the workload, counted from 0.
+
+    The workload are the index values of a dispatch from which its grid is computed: %m and %n in
+    `flow.dispatch @kernel[%m, %n](...)`.
+    """
 
     name = "iree_tensor_ext.dispatch.workload.ordinal"
     operand = operand_def(IndexType)

@@ -53,7 +53,10 @@ class Mixed(CustomDirective):
     numbers: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a list such as `[%a, 4]`: set the operands to [%a], and the property to the numbers [DYNAMIC, 4]."""
+        """Parse a list such as `[%a, 4]`: set the operands to [%a], and the property to the numbers [DYNAMIC, 4].
+
+        `BRACKETS` are the brackets of the list, square ones or parentheses.
+        """
         delimiter = parser.Delimiter.SQUARE if self.BRACKETS[0] == "[" else parser.Delimiter.PAREN
         names, numbers = parse_mixed(parser, delimiter)
         self.values.set(state, names)

@@ -51,11 +51,11 @@ class PlainSignature(CustomDirective):
         self._parse(parser, state, with_dims=False)
 
     def _parse(self, parser: Parser, state: ParsingState, with_dims: bool) -> syntax.ShapedSignature:
-        """Parse a signature, set types and tied operands, and return it.
+        """Parse a signature, set the types of arguments and results and the tied operands, and return it.
 
         `with_dims` says whether the sizes of dynamic dimensions, `{%d}`, follow the types.
         """
-        names = state.operands[self.arguments.index]
+        names = state.operands[self.arguments.index]  # the arguments, which an earlier directive has parsed
         assert names is not None
         signature = syntax.parse_shaped_signature(parser, names, with_dims)
         self.types.set(state, signature.argument_types)

@@ -69,7 +69,10 @@ class _Bounds:
         return {f"{side}BoundsMap": AffineMapAttr(map), f"{side}BoundsGroups": groups}
 
     def _parse_group(self) -> None:
-        """Parse the bounds of one loop: an expression, or several in `min(...)` or `max(...)`."""
+        """Parse the bounds of one loop: an expression, or several in `min(...)` or `max(...)`.
+
+        Append the expressions to `_expressions` and their number to `_groups`. `_extremum` is "min" or "max".
+        """
         before = len(self._expressions)
         if self._parser.parse_optional_keyword(self._extremum) is not None:
             self._parser.parse_comma_separated_list(self._parser.Delimiter.PAREN, self._parse_expression, " in a bound")
@@ -82,7 +85,10 @@ class _Bounds:
         self._expressions.append(self._affine._parse_affine_expr(self._parse_value))
 
     def _parse_value(self) -> AffineExpr | None:
-        """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens, which xDSL's parser reads."""
+        """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens, which xDSL's parser reads.
+
+        `_dims` and `_symbols` have the operands that were parsed as dimensions and as symbols.
+        """
         if self._parser._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
             return AffineExpr.dimension(self._parse_operand_position(self._dims))
         if self._parser.parse_optional_keyword("symbol") is None:

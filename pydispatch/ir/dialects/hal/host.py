@@ -122,7 +122,7 @@ class EncodingTypeOp(IRDLOperation):
 
 @op_definition
 class FenceCreateOp(IRDLOperation):
-    """Creation of an unsignaled fence."""
+    """Creation of an unsignaled fence. `flags` are IREE's, such as "None"."""
 
     name = "hal.fence.create"
     device = operand_def(DeviceType)
@@ -133,7 +133,7 @@ class FenceCreateOp(IRDLOperation):
 
 @op_definition
 class FenceJoinOp(IRDLOperation):
-    """Fence that is signaled when all of `fences` are."""
+    """Fence that is signaled when all of `fences` are signaled. `flags` are IREE's, such as "None"."""
 
     name = "hal.fence.join"
     fences = var_operand_def(FenceType)

@@ -163,12 +163,12 @@ class Attention(OnTensorsOp):
 
     def verify_operands(self) -> None:
         """Check the numbers of operands, their element types, maps and sizes, and the body."""
-        check_count("input", len(self.inputs), 3, 4, 5)  # 3, 4 or 5 inputs
+        check_count("input", len(self.inputs), 3, 4, 5)  # 3, 4 or 5: a scale and a mask are optional
         check_count("output", len(self.outputs), len(self.OUTPUTS))
         names = ["the query", "the key", "the value"]
         names += [] if self.scale is None else ["the scale"]
         names += [] if self.mask is None else ["the mask"]
-        check_count("input", len(self.inputs), len(names))
+        check_count("input", len(self.inputs), len(names))  # refuses an input after the mask
         names += [f"the {name}" for name in self.OUTPUTS]
         self._verify_maps(names)
         self._verify_elements(names)

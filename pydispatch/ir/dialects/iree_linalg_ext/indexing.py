@@ -72,16 +72,20 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
         slices: Tensor of the slices: the dimensions that enumerate them, then those of a slice.
         indexed: Dimension of `whole` that each component of an index is for.
     """
-    rank, depth = len(shape_of(whole)), len(indexed)
+    rank, depth = len(shape_of(whole)), len(indexed)  # depth: number of components of an index
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
     check_integers("the tensor of indices", indices)
     index_shape = shape_of(indices)
-    # Numbers of dimensions that may enumerate the slices: the last dimension of the indices has the `depth` numbers of
-    # one index, and for a depth of 1 it may be left out.
-    batches = [len(index_shape) - 1] if index_shape and index_shape[-1] == depth else []
-    batches += [len(index_shape)] if depth == 1 else []
-    fitting: list[Windows] = []  # if shapes fit both cases, indices that select positions come first
+    # Possible numbers of leading dimensions that enumerate the slices. The last dimension of the indices has the
+    # components of one index; it may be left out for one component, so that all dimensions enumerate slices.
+    batches = []
+    if index_shape and index_shape[-1] == depth:
+        batches.append(len(index_shape) - 1)
+    if depth == 1:
+        batches.append(len(index_shape))
+    # The cases that the shapes fit. If they fit both, the case in which indices select positions is used.
+    fitting: list[Windows] = []
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:

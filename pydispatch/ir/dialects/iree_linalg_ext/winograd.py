@@ -64,7 +64,8 @@ class Winograd(OnTensorsOp):
     def layout(self) -> str:
         """Return one letter per dimension of the untransformed tensor, such as "nhwc".
 
-        Raise VerifyException if the property `DIMENSIONS` has no permitted value.
+        `DIMENSIONS` names the property that lists the spatial dimensions, such as "image_dimensions". `LAYOUTS` maps
+        its permitted values to letters: (1, 2) to "nhwc". Raise VerifyException for another value.
         """
         dimensions = self.properties[self.DIMENSIONS]
         assert isinstance(dimensions, DenseArrayBase)

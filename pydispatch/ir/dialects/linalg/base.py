@@ -117,7 +117,7 @@ class Sides(CustomDirective):
 
     inputs: VariadicOperandVariable
     input_types: TypeDirective
-    outputs: OperandDirective
+    outputs: OperandDirective  # variadic, or a single operand, as the operation defines it
     output_types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -236,9 +236,9 @@ class Options(CustomDirective):
     """Directive for `kind = #kind indexing_maps = [...] {...}` in any order, where the kind may be abbreviated as
     `<add>`."""
 
-    kind: AttributeVariable
-    maps: AttributeVariable
-    attributes: AttrDictDirective
+    kind: AttributeVariable  # scalar function of an elementwise operation
+    maps: AttributeVariable  # property `indexing_maps`
+    attributes: AttrDictDirective  # the dictionary {...}
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse properties `name = value`, attributes in braces and a kind in angle brackets, in any order."""

@@ -66,13 +66,13 @@ from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes, elem
 class Trait(CustomDirective):
     """Directive for `{indexing_maps = [...], iterator_types = ["parallel"], ...}`, or an alias of such a dictionary.
 
-    Its fields are the properties that entries of the dictionary set; other entries become attributes of the operation.
+    The fields are properties of the operation; entries with other names than theirs become its attributes.
     """
 
-    maps: AttributeVariable
-    iterators: AttributeVariable
-    doc: AttributeVariable
-    library_call: AttributeVariable
+    maps: AttributeVariable  # entry `indexing_maps`
+    iterators: AttributeVariable  # entry `iterator_types`
+    doc: AttributeVariable  # optional text; has no effect
+    library_call: AttributeVariable  # optional name of an external function; has no effect
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the dictionary of a generic, in place or as an alias: maps, iterator types and other attributes."""

@@ -64,7 +64,7 @@ class _MoveOp(IRDLOperation):
         """Check that the output has the shape `expected` and the element type of the input; dynamic sizes match any
         size."""
         check_results([self.init], [r.type for r in self.res])
-        source, target = self.input.type, self.init.type
+        source, target = self.input.type, self.init.type  # `init` is the output operand
         if element_type(source) != element_type(target):
             raise VerifyException(f"the elements of {source} and {target} differ")
         shape = shape_of(target)

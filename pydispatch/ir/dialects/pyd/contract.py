@@ -78,7 +78,8 @@ class ContractOp(IRDLOperation):
 
         K may be several dimensions. In the grouped form, A and B have one more dimension, the innermost: the steps of K
         in a group. For example, A is memref<4x16x4xi8>, B is memref<16x32x4xi8> and C is memref<4x32xi32>, with 64
-        steps of K in groups of 4.
+        steps of K in groups of 4. `has_packed_weights` says whether B contains quantized weights, to which other rules
+        apply. `into_l2` requires `prefetch`.
         """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)

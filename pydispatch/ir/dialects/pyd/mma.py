@@ -172,7 +172,7 @@ class MmaOp(IRDLOperation):
         else:
             # The 32 lanes form a grid of 4 x 8 over C, and each computes blocks of run x run adjacent elements. The
             # loop over K multiplies one step at a time, so that any K is possible.
-            run = adjacent_elements_of(_bits(total))
+            run = adjacent_elements_of(_bits(total))  # 4 of f32, 2 of f64
             block = 4 * run, 8 * run, 1
             fits = factor == total
         if not fits:

@@ -101,7 +101,7 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     """Parse `unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no
     parentheses."""
     # The variable, its bounds and its step. Their type follows later, and is index if the text omits it.
-    unsigned = parser.parse_optional_keyword("unsigned") is not None
+    is_unsigned = parser.parse_optional_keyword("unsigned") is not None
     variable = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
     bounds = [parser.parse_unresolved_operand()]
@@ -118,16 +118,16 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
         types = syntax.parse_types(parser)
     carried = parser.resolve_operands([value for _, value in pairs], types, start)
     arguments = [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
-    type = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else IndexType()
-    lower, upper, step = (parser.resolve_operand(bound, type) for bound in bounds)
+    bound_type = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else IndexType()
+    lower, upper, step = (parser.resolve_operand(bound, bound_type) for bound in bounds)
     # The body. Its terminator may be omitted if no values are carried.
-    body = parser.parse_region((variable.resolve(type), *arguments))
+    body = parser.parse_region((variable.resolve(bound_type), *arguments))
     last = body.blocks.last
     if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):
         last.add_op(scf.YieldOp())
     op = cls(lower, upper, step, carried, body)
     op.attributes |= parser.parse_optional_attr_dict()
-    if unsigned:
+    if is_unsigned:  # the loop compares its index with the bound as unsigned numbers
         op.attributes["unsignedCmp"] = UnitAttr()
     return op
 

@@ -238,7 +238,7 @@ class ForallOp(IRDLOperation):
         Instead of `in (upper)`, print `= (lower) to (upper) step (step)` unless all loops go from 0 in steps of 1.
         """
         # The loop variables and their bounds.
-        rank = len(self.static_upper)
+        rank = len(self.static_upper)  # one upper bound for each loop
         args = self.body.block.args
         printer.print_string(" ")
         syntax.print_operands(printer, args[:rank])

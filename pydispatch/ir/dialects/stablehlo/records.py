@@ -30,7 +30,10 @@ class Record(Data[Any]):
             return cls.VALUE(**parse_fields(parser, defaults, f"#{cls.name}"))
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print `<name = value, ...>` with the fields that differ from their defaults."""
+        """Print `<name = value, ...>` with the fields that differ from their defaults.
+
+        `data` is the record, an instance of the NamedTuple class `VALUE`, whose fields all have defaults.
+        """
         defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
         changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
 

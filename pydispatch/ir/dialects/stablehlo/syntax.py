@@ -164,7 +164,10 @@ class RegularOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> RegularOp:
-        """Parse `%a, %b, word = value, ... {attributes} : types`."""
+        """Parse `%a, %b, word = value, ... {attributes} : types`, the list in parentheses if `PARENS` is set.
+
+        `SIGNATURE` parses the types.
+        """
         properties: Properties = {}
         if cls.PARENS:
             parser.parse_punctuation("(")
@@ -211,6 +214,7 @@ class RegularOp(IRDLOperation):
         """Print operands, the clauses (`word = value`) whose properties are set, attributes and types.
 
         For example `%a, %b, precision = [DEFAULT, HIGHEST] {key = 1 : i64} : (T, U) -> V` with one clause, `precision`.
+        With `PARENS`, operands and clauses are in parentheses. `SIGNATURE` prints the types.
         """
         printer.print_string("(" if self.PARENS else " ")
         items: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]

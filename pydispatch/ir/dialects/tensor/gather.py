@@ -73,7 +73,7 @@ class ScatterOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check the sizes of slices and coordinates, that `unique` is stated, and that the result is like `dest`."""
+        """Check the slices and coordinates, that `unique` is stated, and that the result has the type of `dest`."""
         _check_coordinates(self.scatter_dims, self.dest, self.indices)
         _check_slices(self.scatter_dims, self.dest, self.indices, self.source)
         if self.unique is None:

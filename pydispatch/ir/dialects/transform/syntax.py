@@ -90,7 +90,11 @@ class Positions(CustomDirective):
     is_inverted: AttributeVariable  # unit attribute, set for `except`
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `[all]`, `[0, 1]` or `[except(0, 1)]`."""
+        """Parse `[all]`, `[0, 1]` or `[except(0, 1)]`.
+
+        Set the property `numbers` to the listed integers, and the unit attribute `is_all` for `all` or `is_inverted`
+        for `except`.
+        """
         numbers: Sequence[int] = ()
 
         def parse_number() -> int:
@@ -108,7 +112,7 @@ class Positions(CustomDirective):
         self.numbers.set(state, DenseArrayBase.from_list(i64, numbers))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `[all]`, `[0, 1]` or `[except(0, 1)]`."""
+        """Print `[all]` if `is_all` is set, `[except(0, 1)]` if `is_inverted` is set, else `[0, 1]`."""
         listed = self.numbers.get(op)
         assert isinstance(listed, DenseArrayBase)
         text = ", ".join(str(v) for v in listed.get_values())
