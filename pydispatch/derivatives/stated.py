@@ -83,7 +83,8 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
     operands = [_operand(trace, values[name], type) for name, type in types.items()]
     returned = program.traced(*args, **named)  # adds the operations of the program
     results = [trace.tensor_of(value) for value in program.named(trace, returned).values()]
-    if any(len(trace.parts(of)) != 1 for of in (*operands, *results)):  # a real and an imaginary part
+    has_complex = any(len(trace.parts(of)) > 1 for of in (*operands, *results))  # a real and an imaginary part
+    if has_complex:
         raise trace.fail(
             f"program '{program.name}' has complex numbers, of which a stated derivative has none",
             "pass real and imaginary parts as arrays of their own",
@@ -132,7 +133,8 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     Raises:
         CompileError: The stated derivative has another number of arguments or results, or results of other types.
     """
-    if isinstance(rule_name := op.attributes.get(RULE), StringAttr):
+    rule_name = op.attributes.get(RULE)
+    if isinstance(rule_name, StringAttr):
         cotangents.rules[rule_name.data](cotangents, op)
         return
     # The rule, and what it takes: the arguments of the call, and the cotangent of each result.

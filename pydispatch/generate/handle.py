@@ -102,5 +102,10 @@ class Handle(Generic[Piece]):
 
     def __repr__(self) -> str:
         """Return the class, the state of the request, and the number of tokens generated so far."""
-        state = "cancelled" if self.cancelled() else "ended" if self.done() else "submitted"
+        if self.cancelled():
+            state = "cancelled"
+        elif self.done():
+            state = "ended"
+        else:
+            state = "submitted"
         return f"<{type(self).__name__}: {state}, {len(self._sequence.generated)} tokens>"

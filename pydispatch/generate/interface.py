@@ -120,7 +120,8 @@ def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
     for value, (argument, dtype, rank) in zip(inputs, ARGUMENTS, strict=True):
         # Names of dynamic sizes are left out, so that the shape differs and is refused.
         shape = tuple(size for size in value.shape or () if isinstance(size, int))
-        if value.dtype != dtype or len(shape) != rank or value.shape != shape or 0 in shape:
+        is_static = value.shape == shape and 0 not in shape
+        if value.dtype != dtype or len(shape) != rank or not is_static:
             raise InvalidArgumentError(
                 f"@{name}: {argument}: expected {dtype} of rank {rank} with static sizes from 1, got {value.dtype}"
                 f"{list(value.shape or ())}; the arguments are {_signature()}"
@@ -147,7 +148,8 @@ def _cache_shape(value: Any) -> tuple[int, int]:
     has two integers, at least 2 and at least 1.
     """
     shape = np.asarray(value)
-    if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer) or shape[0] < 2 or shape[1] < 1:
+    are_two_integers = shape.shape == (2,) and np.issubdtype(shape.dtype, np.integer)
+    if not are_two_integers or shape[0] < 2 or shape[1] < 1:
         raise InvalidArgumentError(
             "@cache_shape: expected two integers: the number of pages, at least 2 with the scrap page, and the tokens "
             f"of a page; got {shape.dtype}{shape.tolist()}"

@@ -107,7 +107,8 @@ class Builder(OperationWriter):
         """Count an inlined call of the function `name`. Raise CompileError if the program would grow beyond
         the limit.
         """
-        if (message_and_note := self._inlined_calls.count_or_fault(name)) is not None:
+        message_and_note = self._inlined_calls.count_or_fault(name)
+        if message_and_note is not None:
             raise self.fail(*message_and_note)
 
     # -- tensors
@@ -262,7 +263,8 @@ class Builder(OperationWriter):
         """Return the element of a tensor of one element as an SSA value of type index. A computed element is read back
         from the device.
         """
-        if (known := tensor_.known_integers()) is not None:
+        known = tensor_.known_integers()
+        if known is not None:
             return self.index(known[0])
         (value,) = self.parts(tensor_)
         zeros = [self.index(0)] * tensor_.rank
@@ -311,8 +313,9 @@ class Builder(OperationWriter):
             shape.append(symbol(n, bounds.get(n, 0)) if isinstance(n, str) else n)
             if isinstance(n, str) and n not in self._symbols:
                 self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
-        if dims := self.indices(shape):  # state that the dynamic sizes of the argument are the symbols
-            value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
+        dynamic_sizes = self.indices(shape)
+        if dynamic_sizes:  # state that those of the argument are the symbols
+            value = self.add(TensorTieShapeOp(operands=[value, dynamic_sizes], result_types=[value.type])).result
         return self.from_boundary(value, declared.dtype, tuple(shape))
 
     def is_kept(self, value: BlockArgument) -> bool:
@@ -362,11 +365,11 @@ class Builder(OperationWriter):
 
     def _interleaved(self, of: Tensor) -> SSAValue:
         """Return complex numbers as pairs (real part, imaginary part) along a new last axis."""
-        columns = []  # real and imaginary parts, each with a new last axis of size 1
-        for part in self.parts(of):
-            # The last axis is split into itself and the new one; a scalar has no axis to split.
-            axes = [[n] for n in range(of.rank - 1)] + [[of.rank - 1, of.rank]] if of.rank else []
-            columns.append(self.expand(part, axes, (*of.shape, 1)))
+        # A new last axis of size 1: the last axis is split into itself and the new one; a scalar has no axis to split.
+        groups: list[list[int]] = []
+        if of.rank > 0:
+            groups = [*([axis] for axis in range(of.rank - 1)), [of.rank - 1, of.rank]]
+        columns = [self.expand(part, groups, (*of.shape, 1)) for part in self.parts(of)]  # real and imaginary parts
         result = tensor_type(of.dtype.element, (*of.shape, 2))
         return self.add(tensor.ConcatOp(columns, of.rank, result)).result
 

@@ -49,8 +49,7 @@ def _minimum_term(a: Size, b: Size) -> Size:
     for outer, inner in ((a, b), (b, a)):
         for atoms, factor in terms_of(inner):
             (nested,) = atoms if len(atoms) == 1 else (None,)
-            is_minimum = isinstance(nested, Term) and nested.op == "min"
-            if not is_minimum or factor != 1:
+            if factor != 1 or not isinstance(nested, Term) or nested.op != "min":
                 continue
             rest = inner - Expr({atoms: 1})
             for remaining, left_out in ((nested.a, nested.b), (nested.b, nested.a)):

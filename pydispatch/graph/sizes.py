@@ -312,12 +312,12 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
     """Return a lower bound of a symbol or of a term; None if no bound is known."""
     if isinstance(atom, SizeSymbol):
         return atom.least
-    is_by_positive = not isinstance(atom.b, Expr) and atom.b > 0
+    positive_divisor = None if isinstance(atom.b, Expr) or atom.b <= 0 else atom.b
     if atom.op == "%":  # a remainder by a positive number is not negative
-        return 0 if is_by_positive else None
+        return None if positive_divisor is None else 0
     a, b = _lower_bound(atom.a), _lower_bound(atom.b)
     if atom.op == "//":
-        return a // atom.b if a is not None and is_by_positive else None
+        return None if a is None or positive_divisor is None else a // positive_divisor
     if atom.op == "max":
         return max((n for n in (a, b) if n is not None), default=None)
     return None if a is None or b is None else min(a, b)

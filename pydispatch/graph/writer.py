@@ -257,7 +257,8 @@ class OperationWriter:
             if size in scope.sizes:
                 return scope.sizes[size]
         if isinstance(size, Expr):
-            value, scope = self._polynomial(size), self._scopes[-1]
+            value = self._polynomial(size)
+            scope = self._scopes[-1]
         else:
             scope = self._scopes[0]
             value = self._add_to(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result

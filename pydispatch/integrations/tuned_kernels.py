@@ -63,7 +63,8 @@ class TunedKernel(Kernel):
 
         In a traced program, whose arrays have no data to measure with, call it with the first configuration.
         """
-        (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
+        kernel = self.kernels[0] if are_traced(args) else self.best(*args)
+        kernel(*args)
 
     def best(self, *args: Any, measures: bool = True) -> Kernel:
         """Return the kernel with the fastest configuration for such arguments, which are not modified.
@@ -103,14 +104,13 @@ class TunedKernel(Kernel):
         sizes: dict[str, int] = {}  # name of a dynamic size → its value
         views = [parameter for parameter in self.kernels[0].passed if parameter.is_view]
         for parameter in views:
-            named = (parameter.type and parameter.type.shape) or ()
             # Of (n, 4) with the shape (4096, 4), only n has a name. A view whose shape is omitted gives no sizes.
-            sizes |= {s: n for s, n in zip(named, shapes.get(parameter.name, ()), strict=False) if isinstance(s, str)}
+            stated = shapes.get(parameter.name, ())
+            sizes |= {s: n for s, n in zip(_annotated_sizes(parameter), stated, strict=False) if isinstance(s, str)}
         # All sizes that need a value: those of the annotations that are no numbers.
-        unknown = {
-            s for parameter in views for s in (parameter.type and parameter.type.shape) or () if not isinstance(s, int)
-        }
-        if missing := sorted(str(s) for s in unknown if not isinstance(sizes.get(str(s)), int)):
+        needed = {str(s) for parameter in views for s in _annotated_sizes(parameter) if not isinstance(s, int)}
+        missing = sorted(name for name in needed if not isinstance(sizes.get(name), int))
+        if missing:
             raise InvalidArgumentError(
                 f"kernel '{self.name}': its configurations cannot be measured: size {missing[0]} is not known; give "
                 f"inputs={{'{views[0].name}': (4096,)}}, or compile {self.name}.best(x, ...)"
@@ -136,8 +136,9 @@ class TunedKernel(Kernel):
                 continue
             if parameter.name == name and not parameter.is_view:
                 return index, None
-            if name in (parameter.type.shape or ()):
-                return index, (parameter.type.shape or ()).index(name)
+            annotated = _annotated_sizes(parameter)
+            if name in annotated:
+                return index, annotated.index(name)
         raise InvalidArgumentError(
             f"kernel '{self.name}': key: '{name}' is neither a number among its parameters nor the name of a size"
         )
@@ -190,6 +191,13 @@ def _kernel(function: Callable[..., Any], workgroup: Sequence[int] | int, grid: 
     return Kernel(function, config.get("workgroup", workgroup), grid, statics)
 
 
+def _annotated_sizes(parameter: Parameter) -> tuple[Any, ...]:
+    """Return the sizes in the annotation of a view: numbers, or names of dynamic sizes. A number has none."""
+    if parameter.type is None or parameter.type.shape is None:
+        return ()
+    return tuple(parameter.type.shape)
+
+
 def _config_name(config: Config) -> str:
     """Return a configuration as text, by which the database names it: "tile=8, workgroup=64"."""
     return ", ".join(f"{name}={value}" for name, value in sorted(config.items())) or "as it is"
@@ -210,7 +218,8 @@ def _copied(value: Any) -> Any:
 
         opened: Any = pydispatch.device(value.device)
         return opened.upload(np.asarray(value))
-    return np.array(value) if hasattr(value, "__array__") and np.ndim(value) else value
+    is_array = hasattr(value, "__array__") and np.ndim(value) > 0  # NumPy's numbers have no axes
+    return np.array(value) if is_array else value
 
 
 def microseconds(calls: Mapping[str, Callable[[], object]]) -> list[float]:

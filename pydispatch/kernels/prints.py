@@ -72,7 +72,9 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
     line_index = context.writer.constant(len(context.prints), "i32")
     context.prints.append(PrintedLine(tuple(parts), tuple(numbers)))
     context.imports[SYMBOL] = _DECLARATION
-    for position, value in enumerate(values or [context.writer.constant(0, "i64")]):
+    if not values:  # a line of texts alone
+        values.append(context.writer.constant(0, "i64"))
+    for position, value in enumerate(values):
         number_index = context.writer.constant(position, "i32")
         operands = f"{line_index.name}, {number_index.name}, {value.name}"
         context.writer.value(f"func.call @import.{SYMBOL}({operands}) : (i32, i32, i64) -> i32", "i32")

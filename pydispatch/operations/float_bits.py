@@ -81,10 +81,14 @@ def reduce_precision(x: Element, exponent: int, mantissa: int) -> Element:
         # is the next power of two.
         bits = (bits + (last_kept + ((1 << (dropped - 1)) - 1))) & (-1 << dropped)
     if exponent < exponent_bits:
-        bias, reduced = (1 << (exponent_bits - 1)) - 1, (1 << (exponent - 1)) - 1
+        # Floats store their exponent plus a bias: `bias` of x, `reduced_bias` of the smaller float, whose exponents are
+        # from 1 - reduced_bias to reduced_bias. Infinity has all bits of the exponent.
+        bias = (1 << (exponent_bits - 1)) - 1
+        reduced_bias = (1 << (exponent - 1)) - 1
         infinity = ((1 << exponent_bits) - 1) << mantissa_bits
-        # The exponent of a finite result is from 1 - reduced to reduced; `field` has that of x plus `bias`.
-        field, sign = bits & infinity, bits & (1 << (x.dtype.bits - 1))
-        is_zero = field <= (bias - reduced) << mantissa_bits
-        bits = (field > (bias + reduced) << mantissa_bits).where(sign | infinity, is_zero.where(sign, bits))
+        biased_exponent = bits & infinity  # shifted by mantissa_bits
+        sign = bits & (1 << (x.dtype.bits - 1))
+        is_too_small = biased_exponent <= (bias - reduced_bias) << mantissa_bits
+        is_too_large = biased_exponent > (bias + reduced_bias) << mantissa_bits
+        bits = is_too_large.where(sign | infinity, is_too_small.where(sign, bits))
     return x.unary("is_nan").where(x if mantissa else math.inf, bits.bitcast(x.dtype))

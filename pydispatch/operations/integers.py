@@ -18,7 +18,8 @@ def _safe_divisor(lhs: Element, rhs: Element) -> Element:
     """Return rhs, or 1 where lhs / rhs is undefined: rhs is 0, or the smallest number is divided by -1."""
     is_unsafe = rhs.is_equal(0)
     if rhs.dtype.kind is Kind.INT:
-        is_unsafe = is_unsafe | (rhs.is_equal(-1) & lhs.is_equal(-(1 << (rhs.dtype.bits - 1))))
+        smallest = -(1 << (rhs.dtype.bits - 1))
+        is_unsafe = is_unsafe | (rhs.is_equal(-1) & lhs.is_equal(smallest))
     return is_unsafe.where(1, rhs)
 
 
@@ -28,7 +29,10 @@ def divide(lhs: Element, rhs: Element) -> Element:
 
     The smallest signed integer divided by -1 wraps around: it is unchanged.
     """
-    return rhs.is_equal(0).where(-1, lhs / _safe_divisor(lhs, rhs)) if lhs.dtype.is_integer else lhs / rhs
+    if not lhs.dtype.is_integer:
+        return lhs / rhs
+    is_zero = rhs.is_equal(0)
+    return is_zero.where(-1, lhs / _safe_divisor(lhs, rhs))
 
 
 @of_scalars
@@ -47,16 +51,21 @@ def power(lhs: Element, rhs: Element) -> Element:
     result, square, exponent = one, lhs, rhs
     is_signed = lhs.dtype.kind is Kind.INT
     exponent_bits = lhs.dtype.bits - 1 if is_signed else lhs.dtype.bits  # without the sign
-    for n in range(exponent_bits):
-        result = (exponent & one).is_unequal(zero).where(result * square, result)
-        if n < exponent_bits - 1:
+    for bit in range(exponent_bits):
+        is_bit_set = (exponent & one).is_unequal(zero)
+        result = is_bit_set.where(result * square, result)
+        if bit < exponent_bits - 1:
             square = square * square
             exponent = exponent.binary("shift_right_logical", one)
     if not is_signed:
         return result
     # A negative exponent: 1 / 1 is 1; -1 gives -1 for an odd exponent and 1 for an even one; 1 / lhs truncates to 0.
-    of_minus_one = lhs.is_equal(-1).where((rhs & one).is_unequal(zero).where(-1, one), zero)
-    return (rhs < zero).where(lhs.is_equal(one).where(one, of_minus_one), result)
+    is_minus_one = lhs.is_equal(-1)
+    is_odd = (rhs & one).is_unequal(zero)
+    of_minus_one = is_minus_one.where(is_odd.where(-1, one), zero)
+    is_negative = rhs < zero
+    of_negative = lhs.is_equal(one).where(one, of_minus_one)
+    return is_negative.where(of_negative, result)
 
 
 def shift(name: str, lhs: Element, rhs: Element) -> Element:
@@ -96,7 +105,9 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
         """Return the bits of an element from `first_bit` on, as many as the smaller type has."""
         first_bit = element.position(x.rank, wide) * dtype.bits
         bits = element.bitcast(wide).binary("shift_right_logical", first_bit)  # as an unsigned integer
-        return (bits & 1).to(dtype) if dtype.is_bool else bits.to(DTYPES[f"u{dtype.bits}"]).bitcast(dtype)
+        if dtype.is_bool:
+            return (bits & 1).to(dtype)
+        return bits.to(DTYPES[f"u{dtype.bits}"]).bitcast(dtype)
 
     return ew.apply_several(builder, of_scalars(part), expand_dims(builder, x, [x.rank]), shape=(*x.shape, count))[0]
 
@@ -127,10 +138,13 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Split the bits of complex numbers into smaller ones of type `dtype`, lowest bits first, along a new last axis."""
-    parts = [split_bits(builder, builder.wrap(x.dtype.real, x.shape, part), dtype.real) for part in builder.parts(x)]
-    # As in memory: what the real part is split into, then the imaginary part. Real and imaginary parts alternate there.
-    pairs = concat(builder, parts, x.rank)
-    return complex_of(builder, *(slice_axis(builder, pairs, x.rank, n, pairs.shape[-1], stride=2) for n in range(2)))
+    parts = [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
+    split_parts = [split_bits(builder, part, dtype.real) for part in parts]
+    # As in memory: what the real part is split into, then the imaginary part. Real and imaginary parts of the smaller
+    # numbers alternate there.
+    pairs = concat(builder, split_parts, x.rank)
+    real, imag = (slice_axis(builder, pairs, x.rank, start, pairs.shape[-1], stride=2) for start in (0, 1))
+    return complex_of(builder, real, imag)
 
 
 def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -140,10 +154,10 @@ def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     pairs = reshape(builder, stack(builder, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])
     # As in memory: the lower half of the interleaved numbers are the bits of the real part.
     half = x.shape[-1]
-    parts = [
-        join_bits(builder, slice_axis(builder, pairs, x.rank - 1, start=n * half, limit=(n + 1) * half), dtype.real)
-        for n in range(2)
-    ]
+    parts = []
+    for start in (0, half):
+        real_or_imag = slice_axis(builder, pairs, x.rank - 1, start=start, limit=start + half)
+        parts.append(join_bits(builder, real_or_imag, dtype.real))
     return complex_of(builder, *parts)
 
 

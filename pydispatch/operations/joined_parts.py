@@ -46,6 +46,7 @@ def times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Ten
     `real` and `imag` are the parts of these numbers, [batch, n, 1].
     """
     turned = times_imaginary_unit(builder, x)
+    # x * (real + i * imag) = x * real + (i * x) * imag
     return formula(builder, lambda v, w, a, b: v * a + w * b, x, turned, real, imag)
 
 

@@ -37,9 +37,10 @@ def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool =
     if not masked_rows_are_zero:
         return ew.convert(builder, ew.binary(builder, "div", powers, total), x.dtype)
 
-    def share(e: Element, n: Element, m: Element) -> Element:
-        """Return the quotient e / n of an exponential and its row's sum; 0 if m, the row's maximum, is -inf."""
-        return m.is_equal(-math.inf).where(0.0, e / n).to(x.dtype)
+    def share(power: Element, row_total: Element, row_maximum: Element) -> Element:
+        """Return the quotient of an exponential and its row's sum; 0 if the row's maximum is -inf."""
+        is_masked = row_maximum.is_equal(-math.inf)
+        return is_masked.where(0.0, power / row_total).to(x.dtype)
 
     return formula(builder, share, powers, total, largest)
 
@@ -49,9 +50,8 @@ def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
     (axis,) = shapes.axes_of(builder, [axis], x.rank)
     values = ew.convert(builder, x, wide(x.dtype))
     largest = reductions.reduce(builder, "max", values, [axis], keep=True)
-    total = reductions.reduce(
-        builder, "add", formula(builder, lambda e, m: (e - m).unary("exp"), values, largest), [axis], keep=True
-    )
+    powers = formula(builder, lambda e, m: (e - m).unary("exp"), values, largest)
+    total = reductions.reduce(builder, "add", powers, [axis], keep=True)
     return formula(builder, lambda e, m, n: ((e - m) - n.unary("log")).to(x.dtype), values, largest, total)
 
 
@@ -71,11 +71,13 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
         """
         return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
 
-    total = reductions.reduce(builder, "add", formula(builder, power, values, largest), reduced_axes, keep=True)
-    # The logarithm of the sum plus the maximum that was subtracted.
-    result = formula(
-        builder, lambda n, m: (n.unary("log") + m.unary("is_finite").where(m, 0.0)).to(x.dtype), total, largest
-    )
+    def logarithm(power_sum: Element, m: Element) -> Element:
+        """Return the logarithm of a sum of powers, plus the maximum m that was subtracted from their exponents."""
+        return (power_sum.unary("log") + m.unary("is_finite").where(m, 0.0)).to(x.dtype)
+
+    powers = formula(builder, power, values, largest)
+    total = reductions.reduce(builder, "add", powers, reduced_axes, keep=True)
+    result = formula(builder, logarithm, total, largest)
     return result if keep else shapes.squeeze(builder, result, reduced_axes)
 
 
@@ -85,9 +87,9 @@ def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: float = 0) -
     The variance divides by max(count - less, 0), where `count` is the number of elements.
     """
     values = ew.convert(builder, x, wide(x.dtype))
-    return reductions.mean(builder, values, axes, keep=True), reductions.variance(
-        builder, values, axes, keep=True, less=less
-    )
+    mean = reductions.mean(builder, values, axes, keep=True)
+    variance = reductions.variance(builder, values, axes, keep=True, less=less)
+    return mean, variance
 
 
 def normalized(
@@ -103,14 +105,17 @@ def normalized(
     inner = wide(x.dtype)
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
-    def normalized_element(e: Element, mean: Element, variance: Element, *more: Element) -> Element:
-        """Return one normalized element. `more` has the elements of the scale and of the bias, without those that are
-        None.
+    def normalized_element(e: Element, mean: Element, variance: Element, *scale_and_bias: Element) -> Element:
+        """Return one normalized element. `scale_and_bias` has the elements of the scale and of the bias, without those
+        that are None.
         """
         result = (e.to(inner) - mean.to(inner)) * (variance.to(inner) + epsilon).unary("rsqrt")
-        scale_and_bias = iter([n.to(inner) for n in more])
-        result = result * next(scale_and_bias) if scale is not None else result
-        return (result + next(scale_and_bias) if bias is not None else result).to(x.dtype)
+        remaining = [n.to(inner) for n in scale_and_bias]
+        if scale is not None:
+            result = result * remaining.pop(0)
+        if bias is not None:
+            result = result + remaining.pop(0)
+        return result.to(x.dtype)
 
     return formula(builder, normalized_element, *operands)
 
@@ -133,12 +138,13 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
     squares = formula(builder, lambda e: e.to(inner) * e.to(inner), x)
     mean = reductions.mean(builder, squares, axes, keep=True)
 
-    def normalized_element(e: Element, m: Element, *more: Element) -> Element:
-        """Return one element divided by the root of the mean square m, times the scale if there is one in `more`."""
-        result = e.to(inner) * (m + epsilon).unary("rsqrt")
-        return (result * more[0].to(inner) if more else result).to(x.dtype)
+    def unscaled(e: Element, mean_square: Element) -> Element:
+        """Return one element of x divided by the root of the mean square."""
+        return e.to(inner) * (mean_square + epsilon).unary("rsqrt")
 
-    return formula(builder, normalized_element, x, mean, *([scale] if scale is not None else []))
+    if scale is None:
+        return formula(builder, lambda e, m: unscaled(e, m).to(x.dtype), x, mean)
+    return formula(builder, lambda e, m, s: (unscaled(e, m) * s.to(inner)).to(x.dtype), x, mean, scale)
 
 
 def along(builder: Builder, x: MaybeTensor, axis: int, rank: int) -> MaybeTensor:
@@ -215,15 +221,13 @@ def lp_norm(builder: Builder, x: Tensor, order: float, axes: Sequence[int] | Non
     if math.isinf(order):
         norm = reductions.reduce(builder, "max" if order > 0 else "min", values, axes, keep)
     elif order == 0:
-        norm = reductions.reduce(
-            builder, "add", formula(builder, lambda e: e.is_unequal(0.0).to(e.dtype), values), axes, keep
-        )
+        is_nonzero = formula(builder, lambda e: e.is_unequal(0.0).to(e.dtype), values)  # 1 or 0
+        norm = reductions.reduce(builder, "add", is_nonzero, axes, keep)
     elif order == 1:
         norm = reductions.reduce(builder, "add", values, axes, keep)
     elif order == 2:
-        norm = ew.unary(
-            builder, "sqrt", reductions.reduce(builder, "add", ew.binary(builder, "mul", values, values), axes, keep)
-        )
+        squares = ew.binary(builder, "mul", values, values)
+        norm = ew.unary(builder, "sqrt", reductions.reduce(builder, "add", squares, axes, keep))
     else:
         powers = formula(builder, lambda e: e.binary("pow", order), values)
         total = reductions.reduce(builder, "add", powers, axes, keep)

@@ -62,9 +62,9 @@ def threefry(key: Element, counter: Element) -> tuple[Element, Element]:
     keys.append(keys[0] ^ keys[1] ^ 0x1BD11BDA)  # the parity constant of Threefry's key schedule
     x, y = _low(counter) + keys[0], _high(counter) + keys[1]
     for n in range(5):  # four rounds, then two words of the key and the count of these additions are added
-        for by in _ROTATIONS[n % 2]:
+        for rotated_by in _ROTATIONS[n % 2]:
             x = x + y
-            y = _rotated(y, by) ^ x
+            y = _rotated(y, rotated_by) ^ x
         x = x + keys[(n + 1) % 3]
         y = y + keys[(n + 2) % 3] + (n + 1)
     return x, y
@@ -92,7 +92,8 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
     """
     if state.dtype.is_integer and state.dtype.bits == 32 and state.shape == (4,):
         return _bits_of_words(builder, algorithm, state, shape, dtype)
-    if state.dtype != U64 or state.rank != 1 or state.shape[0] not in ((2,) if algorithm == "threefry" else (2, 3)):
+    lengths = (2,) if algorithm == "threefry" else (2, 3)
+    if state.dtype != U64 or state.rank != 1 or state.shape[0] not in lengths:
         raise builder.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
     if dtype.is_complex or dtype.is_bool or any(isinstance(n, Expr) for n in shape):
         raise builder.fail(f"random bits of {dtype} and shape {list(shape)} are not supported")
@@ -163,7 +164,8 @@ def _threefry_bits(
     # Up to 32 bits. Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the
     # longest.
     whole = shape or [1]
-    axis = next((d for d, n in enumerate(whole) if n % 2 == 0), whole.index(max(whole)))
+    even_axes = [d for d, n in enumerate(whole) if n % 2 == 0]
+    axis = even_axes[0] if even_axes else whole.index(max(whole))
     # A counter for each two neighbours along this axis; of an odd size, the last one's second number is cut off below.
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
     for n in half:
@@ -214,10 +216,11 @@ def _at_each_counter(builder: Builder, shape: list[int], function: Formula, *ten
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
         """Call the formula with the row-major index of the element, and the elements of the tensors."""
-        at = Element(s, s.const(0, U64))
-        for d, n in enumerate(shape):
-            at = at * n + at.position(d, U64)  # index along axis d of the element that is computed
-        return [e.scalar for e in function(at, *(Element(s, x) for x in scalars))]  # type: ignore[union-attr]
+        index = Element(s, s.const(0, U64))
+        for axis, size in enumerate(shape):
+            index = index * size + index.position(axis, U64)  # index along this axis of the element that is computed
+        elements = [Element(s, x) for x in scalars]
+        return [result.scalar for result in function(index, *elements)]  # type: ignore[union-attr]
 
     return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))
 
@@ -234,11 +237,13 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Convert random bits (u64 for f64, else u32) to floats in [0, 1), which are multiples of 2^-52 or 2^-23."""
     dropped_bits = 9 if dtype != F64 else 12  # as many as a float has besides the mantissa
     inner = F64 if dtype == F64 else F32
+    bits_of_one = 0x3FF0000000000000 if inner == F64 else 0x3F800000
 
     def uniform_of(value: Element) -> Element:
-        """Return a number in [0, 1): the bits become the mantissa of one in [1, 2)."""
+        """Return a number in [0, 1): the bits become the mantissa of one in [1, 2), of which 1 is subtracted."""
         mantissa = value.binary("shift_right_logical", dropped_bits)
-        return ((mantissa | (0x3FF0000000000000 if inner == F64 else 0x3F800000)).bitcast(inner) - 1.0).to(dtype)
+        from_one_to_two = (mantissa | bits_of_one).bitcast(inner)
+        return (from_one_to_two - 1.0).to(dtype)
 
     return formula(builder, uniform_of, x)
 
@@ -326,11 +331,10 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         own_key = key if seed is None else key.const(seed)
         return _joined(*threefry(own_key, call * _SITES + site))
 
-    return formula(  # `fold` of the two numbers in the state: the seed, and the number of the call
-        builder,
-        fold,
-        *(reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()) for n in range(2)),
+    program_seed, call = (
+        reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()) for n in range(2)
     )
+    return formula(builder, fold, program_seed, call)
 
 
 def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
@@ -339,7 +343,8 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
     seed: used in place of the seed in the program's random state, if it is not None.
     """
     if any(n == 0 for n in shape):
-        return (shapes.full(builder, 0, shape, U32),) * 2
+        empty = shapes.full(builder, 0, shape, U32)
+        return empty, empty
 
     counters = shapes.iota(builder, [product(shape)], axis=0, dtype=U64)
     words = formulas(builder, lambda counter, key: threefry(key, counter), counters, key_of_call(builder, seed))
@@ -349,12 +354,11 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
 
 def normal(builder: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
     """Convert two tensors of random u32 to normally distributed floats, by the Box-Muller transform."""
-    return ew.convert(
-        builder,
-        formula(
-            builder,
-            lambda u, v: ((1.0 - u).unary("log") * -2.0).unary("sqrt") * (v * (2 * math.pi)).unary("cos"),
-            uniform(builder, first, F32), uniform(builder, second, F32),
-        ),
-        dtype,
-    )  # fmt: skip
+
+    def box_muller(u: Element, v: Element) -> Element:
+        """Return a normally distributed number for two numbers of [0, 1): a random length times a random cosine."""
+        length = ((1.0 - u).unary("log") * -2.0).unary("sqrt")
+        return length * (v * (2 * math.pi)).unary("cos")
+
+    normals = formula(builder, box_muller, uniform(builder, first, F32), uniform(builder, second, F32))
+    return ew.convert(builder, normals, dtype)

@@ -110,13 +110,10 @@ def _backward_body(
         # are the values that it yields, with their cotangents: arguments 1, 2, ... of the body, after the index.
         variables = [trace.value(carried[index]) for index in floats]  # the iteration is a function of these
         of_iteration = Cotangents(trace, [*variables, *captured], cotangents.rules)
-        seeds = [
-            (values.get(yielded, yielded), trace.wrap(like.dtype, like.shape, cotangent))
-            for yielded, like, cotangent in zip(
-                (end.operands[index] for index in floats), (likes[index] for index in floats),
-                body.args[1 : len(floats) + 1], strict=True,
-            )
-        ]  # fmt: skip
+        seeds = []
+        for index, cotangent in zip(floats, body.args[1 : len(floats) + 1], strict=True):
+            yielded, like = end.operands[index], likes[index]
+            seeds.append((values.get(yielded, yielded), trace.wrap(like.dtype, like.shape, cotangent)))
         of_iteration.pull_back(clones, seeds)
 
         # Carry these cotangents to the next iteration; those of captured values are added up.

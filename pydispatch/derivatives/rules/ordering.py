@@ -28,11 +28,11 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
         body.block.insert_arg(I64.element, len(body.block.args))
     sources = list(op.operands)
     operands = [*sources, numbered]
-    again = SortOp.create(  # a sort has no inputs besides the tensors that are sorted in place: segments 0, n
+    second_sort = SortOp.create(  # a sort has no inputs besides the tensors that are sorted in place: segments 0, n
         operands=operands, result_types=[operand.type for operand in operands], regions=[body],
         properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(operands)])},
     )  # fmt: skip
-    positions = trace.wrap(I64, shape, trace.add(again).results[-1])
+    positions = trace.wrap(I64, shape, trace.add(second_sort).results[-1])
     # Move the cotangents to the positions before the sort.
     for source, result in zip(sources, op.results, strict=True):
         cotangent = cotangents.of(result)

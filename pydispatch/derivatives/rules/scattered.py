@@ -10,7 +10,7 @@ from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
 from pydispatch.operations import elementwise, gathers, reductions, scatters, shapes
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, formula
 from pydispatch.programs.trace import Trace
 
 
@@ -31,9 +31,9 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     slices, x = op.inputs[0], op.outputs[0]
     indices, of_result = cotangents.program_tensor(op.inputs[1]), cotangents.of(op.results[0])
     assert of_result is not None
-    # Whether slices are added (`is_sum`) or replace elements (`replaces`); anything else is refused.
     depth = indices.shape[-1]  # number of indexed axes of x, which are its first ones; a dynamic one is refused
-    # The body computes the new element of x from that of a slice (`new`) and the one before (`old`).
+    # Whether slices are added (`is_sum`) or replace elements (`replaces`); anything else is refused. The body computes
+    # the new element of x from that of a slice (`new`) and the one before (`old`).
     new, old = op.body.block.args
     *body, end = op.body.block.ops
     is_sum = len(body) == 1 and body[0].name == "arith.addf" and set(body[0].operands) == {new, old}
@@ -66,10 +66,15 @@ def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
     indices: positions of the slices; the last axis has one index for each leading axis of x, the other axes count the
         slices.
     """
+
+    def is_still_inside(is_inside_so_far: Element, index: Element, size: Element) -> Element:
+        """Return whether the indices of a slice along the axes so far, and the one along this axis, are within x."""
+        return is_inside_so_far & ~(index < 0) & (index < size)
+
     inside = shapes.full(trace, value=True, shape=indices.shape[:-1], dtype=BOOL)
-    for axis, positions in enumerate(gathers.index_columns(trace, indices)):
-        size = reductions.size_as(trace, x.shape[axis], positions.dtype)
-        inside = formula(trace, lambda i, at, n: i & ~(at < 0) & (at < n), inside, positions, size)
+    for axis, indices_along in enumerate(gathers.index_columns(trace, indices)):
+        size = reductions.size_as(trace, x.shape[axis], indices_along.dtype)
+        inside = formula(trace, is_still_inside, inside, indices_along, size)
     return inside
 
 
@@ -78,14 +83,16 @@ def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
 
     That is the case if its position is within x and no later slice has the same one. indices: see `_is_inside`.
     """
-    lead, depth = indices.shape[:-1], indices.shape[-1]
+    slices_shape, depth = indices.shape[:-1], indices.shape[-1]
     assert isinstance(depth, int)
-    numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), axis=0, dtype=I64), lead)
+    slice_count = product(slices_shape)
+    own_numbers = shapes.reshape(trace, shapes.iota(trace, (slice_count,), axis=0, dtype=I64), slices_shape)
     none = shapes.full(trace, -1, x.shape[:depth], I64)  # -1: no slice has this position
-    slices = shapes.reshape(trace, numbers, (*lead, *(1 for _ in range(depth))))
+    scattered = shapes.reshape(trace, own_numbers, (*slices_shape, *[1] * depth))
     # Each slice scatters its number, and a later slice replaces an earlier one at its position.
-    last = scatters.scatter_leading(trace, none, indices, slices, depth, combine=lambda s, old, new: new)
-    return elementwise.compare(trace, "eq", gathers.take_nd(trace, last, indices, batch=0), numbers)
+    last = scatters.scatter_leading(trace, none, indices, scattered, depth, combine=lambda s, old, new: new)
+    last_at_own_position = gathers.take_nd(trace, last, indices, batch=0)
+    return elementwise.compare(trace, "eq", last_at_own_position, own_numbers)
 
 
 SCATTER_RULES: dict[str, Rule] = {"iree_linalg_ext.scatter": _scatter}

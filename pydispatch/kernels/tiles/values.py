@@ -48,8 +48,10 @@ class TileValues(WorkgroupMemory):
 
     def extent(self, size: int) -> Scalar:
         """Return a size as an index constant that is defined in the prologue, so that the whole kernel can use it."""
-        if size < 2:
-            return ONE if size else ZERO
+        if size == 0:
+            return ZERO
+        if size == 1:
+            return ONE
         if size not in self._extents:
             self._extents[size] = scalar = Scalar(f"%size{size}", "index")
             self.prologue.append(f"{scalar.name} = arith.constant {size} : index")
@@ -106,8 +108,9 @@ class TileValues(WorkgroupMemory):
             is_temporary: Whether the memory is released at the end of the statement.
         """
         key = shape, dtype
-        if free := self._free_buffers.get(key):
-            name = free.pop()
+        free_names = self._free_buffers.get(key)
+        if free_names:
+            name = free_names.pop()
         else:
             name = f"%tile{self.writer.fresh().removeprefix('%')}"
             self._allocate(node, name, self.memory_type(shape, dtype), math.prod(shape), dtype)
@@ -272,7 +275,9 @@ class TileValues(WorkgroupMemory):
             dtype = element_of(lambda tile: Scalar("%none", tile.dtype)).type
         finally:
             self.writer = outer
-        return self.lazy(node, shape, dtype, tiles, lambda at: element_of(lambda tile: self.element(tile, at)))
+        return self.lazy(
+            node, shape, dtype, tiles, lambda indices: element_of(lambda tile: self.element(tile, indices))
+        )
 
     def check_type(self, node: ast.AST, tile: Tile, dtype: str, stated: str) -> None:
         """Raise CompileError unless elements of a tile convert implicitly to `dtype`.
