@@ -59,8 +59,8 @@ func.func @f(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}
 }}
 """
     name = f"matmul {m}" if m == k == n else f"matmul {m}x{k}x{n}"
-    return Work(name, text, [random(m, k), random(k, n)], np.matmul, [("MatMul", ["x0", "x1"], ["y"], {})],
-                result_shape=(m, n), flops=2.0 * m * k * n)  # fmt: skip
+    return Work(name, text, inputs=[random(m, k), random(k, n)], numpy=np.matmul,
+                onnx=[("MatMul", ["x0", "x1"], ["y"], {})], result_shape=(m, n), flops=2.0 * m * k * n)  # fmt: skip
 
 
 def chain(elements: int) -> Work:
@@ -91,8 +91,9 @@ func.func @f(%x: {t}) -> {t} {{
         ("Mul", ["c", "half"], ["d"], {}), ("Sub", ["d", "one"], ["y"], {}),
     ]  # fmt: skip
     arrays = {name: np.array(value, np.float32) for name, value in constants.items()}
-    return Work(f"chain {elements >> 20} M", text, [random(elements)], by_numpy, nodes, arrays, (elements,),
-                bytes=8.0 * elements)  # fmt: skip
+    moved = 4.0 * 2 * elements  # f32 read and written
+    return Work(f"chain {elements >> 20} M", text, inputs=[random(elements)], numpy=by_numpy, onnx=nodes,
+                constants=arrays, result_shape=(elements,), bytes=moved)  # fmt: skip
 
 
 def softmax(rows: int, columns: int) -> Work:
@@ -111,8 +112,9 @@ func.func @f(%x: {t}) -> {t} {{
         e = np.exp(x - x.max(axis=1, keepdims=True))
         return e / e.sum(axis=1, keepdims=True)
 
-    return Work(f"softmax {rows}x{columns}", text, [random(rows, columns)], by_numpy,
-                [("Softmax", ["x0"], ["y"], {"axis": 1})], {}, (rows, columns), bytes=8.0 * rows * columns)  # fmt: skip
+    moved = 4.0 * 2 * rows * columns  # f32 read and written
+    return Work(f"softmax {rows}x{columns}", text, inputs=[random(rows, columns)], numpy=by_numpy,
+                onnx=[("Softmax", ["x0"], ["y"], {"axis": 1})], result_shape=(rows, columns), bytes=moved)  # fmt: skip
 
 
 def layer_norm(rows: int, columns: int) -> Work:
@@ -167,9 +169,11 @@ func.func @f(%x: {t}, %gamma: {c}, %beta: {c}) -> {t} {{
         d = x - x.mean(axis=1, keepdims=True)
         return d / np.sqrt((d * d).mean(axis=1, keepdims=True) + np.float32(1e-5)) * gamma + beta
 
-    return Work(f"layer norm {rows}x{columns}", text, [random(rows, columns), random(columns), random(columns)],
-                by_numpy, [("LayerNormalization", ["x0", "x1", "x2"], ["y"], {"axis": 1, "epsilon": 1e-5})], {},
-                (rows, columns), bytes=8.0 * rows * columns)  # fmt: skip
+    inputs = [random(rows, columns), random(columns), random(columns)]
+    node = ("LayerNormalization", ["x0", "x1", "x2"], ["y"], {"axis": 1, "epsilon": 1e-5})
+    moved = 4.0 * 2 * rows * columns  # f32 read and written
+    return Work(f"layer norm {rows}x{columns}", text, inputs, numpy=by_numpy, onnx=[node],
+                result_shape=(rows, columns), bytes=moved)  # fmt: skip
 
 
 def mlp(batch: int, sizes: Sequence[int] = (784, 512, 512, 10)) -> Work:
@@ -220,7 +224,8 @@ func.func @f({", ".join(signature)}) -> {t} {{
         return x @ weights[-2] + weights[-1]
 
     flops = sum(2.0 * batch * k * n for k, n in itertools.pairwise(sizes))
-    return Work(f"MLP batch {batch}", text, inputs, by_numpy, nodes, {}, (batch, sizes[-1]), flops=flops)
+    return Work(f"MLP batch {batch}", text, inputs, numpy=by_numpy, onnx=nodes, result_shape=(batch, sizes[-1]),
+                flops=flops)  # fmt: skip
 
 
 def convolution(height: int, width: int, channels: int, filters: int) -> Work:
@@ -247,9 +252,10 @@ func.func @f(%x: {x}, %k: {k}) -> {y} {{
         return y.reshape(1, height, width, filters)
 
     # onnxruntime is left out: its convolutions have channels first, and it would have to transpose images.
-    return Work(f"conv 3x3 {height}x{width}x{channels} to {filters}", text,
-                [random(1, height + 2, width + 2, channels), random(3, 3, channels, filters)], by_numpy, [], {},
-                (1, height, width, filters), flops=2.0 * height * width * channels * filters * 9)  # fmt: skip
+    inputs = [random(1, height + 2, width + 2, channels), random(3, 3, channels, filters)]
+    return Work(f"conv 3x3 {height}x{width}x{channels} to {filters}", text, inputs, numpy=by_numpy,
+                result_shape=(1, height, width, filters),
+                flops=2.0 * height * width * channels * filters * 9)  # fmt: skip
 
 
 def works() -> list[Work]:

@@ -146,6 +146,7 @@ def _cnn(small: bool) -> tuple[Tree, int, int]:
     size, c = (8, 4) if small else (28, 32)
     weights = {
         "conv1": f32(3, 3, 1, c), "bias1": f32(c), "conv2": f32(3, 3, c, 2 * c), "bias2": f32(2 * c),
+        # Two poolings have halved the sides.
         "dense1": dense_weights((size // 4) ** 2 * 2 * c, 4 * c), "dense2": dense_weights(4 * c, 10),
     }  # fmt: skip
     return weights, size, 8

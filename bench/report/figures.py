@@ -105,6 +105,7 @@ class Figures:
         """Write the figures as JSON, with a line for each row, so that diffs are readable."""
         head = {"title": self.title, "method": self.method, "missing": self.missing}
         start = json.dumps({**head, "context": self.context or context()}, indent=1, ensure_ascii=False)
+        # indent=1 would divide each row into several lines: rows are added to the text of the other keys.
         lines = [json.dumps(_without_defaults(row), ensure_ascii=False) for row in self.rows]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(start.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n")

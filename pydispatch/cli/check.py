@@ -316,6 +316,7 @@ def _split_programs(file: Path) -> list[str]:
     """Return the programs between lines `// -----`, each preceded by empty lines so that its line numbers are those
     of the file."""
     lines = read_text(file).split("\n")  # splitlines() would also divide a comment at a form feed or U+2028
+    # Indices of the separating lines, with one before the first line and one after the last.
     separators = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
     return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(separators)]
 

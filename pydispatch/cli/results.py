@@ -122,6 +122,7 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
         if isinstance(expected, np.ndarray):
             return f"value is {format_number(actual, kind)}; expected a tensor"
         if not _are_close(np.array([actual]), np.array([expected]), kind, exact)[0]:
+            # Each number as text: format_number() returns `i32=5`, of which the part after "=" is shown.
             left, right = (format_number(scalar, kind).partition("=")[2] for scalar in (actual, expected))
             return f"value ({left}) does not match the expected ({right})"
         return None
@@ -156,7 +157,7 @@ _LETTERS = {"bool": "i1", "int": "i", "uint": "ui", "float": "f", "complex": "cf
 
 def _metadata(array: Array) -> str:
     """Return the shape and type of an array as text, such as 2x3xi32."""
-    extended = BY_NAME.get(array.dtype.name)
-    letters = array.dtype.name.rstrip("0123456789")
+    extended = BY_NAME.get(array.dtype.name)  # a type of ml_dtypes
+    letters = array.dtype.name.rstrip("0123456789")  # of int32 "int", for which i32 has an "i"
     name = extended.mlir if extended else _LETTERS[letters] + array.dtype.name.removeprefix(letters)
     return "".join(f"{size}x" for size in array.shape) + name

@@ -45,8 +45,8 @@ def _gguf_name(name: str) -> str:
     stem, _, suffix = name.rpartition(".")
     if not stem.startswith("model.layers."):
         return f"{names[stem]}.{suffix}"
-    _, _, layer, part = stem.split(".", 3)
-    return f"blk.{layer}.{names[part]}.{suffix}"
+    _, _, layer, module = stem.split(".", 3)  # such as model.layers.0.self_attn.q_proj
+    return f"blk.{layer}.{names[module]}.{suffix}"
 
 
 def _in_order(name: str, weight: Any, config: Config) -> Any:
