@@ -57,8 +57,8 @@ class FunctionReader(Operands):
         """
         super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
-        self.items: list[Instruction | PtxLabel] = []
-        self.tables: dict[str, tuple[str, ...]] = {}
+        self.items: list[Instruction | PtxLabel] = []  # the parsed body
+        self.tables: dict[str, tuple[str, ...]] = {}  # label -> the targets or the call prototype that follow it
 
     def read(self) -> None:
         """Parse the body from its `{` to its `}`.
@@ -86,7 +86,7 @@ class FunctionReader(Operands):
                 cursor.at += 1
             elif word == ";":
                 cursor.at += 1
-            elif words[cursor.at + 1 : cursor.at + 2] == [":"] and is_name(word):
+            elif is_name(word) and words[cursor.at + 1 : cursor.at + 2] == [":"]:  # a slice: `word` may be the last one
                 self._parse_label()
             elif first == "@" or _OPCODE.fullmatch(word):
                 self._parse_instruction()
@@ -100,9 +100,10 @@ class FunctionReader(Operands):
         cursor = self.cursor
         at, name = cursor.at, self.words[cursor.at]
         symbol = self.scopes[-1].names.get(name)
-        if not isinstance(symbol, PtxSymbol):  # `open` has declared all labels of the scope: the name was taken
+        # All labels of a scope are declared at its `{`. If the name is no label, a register or variable had it already.
+        if not isinstance(symbol, PtxSymbol):
             raise cursor.fail(f"'{name}' is declared twice in this scope")
-        cursor.at += 2
+        cursor.at += 2  # the name and the colon
         word = self.words[cursor.at]
         if word in _TABLES:
             self.tables[symbol.name] = self._parse_targets()
@@ -183,7 +184,8 @@ class FunctionReader(Operands):
         lanes = VECTORS.get(self.words[cursor.at], 1)
         if lanes > 4:  # .v8 is for accesses to memory only
             raise cursor.fail_expected("a type")
-        cursor.at += lanes > 1
+        if lanes > 1:
+            cursor.at += 1
         kind = cursor.parse_type("a register")
         # The names and ranges. A range is stored as a whole: its registers are created when they are used.
         while True:

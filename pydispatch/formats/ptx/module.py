@@ -255,8 +255,8 @@ class PtxModule:
         return [function for function in self.functions if function.is_entry]
 
     def function(self, name: str) -> PtxFunction | None:
-        """Return the definition of a function, or else its declaration, or else None."""
-        candidates = [function for function in self.functions if function.name == name]
-        return next(
-            (function for function in candidates if function.body is not None), candidates[0] if candidates else None
-        )
+        """Return the definition of a function; without a definition its first declaration, or None."""
+        declarations = [function for function in self.functions if function.name == name]
+        definitions = [function for function in declarations if function.body is not None]
+        candidates = definitions or declarations
+        return candidates[0] if candidates else None

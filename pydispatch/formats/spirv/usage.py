@@ -29,8 +29,8 @@ _POINTER_POSITIONS: dict[int, tuple[int, ...]] = {
     Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
     Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_LOAD: (3,),
 }  # fmt: skip
-"""Opcode → indices of the words that may be the id of a variable. In an instruction that is not listed, it is the word
-in `WRITTEN_POINTERS`, if there is one."""
+"""Opcode → indices of the words that may be the id of a variable, whose memory the instruction accesses or derives a
+pointer into. An atomic instruction that is not listed has one in the word that `WRITTEN_POINTERS` states."""
 _DERIVING_OPCODES = (
     Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, Op.COPY_OBJECT,
 )  # fmt: skip

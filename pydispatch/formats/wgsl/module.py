@@ -162,16 +162,18 @@ class WgslModule:
     def identifiers(self, declaration: Declaration) -> Iterator[int]:
         """Yield the indices of the tokens in a declaration that may be names of declarations, its own included.
 
-        Names of attributes, members after a dot, and the words in `CONTEXT_DEPENDENT` attributes are none.
+        Names of attributes, members after a dot, and the arguments of attributes in `CONTEXT_DEPENDENT`, such as
+        `position` in `@builtin(position)`, are none.
         """
-        is_word, previous = False, ""  # whether the token is among the arguments of such an attribute; the token before
+        is_in_arguments = False  # whether the token is among the arguments of such an attribute
+        previous = ""  # text of the token before
         for index in range(declaration.first, declaration.end):
             token = self.tokens[index]
             if previous == "@" and token.text in CONTEXT_DEPENDENT:
-                is_word = True
-            elif is_word and token.text == ")":
-                is_word = False
-            elif token.kind == "name" and not is_word and previous not in (".", "@"):
+                is_in_arguments = True
+            elif is_in_arguments and token.text == ")":
+                is_in_arguments = False
+            elif token.kind == "name" and not is_in_arguments and previous not in (".", "@"):
                 yield index
             previous = token.text
 
@@ -232,7 +234,8 @@ class WgslModule:
         declaration = self.named.get(name)
         if name in self.values:  # an override that the pipeline sets
             value = self.values[name]
-            self._known[name] = None if value is None or value != int(value) else int(value)
+            if value is not None and value == int(value):
+                self._known[name] = int(value)
         elif declaration is not None and declaration.kind in ("const", "override") and declaration.body:
             text = " ".join(token.text for token in self.tokens[declaration.body : declaration.end - 1])
             self._known[name] = self.constant(text, depth)

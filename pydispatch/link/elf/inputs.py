@@ -176,20 +176,23 @@ class Object:
         repeated = self._duplicate_comdat_sections(symbols)
         for index, section in enumerate(sections):
             name = self._file.name(section)
-            if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_UNUSED_SECTIONS):
+            is_loaded = section.flags & reader.SHF_ALLOC and not name.startswith(_UNUSED_SECTIONS)
+            if is_loaded and index not in repeated:
                 self.parts[index] = self._part(name, section)
         # Relocations refer to symbols by index; index 0 is the null symbol, which `symbols` lacks.
         self.symbols = [LinkSymbol("", reader.LOCAL, reader.STT_NOTYPE), *(self._symbol(symbol) for symbol in symbols)]
         for section in sections:
-            part = self.parts.get(section.info)
-            if section.kind == reader.SHT_REL and part is not None:
+            part = self.parts.get(section.info)  # for a section of relocations: the section that they are for
+            if part is None:
+                continue
+            if section.kind == reader.SHT_REL:
                 raise UnsupportedError(f"{self.label} has relocations without addends")
-            if section.kind == reader.SHT_RELA and part is not None:
+            if section.kind == reader.SHT_RELA:
                 part.relocations += self._relocations(section, part)
 
     def _part(self, name: str, section: ElfSection) -> InputSection:
         """Return `section`, named `name`, as an InputSection; raise LinkError if its alignment or size is invalid."""
-        if section.alignment & (section.alignment - 1):
+        if section.alignment & (section.alignment - 1):  # more than one bit is set; 0 and 1 are no constraint
             raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
         if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:
             raise LinkError(f"{self.label}: section {name} has {section.size} zeros, the limit is {_MAX_ZEROS} bytes")
@@ -205,25 +208,30 @@ class Object:
         )
 
     def _duplicate_comdat_sections(self, symbols: list[reader.ElfSymbol]) -> set[int]:
-        """Return the numbers of sections whose COMDAT group an earlier object contains, and record this object's.
+        """Return the numbers of sections whose COMDAT group an earlier object contains, and record this object's
+        groups.
 
         symbols: the object's symbol table without its null symbol. A group has the name of its symbol (sh_info).
         """
         repeated: set[int] = set()
         for section in self._file.sections:
-            if section.kind == reader.SHT_GROUP:
-                flags, *members = self._file.unpack(f"{section.size // 4}I", section.offset, "group") or (0,)
-                if not 0 < section.info <= len(symbols):
-                    raise LinkError(f"{self.label} names a group of sections by symbol {section.info}, which it lacks")
-                name = symbols[section.info - 1].name  # sh_info counts the null symbol
-                if flags & _COMDAT:
-                    if name in self._names.groups:
-                        repeated.update(members)
-                    self._names.groups.add(name)
+            if section.kind != reader.SHT_GROUP:
+                continue
+            # The content of a group is a word with flags, then the numbers of its sections; () if it is empty.
+            words = self._file.unpack(f"{section.size // 4}I", section.offset, "group")
+            flags, *members = words or (0,)
+            if not 0 < section.info <= len(symbols):
+                raise LinkError(f"{self.label} names a group of sections by symbol {section.info}, which it lacks")
+            name = symbols[section.info - 1].name  # sh_info counts the null symbol
+            if flags & _COMDAT:
+                if name in self._names.groups:
+                    repeated.update(members)
+                self._names.groups.add(name)
         return repeated
 
     def _symbol(self, entry: reader.ElfSymbol) -> LinkSymbol:
-        """Convert a symbol table entry, and return its symbol. A non-local one is merged into that of all objects.
+        """Return the symbol of a symbol table entry. All objects share the symbol of a non-local name, to which the
+        definition in this one is added.
 
         A strong definition replaces a weak one; of two weak definitions the first counts. A symbol in a section that is
         left out, such as .eh_frame, is not defined by it. Raises LinkError for two strong definitions and for a symbol
@@ -246,17 +254,18 @@ class Object:
             raise LinkError(f"{self.label}: symbol '{entry.name}' is outside its section {part.name}")
         if symbol.part is not None and symbol.binding == entry.binding == reader.GLOBAL:
             raise LinkError(f"duplicate symbol '{entry.name}': {symbol.part.owner} and {self.label} define it")
-        # This is the first definition, or a strong one after a weak one.
-        if symbol.part is None or symbol.binding == reader.WEAK != entry.binding:
+        is_first_definition = symbol.part is None
+        is_strong_after_weak = symbol.binding == reader.WEAK and entry.binding != reader.WEAK
+        if is_first_definition or is_strong_after_weak:
             symbol.part, symbol.value, symbol.size = part, entry.value, entry.size
             symbol.binding, symbol.kind = entry.binding, entry.kind
         return symbol
 
     def _relocations(self, section: ElfSection, part: InputSection) -> Iterator[Relocation]:
         """Yield the relocations of `part` from a SHT_RELA section; raise LinkError for one that is out of bounds."""
-        # Elf64_Rela has 24 bytes; the upper half of its r_info is the symbol's index, the lower the type.
+        # Elf64_Rela has 24 bytes: offset, r_info (as two words: the type and the symbol's index), addend.
         content = self._file.part(section.offset, section.size // 24 * 24, "relocations")
-        for offset, info, addend in struct.iter_unpack("<QQq", content):
-            if info >> 32 >= len(self.symbols) or offset > len(part.content):
+        for offset, kind, symbol_index, addend in struct.iter_unpack("<QIIq", content):
+            if symbol_index >= len(self.symbols) or offset > len(part.content):
                 raise LinkError(f"{self.label}: a relocation of {part.name} at {offset:#x} is out of bounds")
-            yield Relocation(offset, info & 0xFFFFFFFF, self.symbols[info >> 32], addend)
+            yield Relocation(offset, kind, self.symbols[symbol_index], addend)

@@ -95,28 +95,27 @@ class SpirvOutput:
 
         Globals are types, constants and variables. The output has no functions yet.
         """
-        # Header and declarations of the kernels' module, to which those of libraries are added. bound: the next unused
-        # id. sets: name of an instruction set such as GLSL.std.450 → id of its import.
+        # Header and declarations of the kernels' module, to which those of libraries are added.
         self.kernel = kernel
-        self.bound = kernel.tables.bound
+        self.bound = kernel.tables.bound  # the next unused id
         self.version = kernel.tables.version
         self.capabilities = list(dict.fromkeys(kernel.tables.capabilities))
         self.extensions = list(dict.fromkeys(kernel.tables.extensions))
-        self.sets = {text: id for id, text in kernel.sets.items()}
-        self.globals: list[list[int]] = []
-        self.types: dict[int, tuple[int, list[int]]] = {}
+        self.sets = {text: id for id, text in kernel.sets.items()}  # instruction set, such as GLSL.std.450 -> its id
+        self.globals: list[list[int]] = []  # words of each instruction
+        self.types: dict[int, tuple[int, list[int]]] = {}  # id of a type -> opcode, operands
         self.variables: dict[int, GlobalVariable] = {}
         self.decorations = {id: list(decorations) for id, decorations in kernel.decorations.items()}
         self.member_decorations = {id: list(decorations) for id, decorations in kernel.member_decorations.items()}
         self.names = dict(kernel.tables.names)
         self.member_names = dict(kernel.member_names)
-        # Finished functions by id, and what they use. size: words of all globals and functions.
-        self.functions: dict[int, list[list[int]]] = {}
-        self.calls: dict[int, set[int]] = {}
-        self.used_variables: dict[int, set[int]] = {}
-        self.ops: set[int] = set()
-        self.pointers_vary = False
-        self.size = 0
+        # Finished functions, and what they use.
+        self.functions: dict[int, list[list[int]]] = {}  # function -> words of each of its instructions
+        self.calls: dict[int, set[int]] = {}  # function -> its callees
+        self.used_variables: dict[int, set[int]] = {}  # function -> global variables
+        self.ops: set[int] = set()  # opcodes in functions
+        self.pointers_vary = False  # whether a function chooses between pointers into buffers
+        self.size = 0  # words of all globals and functions
         # (variable, block type of a library) → a variable of that type with the set and binding of the variable
         self._views: dict[tuple[int, int], int] = {}
         self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
@@ -151,8 +150,14 @@ class SpirvOutput:
             result: Position of the result id.
             ids: Positions of the operands that are ids.
         """
-        positions = {*ids, type_} if type_ else set(ids)
-        return [self.representative(w) if at in positions else w for at, w in enumerate(words) if at and at != result]
+        id_positions = set(ids)
+        if type_:
+            id_positions.add(type_)
+        return [
+            self.representative(word) if position in id_positions else word
+            for position, word in enumerate(words)
+            if position not in (0, result)
+        ]
 
     def _key(self, op: int, operands: Sequence[int], id: int) -> Key:
         """Return the key of a global for value numbering: opcode, operands and decorations."""
@@ -241,16 +246,12 @@ class SpirvOutput:
         of one type can serve as one of the other.
         """
         op, operands = self.types.get(type_, (0, []))
+        if op == Op.TYPE_STRUCT:  # its operands are the ids of the members' types; those of other types may be numbers
+            operands = [self.representative(member_type) for member_type in operands]
         # Decorations are (kind, operands...), those of members (member, kind, operands...).
-        members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
-        # The operands of a struct are the ids of its members' types; those of other types may be numbers.
-        return (
-            op,
-            tuple(self.representative(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands),
-            members,
-            decorations,
-        )
+        members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
+        return op, tuple(operands), members, decorations
 
     def block_type(self, variable: int) -> int:
         """Return the struct type of a buffer variable, whose own type is a pointer to it."""
@@ -268,15 +269,16 @@ class SpirvOutput:
             variable: Id of the kernel's buffer variable.
             block: Id, in the output, of the struct type that the library declares its buffer with.
         """
-        own = self.block_type(variable)
-        if self.representative(own) == block or self.view_key(own) == self.view_key(block):
+        kernel_block = self.block_type(variable)
+        if self.representative(kernel_block) == block or self.view_key(kernel_block) == self.view_key(block):
             return variable
         key = variable, block
         if key not in self._views:
-            pointer = self.share(Op.TYPE_POINTER, [Storage.STORAGE_BUFFER, block])
+            pointer_type = self.share(Op.TYPE_POINTER, [Storage.STORAGE_BUFFER, block])
             inherited = (Decoration.DESCRIPTOR_SET, Decoration.BINDING, Decoration.NON_WRITABLE)
+            # A decoration is (kind, operands...).
             decorations = [d for d in self.decorations.get(variable, ()) if d[0] in inherited]
-            view = self._views[key] = self.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer, decorations)
+            view = self._views[key] = self.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer_type, decorations)
             self.decorate(view, Decoration.ALIASED)
             self.decorate(variable, Decoration.ALIASED)
         return self._views[key]
@@ -303,18 +305,20 @@ class SpirvOutput:
         if self.size > MAX_WORDS:
             raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
 
-    def interface(self, entry: int, named: Iterable[int]) -> list[int]:
-        """Return the ids of the interface variables of the entry point `entry`, first those that it lists: `named`.
+    def interface(self, entry: int, listed: Iterable[int]) -> list[int]:
+        """Return the ids of the interface variables of the entry point `entry`, first those that it lists already.
 
-        SPIR-V before 1.4 lists only inputs and outputs there, later versions all global variables that are used.
+        Other variables are added that the entry point's function or its callees use: before SPIR-V 1.4 only inputs and
+        outputs, from then on all global variables.
         """
-        variables, pending, seen = dict.fromkeys(named), [entry], {entry}
+        variables = dict.fromkeys(listed)
+        pending, seen = [entry], {entry}  # ids of functions
         while pending:
-            at = pending.pop()
-            for id in self._with_initializers(self.used_variables.get(at, ())):
+            function = pending.pop()
+            for id in self._with_initializers(self.used_variables.get(function, ())):
                 if self.version >= (1, 4) or self.variables[id].storage in (Storage.INPUT, Storage.OUTPUT):
                     variables[id] = None
-            for callee in self.calls.get(at, ()):
+            for callee in self.calls.get(function, ()):
                 if callee not in seen:
                     seen.add(callee)
                     pending.append(callee)

@@ -165,7 +165,8 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     def without_import(match: re.Match[str]) -> str:
         """Return what replaces a comment `// import SYMBOL as ...` or `// available SYMBOL as ...`.
 
-        A resolved symbol leaves the comment `// SYMBOL`. The comment of an unresolved one is retained for a later link.
+        A resolved symbol leaves the comment `// SYMBOL`. A comment whose symbol is in `unresolved` is retained for a
+        later link.
         """
         return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
 
@@ -187,9 +188,10 @@ def _source_of(symbol: str, libraries: Sequence[WgslLibrary]) -> tuple[int, Wgsl
 def _parsed(match: re.Match[str]) -> Import:
     """Return the import that a comment matched by `_IMPORT` declares."""
     symbol, name, types, result, buffers = match.groups()
-    entries = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]  # "name", or "name write"
-    listed = tuple((words[0], words[-1] == "write") for words in entries)
-    return Import(symbol, name, tuple(t.strip() for t in types.split(",") if t.strip()), result or "", listed)
+    type_list = tuple(type_.strip() for type_ in types.split(",") if type_.strip())
+    buffer_words = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]  # ["x", "write"]
+    buffer_list = tuple((words[0], words[-1] == "write") for words in buffer_words)
+    return Import(symbol, name, type_list, result or "", buffer_list)
 
 
 def matched_variables(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
@@ -209,6 +211,7 @@ def matched_variables(entry: Import, library: WgslLibrary, function: Declaration
     Raises:
         InvalidArgumentError: The function does not fit its call.
     """
+    # i32 and u32 fit each other: the adapter of the import converts them.
     parameters = [member.type for member in function.members]  # those of a function are its parameters
     if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_type_text, entry.types))):
         raise _misfit(entry, library, f"it is ({', '.join(parameters)}), called with ({', '.join(entry.types)})")

@@ -25,16 +25,16 @@ _ALLOWED_AFTER: dict[int, tuple[int, ...]] = {
 def check_blocks(declared: SpirvDeclarations, function: SpirvFunction) -> None:
     """Check the control flow graph of a function with a body; raise ArtifactError with the index of the faulty word."""
     code = [inst for inst in function.body if inst.op not in NO_CODE]
-    labels, first = {inst.id for inst in code if inst.op == Op.LABEL}, code[0].id
+    labels = {inst.id for inst in code if inst.op == Op.LABEL}
+    first_block = code[0].id
     for inst in code:  # a branch leads to a block of the function, but not back to the first one
         for position in _labels_of(inst):
-            if inst.words[position] not in labels or inst.words[position] == first:
-                raise declared.fail(
-                    inst.at + position, f"id {inst.words[position]} is no block that this function may go to"
-                )
-    edges, loops = _edges(declared, code)
-    for id, target in back_edges([first], edges):
-        if target not in loops:
+            target = inst.words[position]
+            if target not in labels or target == first_block:
+                raise declared.fail(inst.at + position, f"id {target} is no block that this function may go to")
+    edges, loop_headers = _edges(declared, code)
+    for id, target in back_edges([first_block], edges):
+        if target not in loop_headers:
             text = f"block {id} goes back to block {target}, which is no head of a loop"
             raise declared.fail(code[0].at, text)
     _check_merges(declared, code, edges)
@@ -54,18 +54,20 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
     is_begin = True  # whether only labels, phis and variables of the block precede
     for inst in code:
         # A label begins each block; a merge instruction directly precedes the branch of its block.
-        if (inst.op == Op.LABEL) != (block == 0):
-            text = "begins" if block == 0 else "has not ended"
+        is_label, is_between_blocks = inst.op == Op.LABEL, block == 0
+        if is_label != is_between_blocks:
+            text = "begins" if is_between_blocks else "has not ended"
             raise declared.fail(inst.at, f"opcode {inst.op}, where a block {text}")
         if merge and inst.op not in _ALLOWED_AFTER[merge]:
             raise declared.fail(inst.at, f"opcode {inst.op} after a merge instruction")
         merge = inst.op if inst.op in _MERGES else 0
         is_first_block = not edges  # a block is added to the edges when it ends
-        if inst.op == Op.LABEL:
+        if is_label:
             block, is_begin = inst.id, True
-        # Phis are at the beginning of any block, variables only at the beginning of the first one.
-        elif (inst.op == Op.PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and is_first_block)):
-            raise declared.fail(inst.at, f"a {'phi' if inst.op == Op.PHI else 'variable'} inside a block")
+        elif inst.op == Op.PHI and not is_begin:
+            raise declared.fail(inst.at, "a phi inside a block")
+        elif inst.op == Op.VARIABLE and not (is_begin and is_first_block):
+            raise declared.fail(inst.at, "a variable inside a block")
         elif inst.op in _ENDS:
             edges[block] = [inst.words[position] for position in _labels_of(inst)]
             block = 0

@@ -54,7 +54,7 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
     )
     without_blocks = SpirvFunction(inst)  # check_instruction() needs a function; constants are outside of functions
     checker = FunctionChecker(declared, without_blocks, has_unknown_instructions=False)
-    # Errors name a word of the module: in `inst`, the opcode is a word before the operands, which begin at word 3.
+    # Errors name a word of the module. `inst` has the opcode as word 3, so operand word p of `inner` is its word p + 1.
     checker.fail = lambda at, text: declared.fail(at if at < inst.at + 3 else at + 1, text)
     check_instruction(checker, inner)
 
@@ -68,9 +68,9 @@ def _check(code: FunctionChecker) -> list[int]:
     # The head: word 4 of an OpFunction is the function type.
     declared, function = code.declared, code.function
     function_type = function.head.words[4]
-    op, words = declared.type(function_type)  # words: types of the result and of the parameters
-    parameter_types = [p.type_id for p in function.parameters]
-    if op != Op.TYPE_FUNCTION or words[0] != function.head.type_id or words[1:] != parameter_types:
+    op, operands = declared.type(function_type)  # operands: types of the result and of the parameters
+    signature = [function.head.type_id, *(p.type_id for p in function.parameters)]
+    if op != Op.TYPE_FUNCTION or list(operands) != signature:
         raise code.fail(function.head.at, "a function does not have the parameters and result of its type")
     for parameter in function.parameters:
         code.values[parameter.id] = parameter.type_id
