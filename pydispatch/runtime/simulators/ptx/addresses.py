@@ -6,7 +6,7 @@ all threads of a frame together, those that execute an instruction: arrays have 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -129,63 +129,85 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     return resolve
 
 
+class _PreviousAllocation(NamedTuple):
+    """Global allocation that all threads have accessed with an instruction, for the next run of the instruction.
+
+    For loads of 4 bytes at `[%rd1+8]` from an allocation of 64 bytes at address A, `base_of_first_byte` is A - 8, and
+    `largest_offset` is 60. The value A + 4 of %rd1 then has the offset A + 4 - (A - 8) = 12 in the allocation.
+
+    Attributes:
+        allocation: The allocation.
+        memory: The machine's memory that has it.
+        base_of_first_byte: The value of the base register that accesses its first byte, uint64.
+        largest_offset: The largest offset in it at which an access fits, uint64.
+    """
+
+    allocation: Allocation
+    memory: Any
+    base_of_first_byte: Any
+    largest_offset: Any
+
+    @classmethod
+    def of(cls, accesses: list[MemoryAccess], memory: Any, offset: int, size: int) -> _PreviousAllocation | None:
+        """Return the allocation of an instruction's accesses, or None if there are several, or no global one.
+
+        offset: bytes that the instruction adds to its base register. size: bytes of an access.
+        """
+        allocation = accesses[0].memory
+        # Shared and local memory start at 0, below FIRST_ADDRESS, and each launch has other parameters, at PARAM.
+        is_global = FIRST_ADDRESS <= allocation.start < PARAM
+        if len(accesses) > 1 or not is_global or allocation.size < size or not allocation.live:
+            return None
+        base_of_first_byte = np.uint64((allocation.start - offset) & ALL_ADDRESS_BITS)
+        return cls(allocation, memory, base_of_first_byte, np.uint64(allocation.size - size))
+
+
 def _global_operand(base: int, offset: int, resolver: AddressResolver) -> MemoryOperand:
     """Return the function that resolves global and generic addresses, with a fast path for the allocation of the
     previous access.
 
     The function remembers the allocation if all threads have accessed the same one. If all addresses of the next call
-    are inside of it too, they are not looked up. For loads of 4 bytes at `[%rd1+8]` from an allocation of 64 bytes at
-    address A, it remembers `base_of_first_byte` = A - 8 and `largest_offset` = 60. The value A + 4 of %rd1 then has the
-    offset A + 4 - (A - 8) = 12 in the allocation.
+    are inside of it too, they are not looked up.
 
     Args:
         base: Slot of the base addresses: one for each thread, or a scalar for all.
         offset: Bytes added to each.
         resolver: The lookup without a fast path, which reports faults.
     """
-    size = resolver.size
-    alignment_mask = np.uint64(size - 1)
-    previous: Allocation | None = None  # the allocation of the previous access
-    previous_memory: Any = None  # the machine's memory that has it
-    base_of_first_byte = np.uint64(0)  # the value of the base register that accesses its first byte
-    largest_offset = np.uint64(0)  # the largest offset in it at which an access of `size` bytes fits
+    alignment_mask = np.uint64(resolver.size - 1)
+    previous: _PreviousAllocation | None = None
     new_access = tuple.__new__  # MemoryAccess(...) is a Python call, which the fast path avoids
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
         """Resolve register plus offset: first in the allocation of the previous access, then in any memory.
 
-        Where the base register has the value `base_of_first_byte`, the access is to the first byte of `previous`;
-        values up to `largest_offset` above it are inside of the allocation too. `size` is the number of bytes of an
-        access, a power of two, and `alignment_mask` is size - 1.
+        An address is inside of `previous`, the allocation of an earlier access, if the base register is at most
+        `largest_offset` above `base_of_first_byte`. An access has a power of two of bytes, and `alignment_mask` is one
+        less.
 
         regs: the registers of the frame, by slot.
         """
-        nonlocal previous, previous_memory, base_of_first_byte, largest_offset
+        nonlocal previous
         frame, addresses = regs[FRAME_SLOT], regs[base]
         # A scalar that holds for all threads, or addresses of fewer bits: one u64 for each thread.
         if not addresses.ndim or addresses.dtype.itemsize != ADDRESS_BYTES:
             addresses = np.broadcast_to(addresses, frame.n).astype(np.uint64)
-        if previous is not None and previous.live and previous_memory is frame.batch.memory:
-            offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
+        if previous is not None and previous.allocation.live and previous.memory is frame.batch.memory:
+            # Unsigned: an address below the allocation wraps to a huge offset.
+            offsets = addresses - previous.base_of_first_byte
+            largest_offset = previous.largest_offset
             # The OR of the offsets is aligned only if every offset is, and then the addresses are too: allocations
             # start at multiples of 256. The OR is at least as large as each offset, so the maximum is computed only if
             # the OR exceeds the bound.
             all_bits = np.bitwise_or.reduce(offsets)
             if not all_bits & alignment_mask and (all_bits <= largest_offset or offsets.max() <= largest_offset):
                 # The positions None stand for all threads of the frame.
-                access: MemoryAccess = new_access(MemoryAccess, (None, previous, offsets.view(np.int64)))
+                access: MemoryAccess = new_access(MemoryAccess, (None, previous.allocation, offsets.view(np.int64)))
                 if frame.batch.races is not None:
                     resolver.record(frame, access)
                 return [access]
         accesses = resolver.resolve(frame, addresses + np.uint64(offset & ALL_ADDRESS_BITS) if offset else addresses)
-        # Remember an allocation that all threads access. Shared and local memory start at 0, below FIRST_ADDRESS, and
-        # each launch has other parameters, at PARAM.
-        allocation = accesses[0].memory
-        is_global = FIRST_ADDRESS <= allocation.start < PARAM
-        if len(accesses) == 1 and is_global and allocation.size >= size and allocation.live:
-            previous, previous_memory = allocation, frame.batch.memory
-            base_of_first_byte = np.uint64((allocation.start - offset) & ALL_ADDRESS_BITS)
-            largest_offset = np.uint64(allocation.size - size)
+        previous = _PreviousAllocation.of(accesses, frame.batch.memory, offset, resolver.size) or previous
         return accesses
 
     return resolve

@@ -283,13 +283,8 @@ class RaceDetector:
 
         A granule is a few bytes of memory for which the last accesses are recorded.
 
-        Two accesses race if they are by different threads, not both strong, and unordered. The caller passes only pairs
-        of which at least one access writes. An access records how many barriers and fences its block had passed before
-        it, and how many bar.warp.sync its warp:
-
-        - Accesses of one block are ordered if it has passed a barrier in between: the numbers differ. Those of one warp
-          are also ordered by a bar.warp.sync in between.
-        - Accesses of different blocks are ordered if the block of the earlier access has passed a fence since.
+        Two accesses race if they are by different threads, not both strong, and unordered (see `_are_unordered`). The
+        caller passes only pairs of which at least one access writes.
 
         The arrays have one item for each thread that accesses memory now.
 
@@ -302,28 +297,41 @@ class RaceDetector:
             first_writes: Whether the earlier accesses are writes.
             second_writes: Whether the accesses now are writes.
         """
-        threads_per_block = self._launch.threads
         # Find pairs of accesses that race unless they are ordered.
         is_conflict = (before["thread"] > 0) & (before["thread"] != now["thread"])
         is_conflict &= ~(before["strong"] & now["strong"])
         if not is_conflict.any():
             return
-        # Find those that are not ordered. Records number threads from 1; `first` and `second` count from 0.
-        first, second = before["thread"] - 1, now["thread"] - 1
-        # maximum: `first` is -1 where the granule has no earlier access; is_conflict is False there.
-        block, own_block = np.maximum(first, 0) // threads_per_block, second // threads_per_block
-        is_same_block = block == own_block
-        no_barrier = before["barriers"] == now["barriers"]
-        no_fence = before["fences"] == self._fences[block]  # the block of the earlier access has passed none since
-        is_same_warp = is_same_block & (self._warp(first) == self._warp(second))
-        no_warp_sync = before["warp_syncs"] == now["warp_syncs"]
-        is_unordered = np.where(is_same_block, no_barrier, no_fence) & (~is_same_warp | no_warp_sync)
-        races = np.flatnonzero(is_conflict & is_unordered)
+        races = np.flatnonzero(is_conflict & self._are_unordered(before, now))
         # The first races are recorded for the message, and counted there; the others are only counted.
         for k in races[:_SHOWN_RACES]:
             offset = int(granules[k]) * granule_bytes
             self._record(before[k], now[k], allocation, offset, first_writes=first_writes, second_writes=second_writes)
         self._count += max(0, races.size - _SHOWN_RACES)
+
+    def _are_unordered(self, before: Any, now: Any) -> Any:
+        """Return for each pair of an earlier access and an access now whether nothing orders them, bool.
+
+        An access records how many barriers and fences its block had passed before it, and how many bar.warp.sync its
+        warp:
+
+        - Accesses of one block are ordered if it has passed a barrier in between: the numbers differ. Those of one warp
+          are also ordered by a bar.warp.sync in between.
+        - Accesses of different blocks are ordered if the block of the earlier access has passed a fence since.
+
+        The arguments are arrays of type `_ACCESS`. If an earlier access has the thread 0 (none), its result has no
+        meaning.
+        """
+        threads_per_block = self._launch.threads
+        # Records number threads from 1, here they count from 0. maximum: where there is no earlier access.
+        earlier, current = np.maximum(before["thread"] - 1, 0), now["thread"] - 1
+        earlier_block, current_block = earlier // threads_per_block, current // threads_per_block
+        is_same_block = earlier_block == current_block
+        is_same_warp = is_same_block & (self._warp(earlier) == self._warp(current))
+        no_barrier = before["barriers"] == now["barriers"]
+        no_fence = before["fences"] == self._fences[earlier_block]  # the block has passed none since the earlier access
+        no_warp_sync = before["warp_syncs"] == now["warp_syncs"]
+        return np.where(is_same_block, no_barrier, no_fence) & (~is_same_warp | no_warp_sync)
 
     def _record(
         self, first: Any, second: Any, allocation: Allocation, offset: int, *, first_writes: bool, second_writes: bool
