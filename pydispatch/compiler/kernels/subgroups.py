@@ -40,8 +40,8 @@ _ALIGNMENT_BYTES = 64
 def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
     """Rewrite operations on subgroups in place to loads from workgroup memory where instructions cannot be used.
 
-    They cannot if the target has none, if a subgroup may have fewer invocations than others, or if the values cannot be
-    in registers of their invocations.
+    Instructions cannot be used if the target has none for subgroups of `SUBGROUP_SIZE` invocations, if a subgroup may
+    have fewer invocations, or if the values cannot be in registers of their invocations.
     """
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
@@ -109,23 +109,26 @@ class _Reduction:
         """
         from pydispatch.compiler.kernel_ir.simt.own_rows import outermost_parallel
 
-        # The partial results.
+        # The partial results, by a loop before the parallel loops around the operation.
         partials = self._allocate(self.op.results[0].type)
         outermost_loop = outermost_parallel(self.op)  # the operation itself if there is none
+        # A builder takes the locations of its code from the operation that is its second argument.
         before_loops = build if outermost_loop is self.op else Builder(Block(), outermost_loop)
         before_loops.parallel(0, self.blocks, lambda inner, block: self._emit_partial(inner, block, partials))
         if before_loops is not build:
             move_before(before_loops.block, outermost_loop)
-        # The combination of those of the subgroup, by each invocation.
+        # Each invocation combines the partial results of its subgroup. The last subgroup may have fewer: those that
+        # would follow the `end` of the array are left out.
         first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
+        ballot_bits = BLOCK_VALUES  # a partial result of a ballot has a bit for each value of its block
         return self._emit_combination(
-            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, ballot_bits=BLOCK_VALUES
+            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, ballot_bits=ballot_bits
         )
 
     def _emit_partial(self, build: Builder, block: Index, partials: SSAValue) -> None:
         """Emit the partial result of a block of `BLOCK_VALUES` values, and its store.
 
-        Of a ballot, each value is a condition, one bit, and the partial result has a bit for each value of the block.
+        In a ballot, each value is a condition, one bit, and the partial result has a bit for each value of the block.
         """
         first = build.times(block, BLOCK_VALUES)
         partial = self._emit_combination(build, self.values, first, end=self.count, count=BLOCK_VALUES, ballot_bits=1)
@@ -148,8 +151,8 @@ class _Reduction:
             count: Number of elements to combine, a power of two.
             ballot_bits: For a ballot, the number of conditions that an element has as bits; else not used.
         """
-        # Each operand of the tree, and whether the array has it.
-        is_complete = end % count == 0
+        # Each operand of the tree, and whether the array has it. `first` is below `end`, so that it has operand 0.
+        is_complete = end % count == 0  # all of the `count` elements exist
         operands: list[tuple[SSAValue, SSAValue | bool]] = []
         for k in range(count):
             index = build.plus(first, k)
@@ -169,7 +172,10 @@ class _Reduction:
         return result
 
     def _operand(self, build: Builder, element: SSAValue, shift: int) -> SSAValue:
-        """Return an element to combine: as it is, or for a ballot as an i32 with its conditions from bit `shift` on."""
+        """Return an element of a reduction as it is, and of a ballot as an i32, shifted left by `shift` bits.
+
+        An element of a ballot is one condition, or has one bit for each of several conditions.
+        """
         is_ballot = self.combiner is None
         if not is_ballot:
             return element
@@ -202,7 +208,8 @@ class _Reduction:
 def _fits_registers(values: SSAValue, function: FuncOp) -> bool:
     """Return whether each value can be in a register of its invocation, and all subgroups are full.
 
-    `values` is an array in workgroup memory with a value for each invocation of `function`.
+    `values` is an array in workgroup memory. Its values can be in registers if invocation i of `function` accesses
+    value i alone, except by the subgroup operations, which instructions replace.
     """
     from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row  # few programs have operations on subgroups
 

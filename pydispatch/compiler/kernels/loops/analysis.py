@@ -69,8 +69,9 @@ class LoopNest:
             workgroup, or an invocation of a GPU, then computes whole rows.
         row_stores: Results that have one element per row, each with its buffer.
         row_reductions: The reductions that run before the inner loops of a row, producers first.
-        row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
-            for workgroup memory.
+        row_storage: Values that a loop of a row stores for later loops of the row -> the result whose row, which is
+            written later, serves as their memory; None for workgroup memory. A softmax stores the exponentials in the
+            row of its result. The last loop reads them there, and replaces them by the quotients.
         columns: The reductions over outer dimensions (`columns.py`), producers first, if a workgroup computes a range
             of columns, which are the indices of the last dimension; else empty.
         transposition: The dimension along which operands are contiguous, if it is not the last one of the results;

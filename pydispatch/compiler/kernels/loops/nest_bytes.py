@@ -57,7 +57,10 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
 
 
 def _bytes_of_reduction(elements: Elements, build: Builder, generic: Structured) -> Index:
-    """Estimate the bytes that all steps of a reduction read for one element; a step without inputs counts as a byte."""
+    """Estimate the bytes that all steps of a reduction read for one element of its result.
+
+    A step that reads no tensor, such as that of a sum of loop indices, counts as one byte: it takes time, too.
+    """
     sizes = loop_sizes(elements, generic)
     steps = build.product([sizes[dim] for dim in generic.reduced_loops])
     bytes_per_step = sum(element_bytes_of(input_) for input_ in generic.inputs if _is_tensor(input_))

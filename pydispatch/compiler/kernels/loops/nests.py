@@ -16,26 +16,25 @@ from pydispatch.compiler.target.backend import Backend
 class RowPipeline(Protocol):
     """Software pipeline over the rows of a nest: the loops of each row also compute values of the next row.
 
-    `PipelinedReduction` is one: in a softmax, the loop over the exponentials of a row also computes the maximum of the
-    next row. `emit_nest` calls `first` once, before the loop over rows. Within this loop it calls `begin`, then emits
-    the row, and then calls `end`.
+    In a softmax, the loop over the exponentials of a row also computes the maximum of the next row
+    (`PipelinedReduction`). `emit_nest` calls `first` once, before the loop over rows. In the body of this loop it calls
+    `begin`, then emits the row, and then calls `end`. The loop carries the values from `end` to the next `begin`.
     """
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Emit the values of the first row, at indices `row`, before all rows, and return them."""
+        """Emit the computation of the values of the first row, whose indices are `row`, and return the values."""
 
     def begin(self, build: Builder, row: Sequence[Index], next_row: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row, before its loops are emitted.
 
-        Record the values that the loops of the row before have computed for it, such as the maximum of a softmax, and
-        prepare the loops of this row to compute those of the next row.
+        Record `carried`, so that the loops of this row use these values instead of computing them. Prepare the loops of
+        this row to compute the same values of the next row.
 
         Args:
             build: The builder of the row.
             row: Indices of the row.
-            next_row: Indices of the next row, for which the loops of this row compute the values; `row` again for the
-                last row.
-            carried: The values of the row, which the loops of the row before have computed.
+            next_row: Indices of the next row; `row` again for the last row.
+            carried: The values of this row, such as the maximum in a softmax, computed by the loops of the row before.
         """
 
     def end(self) -> list[SSAValue]:
@@ -62,21 +61,22 @@ Write = Callable[[Builder, list[Index]], None]
 
 @dataclass(frozen=True)
 class Partition:
-    """Partition of a nest into workgroups: each computes some outer iterations with one tile of the inner dimension.
+    """Partition of a nest into workgroups: each computes one tile of the inner dimension, of some outer iterations.
 
-    The functions `partition_...` create it, `emit_nest` emits the loops of a workgroup. A nest of 10x1000 elements has
+    The functions `partition_...` create it, `emit_nest` emits the loops of a workgroup. Partitions of a nest of 10x1000
+    elements, for a budget of 3200 and of 256 elements per workgroup:
 
-        outer=10, rows=3, tile=1000, tiles=1, workgroups=4     with 3200 elements per workgroup
-        outer=10, rows=1, tile=256, tiles=4, workgroups=40     with 256: workgroup 5 has row 1, elements 256 to 511
+        outer=10, rows=3, tile=1000, tiles=1, workgroups=4
+        outer=10, rows=1, tile=256, tiles=4, workgroups=40     workgroup 5 has the elements 256 to 511 of row 1
 
     Attributes:
         outer: Number of outer iterations of the nest: index combinations of its outer dimensions.
         rows: Outer iterations of a workgroup, adjacent in row-major order.
-        tile: Elements of a tile of the inner dimension, at most its size; 0 in partitions into whole rows.
-        tiles: Tiles of the inner dimension.
-        workgroups: Number of workgroups; the tiles of the same outer iterations are adjacent.
-        contiguous: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has
-            fewer; else 0.
+        tile: Elements of a tile of the inner dimension, at most its size; 0 if rows are never cut into tiles.
+        tiles: Number of tiles of the inner dimension.
+        workgroups: Number of workgroups. Tiles of the same outer iterations are in workgroups of adjacent numbers.
+        contiguous: Elements of each workgroup but the last, which may have fewer, if the elements of a workgroup are
+            contiguous in memory; else 0.
     """
 
     outer: Index
@@ -106,7 +106,7 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)  # in elements
     if isinstance(budget, int) and budget > BUDGET_MULTIPLE:
-        budget -= budget % BUDGET_MULTIPLE
+        budget -= budget % BUDGET_MULTIPLE  # rounded down, so that tiles are whole vectors
     inner = dims[-1] if dims else 1
     outer = build.product(dims[:-1])
     # Tiles of the last dimension, at most as long as the budget; whole rows if the budget has several.
@@ -114,8 +114,8 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
     blocks = build.ceil_quotient(outer, rows)
-    # With one dimension, each workgroup but the last has `budget` adjacent elements; with more, it ends at the end of
-    # a row or tile.
+    # With one dimension, each workgroup but the last has `budget` adjacent elements. With more dimensions, a workgroup
+    # may have fewer, because it ends at the end of a row.
     contiguous = budget if len(dims) == 1 and isinstance(budget, int) else 0
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(blocks, tiles), contiguous=contiguous
@@ -147,13 +147,14 @@ def partition_columns(
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)  # in columns
     columns, outer = dims[-1], build.product(dims[:-1])
-    # The budget, rounded up; or all columns in one range.
+    # The budget, rounded up to whole cache lines; or all columns in one range.
     width = build.times(build.ceil_quotient(budget, NARROWEST_COLUMNS), NARROWEST_COLUMNS)
     if isinstance(columns, int) and isinstance(width, int) and columns <= min(WHOLE_ROWS_FACTOR * width, widest):
         width = columns
     tile = build.least(columns, build.least(width, widest))
     tiles = build.ceil_quotient(columns, tile)
-    rows = build.most(build.quotient(budget, build.most(columns, 1)), 1)  # several if they fit the budget
+    # Several outer iterations per workgroup if the columns of all of them fit the budget.
+    rows = build.most(build.quotient(budget, build.most(columns, 1)), 1)
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
     )
@@ -170,9 +171,9 @@ def emit_nest(
 ) -> None:
     """Emit the outer iterations of workgroup number `group`, in order.
 
-    A row is all elements at one index of the outer dimensions. A workgroup has several rows, or a tile, a range of the
-    inner dimension, of one or more rows. With 4 tiles of 256 elements per row and one row per workgroup, workgroup 5
-    has the elements 256 to 511 of row 1.
+    A row is all elements at one index of each outer dimension. A tile is a range of the inner dimension. A workgroup
+    has one or more rows, or one tile of each of them. With 4 tiles of 256 elements per row and one row per workgroup,
+    workgroup 5 has the elements 256 to 511 of row 1.
 
     Args:
         build: The builder of the kernel.
@@ -227,7 +228,7 @@ def _block_and_range(
 
 
 class _RowRange(NamedTuple):
-    """Rows `first` to `end` of the `count_of_nest` rows of a nest, counted in row-major order; `end` is exclusive."""
+    """Rows `first` to `end` - 1 of a nest with `count_of_nest` rows, which are numbered in row-major order."""
 
     first: Index
     end: Index

@@ -40,11 +40,12 @@ def row_dims(elements: Elements, op: OrderedOp) -> list[Index]:
 
 
 def row_bytes(elements: Elements, build: Builder, op: OrderedOp) -> Index:
-    """Estimate the cost of a row, as the number of bytes that are copied in the same time."""
+    """Estimate the cost of a row: a copy of that many bytes takes as long as the computation of the row."""
     if isinstance(op, TopKOp):
         return top_k_bytes(elements, build, op)
-    stored = sum(map(element_bytes_of, op.res))
-    return build.times(elements.dims(op.res[0])[op.along], STEP_BYTES + stored)
+    steps = elements.dims(op.res[0])[op.along]
+    stored_bytes = sum(map(element_bytes_of, op.res))  # of one step
+    return build.times(steps, STEP_BYTES + stored_bytes)  # STEP_BYTES: the cost of a step without its stores
 
 
 def write_rows(
@@ -80,9 +81,9 @@ def write_rows(
     state_count = len(initial) // len(rows)  # carried values of a row
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit step `index` of each of `rows`, and return the states after it.
+        """Emit step `index` of each of `rows`, and return the states of all rows after the step.
 
-        `carried` has the `state_count` values of the first row, then those of the second, and so on.
+        `carried`, and the result, have the `state_count` values of the first row, then those of the second, and so on.
         """
         next_states: list[SSAValue] = []
         computed: list[tuple[list[Index], list[SSAValue]]] = []  # of each row, its indices and elements of the results
@@ -92,7 +93,8 @@ def write_rows(
             next_state, row_elements = _next_state(elements, inner, op, indices, state)
             next_states += next_state
             computed.append((indices, row_elements))
-        # The stores follow the steps of all rows: between them they would keep the CPU from overlapping the steps.
+        # All stores come after the steps of all rows: a store between two steps would keep the CPU from overlapping
+        # the steps.
         for indices, row_elements in computed:
             _store_results(elements, inner, op, buffers, indices, row_elements)
         return next_states
@@ -158,16 +160,17 @@ def _advances_columns(op: RecurrenceOp) -> bool:
     are_columns_contiguous = op.along != len(op.shape) - 1
     columns = op.shape[-1]  # negative if dynamic, which counts as enough
     has_enough_columns = not 0 <= columns < FEW_COLUMNS
-    is_vectorizable = not any(inner.regions for inner in op.next.block.ops)
+    is_vectorizable = not any(inner.regions for inner in op.next.block.ops)  # a step has no loops or branches
     # The carried values of each column are in memory of their own: they must not share bytes with those of others.
     has_whole_bytes = all(bits_of(type_) >= 8 for type_ in _carried_types(op))
     return are_columns_contiguous and has_enough_columns and is_vectorizable and has_whole_bytes
 
 
 def _most_columns(op: RecurrenceOp) -> int:
-    """Return the largest number of adjacent rows of a workgroup whose carried values fit the first-level cache.
+    """Return the largest number of adjacent rows, called columns, that a workgroup advances together.
 
-    It is at least `FEW_COLUMNS` and at most `MOST_COLUMNS`.
+    It is the number of rows whose carried values fit the first-level cache, but at least `FEW_COLUMNS`, which fill
+    vectors, and at most `MOST_COLUMNS`, which leave enough workgroups.
     """
     state_bytes = sum(bits_of(type_) // 8 for type_ in _carried_types(op))  # of one row
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, state_bytes)))
@@ -176,8 +179,8 @@ def _most_columns(op: RecurrenceOp) -> int:
 def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend, op: OrderedOp) -> Partition:
     """Return the partition of the rows of an operation with ordered elements into workgroups of a CPU.
 
-    In a `Partition` into whole rows, `rows` are those of a workgroup, and `tile` is 0. In one into tiles of adjacent
-    rows that advance together, `tile` is the number of these rows.
+    A workgroup computes `Partition.rows` whole rows one after the other, and `Partition.tile` is 0. Or it computes a
+    tile: `Partition.tile` adjacent rows that advance together, step by step.
     """
     dims = row_dims(elements, op)
     rows = build.product(dims)
@@ -229,9 +232,10 @@ def _emit_columns(
     op: RecurrenceOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit adjacent rows together: each step is a parallel loop over them, with their carried values in memory.
+    """Emit the rows of a workgroup together: each step is a parallel loop over the rows, whose states are in memory.
 
-    A workgroup has at most `_most_columns` rows, so that the carried values of all its rows fit the first-level cache.
+    A state is the values that a row carries from step to step. A workgroup has at most `_most_columns` adjacent rows,
+    so that their states fit the first-level cache.
 
     Args:
         elements: Tensors of the kernel.
@@ -242,6 +246,7 @@ def _emit_columns(
         buffers: For each result that is stored, its buffer.
     """
     dims = row_dims(elements, op)
+    # A buffer for each carried value, with an element for each row.
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
     def emit_adjacent_rows(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
@@ -269,7 +274,7 @@ class _AdjacentRows:
         states: For each carried value, its buffer, with an element for each column from `low` on.
         outer: Indices of the rows in the dimensions that number rows, but for the last one.
         low, high: Half-open range of the columns.
-        limit: Number of all columns.
+        limit: Size of the last dimension, which all column indices are below.
     """
 
     elements: Elements
@@ -333,7 +338,7 @@ def _emit_rows(
     dims = row_dims(elements, op)
     low = build.times(group, partition.rows)
     high = build.least(build.plus(low, partition.rows), partition.outer)
-    row_count = 1  # rows that are interleaved in one loop
+    row_count = 1  # rows whose steps one loop interleaves: as many as have their carried values in registers
     if isinstance(op, RecurrenceOp):
         row_count = max(1, MOST_INTERLEAVED_VALUES // max(1, len(_carried_types(op))))
     # The end of the rows that fill whole groups of `row_count`: low + (high - low) / row_count * row_count.
@@ -354,11 +359,16 @@ def _emit_rows(
 
     # A single row needs no loop.
     if partition.outer == 1:
-        emit_rows(build, 0, 1)
+        emit_rows(build, first=0, count=1)
         return
-    # Groups of `row_count` rows, then the remaining rows one by one.
-    end = partition.outer
+    # Groups of `row_count` rows, then the remaining rows one by one. The loops carry no values: [].
+    all_rows = partition.outer
     build.loop(
-        low, interleaved_end, [], lambda b, first, _: emit_rows(b, first, row_count), step=row_count, index_below=end
+        low,
+        interleaved_end,
+        [],
+        lambda b, first, _: emit_rows(b, first, count=row_count),
+        step=row_count,
+        index_below=all_rows,
     )
-    build.loop(interleaved_end, high, [], lambda b, row, _: emit_rows(b, row, 1), index_below=end)
+    build.loop(interleaved_end, high, [], lambda b, row, _: emit_rows(b, row, count=1), index_below=all_rows)

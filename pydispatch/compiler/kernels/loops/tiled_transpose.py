@@ -42,16 +42,17 @@ bytes 45 us in registers, 61 by elements (AMD EPYC Zen 4)."""
 
 
 def block_shape(dims: Sequence[Index], along: int, squares: int) -> tuple[int, int]:
-    """Return the rows and columns of the blocks in which the last dimension and `along` are transposed.
+    """Return the (rows, columns) of the blocks in which two dimensions are transposed: `along` and the last one.
 
-    A block is a column of at most `squares` squares: 64 rows and 16 columns for 4 squares of 16 x 16. `dims` are the
-    sizes of the dimensions.
+    Rows of a block are indices of dimension `along`, columns are indices of the last one. A block is a column of at
+    most `squares` squares of side 16 or 8: 4 squares of 16 x 16 have 64 rows and 16 columns. `dims` are the sizes of
+    all dimensions.
     """
     rows, columns = dims[along], dims[-1]
     # The first candidate that divides both sizes, so that no block is partial, else the first one.
     sides = (side for side in BLOCKS if all(isinstance(n, int) and n % side == 0 for n in (rows, columns)))
     side = next(sides, BLOCKS[0])
-    if not isinstance(rows, int):  # there may be too few for more than one square
+    if not isinstance(rows, int):  # a dynamic size may be too small for more than one square
         return side, side
     return min(squares, max(1, ceil(rows / side))) * side, side
 
@@ -78,11 +79,12 @@ def partition_transposed(
     """
     dims, along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
     height, side = block_shape(dims, along, transposition.squares)
-    # A column of a row of blocks has `height` elements. `column_budget` is the number of such columns of a workgroup:
-    # its rows of blocks times the columns of each.
+    # The budget of a workgroup, in columns of `height` elements: 2048 elements are 128 columns of 16.
     column_budget = elements_per_workgroup(build, backend, bytes_per_element=build.times(bytes_per_element, height))
+    # The columns of a tile: whole blocks within the budget, at least one, but not more than the nest has.
     whole_blocks = build.times(build.most(build.quotient(column_budget, side), 1), side)
     tile = build.least(dims[-1], whole_blocks)
+    # Several rows of blocks if the budget is larger than one: 128 columns are 2 rows of 64.
     rows_of_blocks = build.most(build.quotient(column_budget, build.most(tile, 1)), 1)
     outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
     outer = build.times(outer_elements, build.ceil_quotient(dims[along], height))
@@ -178,7 +180,7 @@ class _TiledTranspose:
         self.elements, self.nest_dims, self.transposition = elements, nest_dims, transposition
         self.values = [value for value, _ in stores]
         self.targets = [transposition.joined_buffer(build, buffer) for _, buffer in stores]
-        # Of the dimensions after joining.
+        # The sizes of the dimensions after joining, and the transposed one of them.
         self.dims, self.along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
         self.height, self.side = block_shape(self.dims, self.along, transposition.squares)  # rows, columns of a block
         # Buffers of one block for each result.
@@ -186,7 +188,8 @@ class _TiledTranspose:
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
         # Only blocks with at least `fewest_rows` rows of whole bytes are transposed in registers.
         self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
-        self.has_whole_bytes = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)  # an unknown width has none
+        # An unknown width counts as 1 bit, which is no whole byte.
+        self.has_whole_bytes = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
         """Emit the loops over the blocks of workgroup `group`: over its rows of blocks, and over the blocks of each.
@@ -195,12 +198,13 @@ class _TiledTranspose:
         `along` and the last one, and then by the block along `along`: results of 2x96x64, with `along` = 1 and blocks
         of 16 rows, have 2 * 6 rows of blocks.
         """
-        # The workgroup's range of columns (`low` to `high`) and of rows of blocks.
-        blocks = build.ceil_quotient(self.dims[self.along], self.height)
-        tile, outer_tile = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
-        low = build.times(tile, partition.tile)
+        blocks = build.ceil_quotient(self.dims[self.along], self.height)  # along `along`
+        # Workgroups are numbered by tiles of columns first: with 4 tiles, workgroup 5 has tile 1 of row range 1.
+        column_tile, row_range = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
+        # The workgroup's columns, `low` to `high`, and its rows of blocks; the ends are exclusive.
+        low = build.times(column_tile, partition.tile)
         high = build.least(build.plus(low, partition.tile), self.dims[-1])
-        first_row = build.times(outer_tile, partition.rows)
+        first_row = build.times(row_range, partition.rows)
         end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
         def row_of_blocks(inner: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
@@ -278,7 +282,8 @@ class _TiledTranspose:
 
         def has_short_blocks(size: Index, block: int, fewest: int) -> bool:
             """Return whether the last block of a dimension may be shorter than `fewest`, too short for registers."""
-            return not isinstance(size, int) or 0 < size % block < fewest
+            is_dynamic = not isinstance(size, int)  # its last block may have any length
+            return is_dynamic or 0 < size % block < fewest
 
         return (
             not self.has_whole_bytes
@@ -322,9 +327,12 @@ class _TiledTranspose:
         last_start = rows - VECTOR_ROWS
 
         def compute_vector(builder: Builder, i: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit a vector of rows from row `i` on, or from `last_start` on if fewer rows follow."""
-            first = builder.least(i, last_start)
-            builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first, lane), column))
+            """Emit the vector of rows from row `i` on, or from `last_start` on if that is less.
+
+            The vector is a parallel loop over its `VECTOR_ROWS` rows. The loop over vectors carries no values: [].
+            """
+            first_row = builder.least(i, last_start)
+            builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first_row, lane), column))
             return []
 
         build.loop(0, rows, [], compute_vector, step=VECTOR_ROWS)
@@ -332,7 +340,8 @@ class _TiledTranspose:
     def _compute(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
         """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
         offset = self._buffer_offset(build, i, j)
-        # Elements have indices of all dimensions of the nest, two of which may be joined to one in blocks.
+        # A block has one index for two dimensions of the nest that are joined, such as height and width. Elements of
+        # the nest have both indices.
         joined_indices = self._joined_indices(build, block, row=i, column=j)
         indices = self.transposition.nest_indices(build, self.nest_dims, joined_indices)
         for value, buffer in zip(self.values, self.buffers, strict=True):
@@ -381,7 +390,7 @@ class _TiledTranspose:
         A buffer is column-major: column j of the block begins at element j * height. `pyd.transpose` copies row j of
         its source to column j of its target. Row j of the source is therefore column j of the block.
         """
-        strides: list[Index] = [1]  # of the results, which are row-major
+        strides: list[Index] = [1]  # of each dimension of the results, which are row-major: [20, 5, 1] for 3x4x5
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         # The offset of the block's first element in a result: the sum of its indices times their strides.
@@ -394,10 +403,11 @@ class _TiledTranspose:
         stored = (block.columns, block.rows)
         read_rows = ceil(block.rows / self.side) * self.side
         for target, buffer in zip(self.targets, self.buffers, strict=True):
-            columns = StridedBlock(buffer, offset=0, stride=self.height)
+            source = StridedBlock(buffer, offset=0, stride=self.height)  # its rows are columns of the block
             # Adjacent rows of the block are adjacent indices of dimension `along` of a result.
-            rows = StridedBlock(target, offset=offset, stride=strides[self.along])
-            transpose_block(build, source=columns, target=rows, rows=self.side, columns=read_rows, stored=stored)
+            destination = StridedBlock(target, offset=offset, stride=strides[self.along])
+            # `rows`, `columns` and `stored` are those of the source.
+            transpose_block(build, source=source, target=destination, rows=self.side, columns=read_rows, stored=stored)
 
 
 def _block_extent(build: Builder, *, first: Index, end: Index, at_most: int, size: Index) -> Index:

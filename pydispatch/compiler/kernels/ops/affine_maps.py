@@ -19,8 +19,8 @@ def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Inde
 def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
     """Emit the value of an affine expression for `dims`, the value of each dimension, and return it.
 
-    Constants are folded: with integers for all dimensions, the result is an integer and nothing is emitted. As affine
-    maps state it, `floordiv` rounds towards negative infinity, and `-1 mod 4` is 3.
+    Constants are folded: with integers for all dimensions, the result is an integer and nothing is emitted. As in MLIR,
+    `floordiv` rounds towards negative infinity, and `-1 mod 4` is 3.
 
     Raises:
         ValueError: The expression has a symbol, or divides by something else than a positive constant.

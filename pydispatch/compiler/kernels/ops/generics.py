@@ -49,7 +49,7 @@ def _problem(generic: Structured) -> str:
     for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {index}, {map}, is no projected permutation"
-        # The loops must compute all elements. With a constant index they would compute one of each dimension.
+        # The loops must compute all elements. With a constant index they would compute only those at index 0.
         for size, expression in zip(shape_of(generic.outputs[index]), map.results, strict=True):
             if size != 1 and not isinstance(expression, AffineDimExpr):
                 dimension = "dynamic dimension" if size < 0 else f"dimension of size {size}"
@@ -99,7 +99,8 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     returns them without another computation.
     """
     generic = structured_of(elements, value.op)
-    if elements.flat is not None:  # all tensors are accessed as one dimension: its index is passed for each loop
+    # With `elements.flat`, all tensors are accessed as arrays of one dimension: its index is passed for each loop.
+    if elements.flat is not None:
         results = body_at(elements, build, generic, list(indices) * max(1, len(generic.iterators)))
         for result, element in zip(value.op.results, results, strict=True):
             elements.define(build, result, indices, element)
@@ -113,7 +114,7 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
         results = _elements_at(elements, build, generic, point)
     else:
         results = reduce_at(elements, build, generic, point)
-    any_index = 0  # for loops that no result depends on
+    any_index = 0  # for loops that the map of no result reads
     full_point = [any_index if p is None else p for p in point]
     for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
         elements.define(build, result, evaluate(build, map, full_point), element)
@@ -190,8 +191,8 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
 def reassociable(generic: Structured) -> frozenset[Operation]:
     """Return the operations of a body that combine a float accumulator with a new value and may be reassociated.
 
-    In out += x[i], this is the addition. The accumulator and the result of the operation must have no other uses, to
-    which the order of the additions would be visible.
+    In out += x[i], the operation is the addition. The accumulator and the result of the operation must have no other
+    uses: these would see partial sums, which depend on the order of the additions.
     """
     terminator = generic.block.last_op
     assert terminator is not None
@@ -200,7 +201,7 @@ def reassociable(generic: Structured) -> frozenset[Operation]:
         accumulator = generic.block.args[len(generic.inputs) + index]
         if not isinstance(value, OpResult) or not isinstance(value.type, AnyFloat):
             continue
-        if info_of(value.op).grouping is Grouping.FIXED:
+        if info_of(value.op).grouping is Grouping.FIXED:  # another order has another result, as for subtractions
             continue
         is_only_use = len(list(accumulator.uses)) == 1 and accumulator in value.op.operands
         if is_only_use and len(list(value.uses)) == 1:
@@ -318,7 +319,8 @@ def _sequential_reduction(
         (reduced_loop,) = generic.reduced_loops  # a reduction with a companion has only one
         return [*new_values, *companion.step(inner, point[reduced_loop], carried[own_count:])]
 
-    # One loop for each count; for float sums, loops over blocks of steps, too. Sums of the companion are not blocked.
+    # One loop for each count. Float sums have loops over blocks of steps, too (`levels_of`), for a smaller rounding
+    # error. `is_sum` has no entries for the values of the companion, which are carried without blocks.
     is_sum = are_sums(elements, generic)
     counts = loops.counts(build)
     levels = levels_of(counts) if any(is_sum) else [LoopLevel(loop) for loop in range(len(counts))]

@@ -36,23 +36,27 @@ def read(build: Builder, op: ReadTileOp) -> None:
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
-    """Lower a `pyd.matmul` (C += A·B) to a parallel loop over blocks of C, each of which one invocation adds up in
-    registers.
+    """Lower a `pyd.matmul` (C += A·B) to a parallel loop over blocks of C.
 
-    Blocks are the largest of `BLOCKS` that divide C and leave a block for each of the `invocations` of a workgroup. The
-    rows and columns of a block are strided by the number of blocks, so that adjacent invocations access adjacent
-    elements. For a C of 16 x 16 and 64 invocations, there are 8 x 8 blocks of 2 x 2 elements: the block of invocation 0
-    is C[0, 0], C[0, 8], C[8, 0] and C[8, 8], and that of invocation 1 is C[0, 1], C[0, 9], C[8, 1] and C[8, 9].
+    One invocation sums up a block in registers. Blocks have the largest shape of `BLOCKS` that divides C and leaves a
+    block for each of the `invocations` of a workgroup. Elements of a block are not adjacent but strided by the number
+    of blocks, so that adjacent invocations access adjacent elements. For a C of 16 x 16 and 64 invocations, there are
+    8 x 8 blocks of 2 x 2 elements: the block of invocation 0 is C[0, 0], C[0, 8], C[8, 0] and C[8, 8], and that of
+    invocation 1 is C[0, 1], C[0, 9], C[8, 1] and C[8, 9].
     """
     rows, columns = shape_of(op.c)
-    # The last one, of 1 x 1, always fits. It is also used if C has fewer elements than there are invocations.
+    # Shapes that divide C, largest first. The last one, 1 x 1, always does.
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
+    # 1 x 1 is also used if C has fewer elements than there are invocations.
     height, width = next(((h, w) for h, w in fitting if rows * columns // (h * w) >= invocations), fitting[-1])
     grid_rows, grid_columns = rows // height, columns // width  # the grid of blocks
 
     def multiply_block(builder: Builder, block_index: Index) -> None:
-        """Emit the product of one block: height x width elements of C, which are strided by the size of the grid."""
-        top, left = builder.split(block_index, [grid_rows, grid_columns])  # the first element of the block
+        """Emit the product of one block: height x width elements of C.
+
+        Neighbours in a block are grid_rows rows, or grid_columns columns, apart in C.
+        """
+        top, left = builder.split(block_index, [grid_rows, grid_columns])  # row and column of the first element
         positions = [
             (builder.plus(top, r * grid_rows), builder.plus(left, c * grid_columns))
             for r in range(height)

@@ -39,8 +39,8 @@ def shape_of(value: SSAValue) -> tuple[int, int]:
 class TileView:
     """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from.
 
-    It may extend beyond the memref: the methods say which of its rows and columns are inside. Its size is that of the
-    tile, which callers pass.
+    The matrix may extend beyond the memref: methods return which rows and columns of the matrix are inside. The size of
+    the matrix is the shape of the tile. It is no attribute: callers pass it to the methods that need it.
 
     Args:
         op: Operation that uses the memref, which errors name.
@@ -78,9 +78,10 @@ class TileView:
         return [build.value(build.plus(start, index)) for start, index in zip(self.first, indices, strict=True)]
 
     def _along(self, dimension: int) -> tuple[Index, Index]:
-        """Return where the rows (dimension 0) or columns (1) of the matrix begin in the memref, and its extent there.
+        """Return where the rows (dimension 0) or columns (1) of the matrix begin in the memref, and the memref's size.
 
-        The memref has them along its other dimension if the matrix is transposed.
+        Both are those of the memref's dimension that numbers these rows or columns: the other one if the matrix is
+        transposed.
         """
         memref_dimension = 1 - dimension if self.transposed else dimension
         return self.first[memref_dimension], self.layout.sizes[memref_dimension]
@@ -93,15 +94,15 @@ class TileView:
     def is_inside(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
         """Return whether the first `size` rows (dimension 0) or columns (1) of the matrix are inside the memref.
 
-        The result is a bool if it is known at compile time, else an i1. Along the other dimension, the matrix must not
-        begin before the memref. It may extend beyond its end: the caller checks that by another call, or ends its loop
-        over that dimension at the end of the memref.
+        The result is a bool if it is known at compile time, else an i1. It is also false if the matrix begins before
+        the memref along the other dimension. Whether it ends after the memref along the other dimension is not checked
+        here: callers check it by another call, or end their loop over that dimension at the end of the memref.
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)
         other_start, _ = self._along(1 - dimension)
-        # 0 <= start, start + size <= extent and 0 <= other_start. The second is start <= extent - size here, because
-        # start + size may wrap around for a matrix that is outside.
+        # low <= high for each pair: 0 <= start, start + size <= extent and 0 <= other_start. The second is computed as
+        # start <= extent - size, because start + size may wrap around for a matrix that is outside.
         for low, high in ((0, start), (start, build.minus(extent, size)), (0, other_start)):
             if isinstance(low, int) and isinstance(high, int):
                 condition = both(build, condition, low <= high)
@@ -114,10 +115,10 @@ class TileView:
         return both(build, self.is_inside(build, 0, shape[0]), self.is_inside(build, 1, shape[1]))
 
     def existing_range(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """Return which of the first `size` rows (dimension 0) or columns (1) of the matrix are inside the memref.
+        """Return the half-open range of those of the first `size` rows (dimension 0) or columns (1) that exist.
 
-        They are a half-open range. If a matrix of 16 rows begins at row -3 of a memref with 10 rows, its rows 3 to 13
-        are inside. The range is empty if there are none.
+        A row or column exists if it is inside the memref. If a matrix of 16 rows begins at row -3 of a memref with 10
+        rows, its rows 3 to 12 exist, and the range is (3, 13). The range is empty if there are none.
         """
         start, extent = self._along(dimension)
         # A start of -size or less leaves all of the matrix outside; with this limit, no difference below wraps around.
@@ -164,7 +165,7 @@ class TileView:
         layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * result_count)
         build.add(layout_of)
         offset, _rows, _columns, down, right = layout_of.results
-        strides = (down, column_stride or right)
+        strides = (down, column_stride or right)  # the static 1 if it is known
         return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), strides))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
@@ -172,7 +173,7 @@ class TileView:
         indices = self.indices_of(build, row, column)
         exists: SSAValue | bool = True
         for index, extent in zip(indices, self.layout.sizes, strict=True):
-            # A negative index is a large unsigned one.
+            # 0 <= index < extent in one comparison: a negative index is a large unsigned one.
             exists = both(build, exists, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
         zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
         return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, indices)), lambda _: zero)
@@ -181,13 +182,14 @@ class TileView:
 def _with_stated_sizes(layout: Strided, value: SSAValue) -> Strided:
     """Return the layout of a memref, with the sizes that a binding states instead of those that the memref has.
 
-    Both are equal at run time, but only the stated ones are the same SSA values for several bindings, such as %k for
-    A and B in `memref<?x?xf32>{%m, %k}` and `memref<?x?xf32>{%k, %n}`.
+    Stated sizes and those that are read from a memref are equal at run time. But only stated sizes show that bindings
+    have equal sizes, because they are the same SSA value: %k for the bindings A, `memref<?x?xf32>{%m, %k}`, and B,
+    `memref<?x?xf32>{%k, %n}`.
     """
     binding = value.owner
     if not isinstance(binding, InterfaceBindingSubspanOp):
         return layout
-    stated = iter(binding.dynamic_dims)  # of the dynamic dimensions alone
+    stated = iter(binding.dynamic_dims)  # the sizes of the dynamic dimensions, in order
     sizes = [size if isinstance(size, int) else next(stated, size) for size in layout.sizes]
     return replace(layout, sizes=tuple(sizes))
 

@@ -120,7 +120,8 @@ def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     for iteration in range(stages - 1):
         variable = build.plus(loop.lb, build.times(loop.step, iteration))
         _begin_copies(build, loop, reads, variable, slot=iteration)
-        _commit(build, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
+        # This ends the group of the iteration, and waits for none: there are at most stages - 1 groups so far.
+        _commit(build, invocations, pending=stages)
     move_before(build.block, loop)
 
 
@@ -137,11 +138,12 @@ def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     """
     variable, first_read = loop.body.block.args[0], reads[0].op
     build = Builder(Block(), first_read)
-    # `_ahead` is of the iteration that is stages - 1 later than this one.
+    # Names with `_ahead` belong to the iteration that is stages - 1 later than this one.
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
     slot, slot_ahead = (build.remainder(build.plus(iteration, count), stages) for count in (0, stages - 1))
     variable_ahead = build.plus(variable, build.times(loop.step, stages - 1))
     _begin_copies(build, loop, reads, variable_ahead, slot_ahead)
+    # Waits for the copies of this iteration: all groups but the last stages - 1, which are those of later iterations.
     _commit(build, invocations, pending=stages - 1)
     # The uses of each tile read the slot of this iteration instead.
     for read in reads:
@@ -156,8 +158,8 @@ def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:
     """Return how many elements of a tile one asynchronous copy moves; None for a tile that cannot be copied so.
 
     A copy moves contiguous memory of one of the sizes COPIED_BYTES: 16, 8 or 4. It moves several elements if rows of
-    the view are contiguous and consist of whole copies; else one element. So f32 are copied by 4, 2 or 1 elements, and
-    bytes by 16, 8 or 4, if the row has a multiple of 4, or not at all.
+    the view are contiguous and the columns of the tile are a multiple of them; else it moves one element. A copy of f32
+    moves 4, 2 or 1 elements. A copy of i8 moves 16, 8 or 4; a tile of i8 with 6 columns has no asynchronous copies.
     """
     bits = bit_width(element_of(op.tile)) or 0
     if bits not in (8, 16, 32, 64) or not _can_read_early(loop, op):
@@ -284,8 +286,8 @@ def _begin_copies(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], varia
 def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, slot: Index) -> None:
     """Emit the start of the copies of the tile that `read` reads in one iteration into its slot of `read.tiles`.
 
-    One parallel loop has an iteration for each run, the elements that one copy moves. A tile of 16 x 32 elements with
-    runs of 4 has 128 runs, which the invocations share.
+    A run is the adjacent elements that one asynchronous copy moves. The runs are the iterations of a parallel loop,
+    which the invocations share: a tile of 16 x 32 elements with runs of 4 has 128 runs.
 
     Args:
         build: Receives the code.
@@ -297,6 +299,7 @@ def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: I
     op, run, (rows, columns) = read.op, read.run, shape_of(read.op.tile)
     # Row and column of the tile in the view, as the loop computes them in that iteration.
     first = (_value_in_iteration(build, loop, op.row, variable), _value_in_iteration(build, loop, op.column, variable))
+    # `turned` marks a read that exchanges rows and columns: the tile is the transposed part of the view.
     part = TileView(op, op.view, first=first, transposed=op.turned is not None)
     tile_offset = build.times(slot, rows * columns)  # of the tile in `read.tiles`
 
@@ -368,7 +371,7 @@ def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: 
     """
     if run == 1:
         return True
-    element_bytes = (bit_width(element_of(part.value)) or 0) // 8
+    element_bytes = (bit_width(element_of(part.value)) or 0) // 8  # copied elements have 8, 16, 32 or 64 bits
     indices = part.indices_of(build, row, column)
     offset = part.layout.offset
     for index, stride in zip(indices, part.layout.strides, strict=True):
@@ -381,10 +384,14 @@ def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: 
 
 
 def _commit(build: Builder, invocations: int, pending: int) -> None:
-    """Emit the end of the group of copies of each invocation, and the wait for all but its last `pending` groups."""
+    """Emit `cp.async.commit_group` and `cp.async.wait_group pending` for each invocation of a workgroup.
 
-    def commit(builder: Builder, _: Index) -> None:
-        """Emit the end of the group of copies of one invocation, and its wait for all but its last `pending` groups."""
+    The copies that an invocation began since its last group become a group. Then it waits for all of its groups but
+    the last `pending` ones.
+    """
+
+    def commit(builder: Builder, _invocation: Index) -> None:
+        """Emit the end of a group of copies and the wait of one invocation."""
         builder.add(CommitCopiesOp(properties={"pending": IntegerAttr(pending, i64)}))
 
-    build.parallel(0, invocations, commit, index_below=invocations)
+    build.parallel(0, invocations, commit)
