@@ -87,7 +87,7 @@ class ColumnBound:
         """
         value = self.value.emit(elements, build, point)
         index = value if isinstance(value.type, IndexType) else build.pure(arith.IndexCastOp(value, IndexType()))
-        # min(index + offset, columns), without an overflow of the sum.
+        # min(index + offset, columns). The offset is added last: index + offset could overflow for a large index.
         return build.plus(build.least(index, columns - self.offset), self.offset)
 
 
@@ -112,7 +112,7 @@ class StoredMask:
         if self.shown_value is None:  # a mask of numbers
             assert isinstance(value.type, AnyFloat)
             highest_hiding = build.pure(arith.ConstantOp(FloatAttr(_highest_hiding_addend(value.type), value.type)))
-            # "ugt" is true for a NaN: it shows the column, so that it has its effect on the row.
+            # "ugt" is true for a NaN: the mask then shows the column, and the NaN gets into the row as it must.
             return build.add(arith.CmpfOp(value, highest_hiding, "ugt"))
         is_shown = value if self.shown_value else opposite(build, value)
         assert isinstance(is_shown, SSAValue)
@@ -167,21 +167,25 @@ class Limits:
     def intersected(self, other: Limits) -> Limits:
         """Return the limits of two masks that both apply: a column is hidden if one of them hides it.
 
-        Either mask may hide a column alone, so that only the higher one of their fills bounds all hidden columns.
+        A column may be hidden by either mask alone, so that only the higher one of their fills is an upper bound of the
+        scores at all hidden columns.
         """
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
     def if_hiding(self, fill: float, *, highest_fill: float) -> Limits:
-        """Return these limits with another fill, which bounds the scores at hidden columns.
+        """Return these limits with the fill `fill`, an upper bound of the scores at hidden columns.
 
-        Return no limits if the fill is above `highest_fill`: a hidden column could have a weight other than 0 then.
+        Return no limits if the fill is above `highest_fill`, so that hidden columns might have a weight other than 0.
         """
         hides_columns = bool(self)
         return replace(self, fill=fill) if hides_columns and fill <= highest_fill else Limits()
 
 
 def column_limits(chain: Chain) -> Limits:
-    """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns."""
+    """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns.
+
+    Without limits, a kernel computes all columns.
+    """
     column = len(shape_of(chain.scores)) - 1
     dims = tuple(range(column + 1))  # axis i of the scores is indexed by number i of a point
     score = Expression(chain.scores, dims).expanded()  # the scalar that an operation computes the element from
@@ -241,7 +245,8 @@ def _limits_of_selection(operands: Sequence[Expression], column: int) -> Limits:
         column: The dimension of the scores that columns are along.
     """
     condition, chosen, other = operands
-    # (value of the condition at visible columns, the score there, the fill elsewhere), for both operands as the fill.
+    # Either operand may be the fill. The tuples are: value of the condition at visible columns, the score there, the
+    # fill at hidden columns.
     for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
         if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
             limits_of_condition = _limits_of_condition(condition, column, is_true)
@@ -257,7 +262,10 @@ def _positive(expression: Expression) -> float | None:
 
 
 def _limits_of_addend(addend: Expression, column: int) -> Limits:
-    """Return the limits of a mask that is added to a score; their fill is an upper bound of what hidden columns add."""
+    """Return the limits of a mask that is added to a score.
+
+    Their fill is an upper bound of the numbers that the mask adds to scores at hidden columns.
+    """
     while addend.op is not None and addend.op.name == "arith.extf":
         addend = addend.operands[0]
     type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
@@ -301,8 +309,8 @@ def _limits_of_condition(condition: Expression, column: int, is_true: bool) -> L
     if op.name == ("arith.andi" if is_true else "arith.ori"):
         lhs, rhs = (_limits_of_condition(operand, column, is_true) for operand in operands)
         return lhs.intersected(rhs)
-    # A conjunction as a selection: `select c, x, false` is true where c and x are. It is one if the constant, either
-    # operand of the selection, is the value at hidden columns.
+    # A conjunction as a selection: `select c, x, false` is true where c and x are. Either operand of the selection may
+    # be the constant, which must be the value of the condition at hidden columns.
     if op.name == "arith.select":
         selector, chosen, other = operands
         for shown_selector, operand, constant in ((True, chosen, other), (False, other, chosen)):

@@ -35,11 +35,12 @@ often is reordered once, in a separate dispatch."""
 
 
 class Verdict(NamedTuple):
-    """Judgement on a group of operations as the dispatch of a contraction.
+    """Judgement on whether a group of operations can be the dispatch of a contraction.
 
     Attributes:
         has_contraction: Whether the group has a contraction at all.
-        reason: A sentence that says why the group cannot be its dispatch; None if it can.
+        reason: A sentence that says why the group cannot be the dispatch of its contraction; None if it can, or if it
+            has no contraction.
     """
 
     has_contraction: bool
@@ -67,7 +68,8 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
     consumers, producers = dependents(contraction.op, group), _producers_of(contraction.op, members)
     cache: DimCache = {}  # of `matching_dims`, for all operations of the group
     for op in group:
-        is_duplicated = info_of(op).cost is Cost.FREE  # into each dispatch that uses it: the group need not have it
+        # An operation such as a constant is free to duplicate: each dispatch that uses it gets a copy of its own.
+        is_duplicated = info_of(op).cost is Cost.FREE
         if op is contraction.op or is_duplicated:
             continue
         is_read_outside = any(use.operation not in members for value in op.results for use in value.uses)
@@ -111,7 +113,10 @@ def _reason_against_consumer(op: Operation, contraction: Contraction, cache: Dim
 
 
 def _transposes(op: Operation) -> bool:
-    """Return whether a generic that copies a tensor changes the order of its dimensions, those of size 1 aside."""
+    """Return whether a generic that copies a tensor changes the order of its dimensions. Those of size 1 do not count.
+
+    `r[d1, d0] = x[d0, d1]` does. The last map is that of the result.
+    """
     generic = structured(op)
     source_dims, result_dims = (
         [r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (generic.maps[0], generic.maps[-1])
@@ -128,10 +133,11 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     once per tile that reads the element, so producers must be inexpensive: copies and short elementwise operations.
     """
     if op.name == "linalg.generic":
-        # The conversion to channels-last has rewritten a convolution to read a transposed image. The transposition is a
-        # dispatch of its own: packing would copy the image for each tile of channels.
-        has_chosen_order = KEPT_ORDER in contraction.op.attributes  # set by that conversion
-        if has_chosen_order and _only_copies(op):
+        # A convolution that an earlier pass has converted to channels-last reads a transposed image; the pass has set
+        # `KEPT_ORDER`. The transposition is a dispatch of its own: packing would transpose the image again for each
+        # tile of channels.
+        is_converted = KEPT_ORDER in contraction.op.attributes
+        if is_converted and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
         # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.
         packings = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
@@ -160,10 +166,11 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, consumers: 
     """Return why an operation beside a contraction cannot join its dispatch; None if it can.
 
     `consumers` are the operations that depend on the contraction's result; they also read results of `op`. Reductions,
-    updates of a tensor, and operations with an order among each other cannot join. An expensive operation can join only
-    if fusion does not compute its elements more often: it has as many as the contraction's result, or `consumers` read
-    one of them for each column. In `y = C + exp(z)` with C[64, 32], `exp(z)` can join if z has the shape [64, 32], or
-    [32] along the columns; not if it has [64] along the rows.
+    updates of a tensor, and operations that compute an element from its neighbours, such as running sums (`OrderedOp`),
+    cannot join. An expensive operation can join only if fusion does not compute its elements more often: it has as many
+    as the contraction's result, or `consumers` read one of its elements for each column. In `y = C + exp(z)` with
+    C[64, 32], `exp(z)` can join if z has the shape [64, 32], or [32] along the columns; not if it has [64] along the
+    rows.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
@@ -179,7 +186,10 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, consumers: 
 
 
 def _values_read_by(consumers: Collection[Operation], op: Operation) -> list[SSAValue]:
-    """Return the results of `op`, and values that other operations compute from them, that `consumers` read."""
+    """Return the values that `consumers` read and that are results of `op`, or computed from these by others.
+
+    In `t = exp(z); u = 2 * t; y = C + u` with the consumer y, the operation exp has the value u.
+    """
     values: list[SSAValue] = []
     pending, visited = [op], {op}
     while pending:

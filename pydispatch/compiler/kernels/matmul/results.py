@@ -74,9 +74,9 @@ def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collec
 def _contraction_loops_of(reader: Structured, contraction: Contraction) -> dict[int, AffineExpr]:
     """Return, for each loop of a generic that reads the contraction's result, the loop of the contraction there.
 
-    Two loops correspond if both run along the same dimension of the contraction's result C. If the contraction has the
-    loops (m, n, k) and C[m, n], the reader y[i, j] = C[i, j] * s[j] has i -> m and j -> n. Return no entries if the
-    elements of the reader's result do not each depend on one element of C.
+    A loop of the reader corresponds to a loop of the contraction if both run along the same dimension of the
+    contraction's result C. If the contraction has the loops (m, n, k) and C[m, n], the reader y[i, j] = C[i, j] * s[j]
+    has i -> m and j -> n. Return no entries unless each element of the reader's result depends on one element of C.
     """
     contraction_loop_of_dim = contraction.generic.output_maps[0].results
     dims = matching_dims(reader.op.results[0], contraction.op.results[0])
@@ -90,7 +90,10 @@ def _contraction_loops_of(reader: Structured, contraction: Contraction) -> dict[
 
 
 def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
-    """Return those of `operations` that depend on `op`, directly or through others, in an executable order."""
+    """Return those of `operations` that depend on `op`, directly or through others of them, in their order.
+
+    The keys of the dictionary are an ordered set. `operations` must be in an executable order: producers first.
+    """
     users: dict[Operation, None] = {}
     for other in operations:
         if any(v.owner is op or v.owner in users for v in inputs_of(other)):
@@ -99,10 +102,10 @@ def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation
 
 
 def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValue]:
-    """Return the tensors that are worth caching for the columns of a tile.
+    """Return the tensors whose elements for the columns of a register block should be computed once and cached.
 
-    They have one element for each column of the contraction's result, are expensive to compute, and are read by
-    operations that depend on the result.
+    Such a tensor has one element for each column of the contraction's result, is expensive to compute, and is read by
+    operations that depend on the result, such as 1 / sqrt(variance) of a batch normalization.
     """
     readers = dependents(contraction.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
@@ -124,8 +127,8 @@ def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | boo
 def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
     """Compute the entry of a value in `DimCache` from the entries of its operands.
 
-    `result` is a matrix product or another contraction's result, of two dimensions in these examples: a transpose of it
-    has [1, 0], relu(result) has [0, 1], a sum over its rows None.
+    `result` is the result of a contraction. For a matrix, its transpose has the entry [1, 0], relu(result) has [0, 1],
+    and a sum over its rows has None.
 
     Returns:
         The dimension of `result` along each axis of the value; False if the value does not depend on `result`; None
@@ -158,7 +161,8 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
 def _comes_after(op: Operation, other: Operation) -> bool:
     """Return whether `op` is after `other` in their block.
 
-    Search forwards from both at once, since the two operations are mostly neighbours, far from the end of the block.
+    Search forwards from both at once: mostly, the two operations are close to each other, and one search soon reaches
+    the other operation. If a search reaches the end of the block instead, its operation is the later one.
     """
     after_other, after_op = other.next_op, op.next_op
     while after_other is not None and after_op is not None:
@@ -167,7 +171,7 @@ def _comes_after(op: Operation, other: Operation) -> bool:
         if after_op is other:
             return False
         after_other, after_op = after_other.next_op, after_op.next_op
-    return after_other is not None  # the search from `op`, which is nearer to the end of the block, has ended first
+    return after_other is not None  # the search from `op` has reached the end
 
 
 def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[int] | bool | None]) -> list[int] | None:
@@ -217,7 +221,10 @@ def starts_at_zero(value: SSAValue) -> bool:
 
 
 def _is_zero(op: Operation) -> bool:
-    """Return whether a constant is 0, or all of its elements are; -0.0 is not: sums that begin with it can be -0.0."""
+    """Return whether a constant is 0, or all of its elements are.
+
+    -0.0 does not count as 0: a sum that begins with -0.0 may be -0.0, and one that begins with 0.0 may not.
+    """
     value = op.properties["value"]
     scalar = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value  # None: elements differ
     if not isinstance(scalar, IntegerAttr | FloatAttr):

@@ -88,17 +88,23 @@ SIGN_CHOICES = {
 }
 """Signs of bytes that the dot-product instructions of a CPU can multiply, by the CPU's `Level.byte_products`.
 
-Each choice is (whether the bytes of A are unsigned, whether the bytes of B are unsigned); the best one is first.
-Instructions on matrix registers can multiply "all signs".
+Each choice is (whether the bytes of A are unsigned, whether the bytes of B are unsigned). Of choices that need equally
+many offsets, the first one is used. Instructions on matrix registers can multiply "all signs".
 """
 
 
 def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return the element types and instructions of a contraction on a CPU; None for types without a register block.
 
-    In order of preference, factors are multiplied as pairs of bf16; f16 and bf16 that are widened to f32; f32 and f64
-    as they are; groups of bytes or of i16 whose products are added up in i32; other integers as they are. A pair or
-    group is the adjacent steps of K whose products one instruction adds up in one sum.
+    The first of these that applies:
+
+    - bf16 in pairs, with sums of f32,
+    - f16 and bf16, widened to f32,
+    - f32 and f64 as they are,
+    - integers with sums of i32, in groups of bytes or of i16 if their values fit,
+    - other integers as they are.
+
+    A pair or group is the adjacent steps of K whose products one instruction adds up in one sum.
     """
     if _multiplies_bf16(contraction) and _can_group_steps(contraction):
         pair = 2  # steps of K whose products one instruction adds up, in vectors and in matrix registers
@@ -150,7 +156,7 @@ def _is_extended_to_f32(value: SSAValue, source: SSAValue) -> bool:
 
 
 def _unextended_tensor(tensor: SSAValue) -> SSAValue | None:
-    """Return the tensor of narrower floats whose elements `tensor` has, extended; None if it is no such extension.
+    """Return the tensor of narrower floats that an operation extends to `tensor`; None if there is no such operation.
 
     The extension is `arith.extf` of a tensor, or a structured operation with one input, identity maps and the body
     `arith.extf` to f32.
@@ -179,7 +185,8 @@ def _grouped_arithmetic(contraction: Contraction, level: Level) -> Arithmetic | 
     a_range, b_range = factor_range(contraction.a), factor_range(contraction.b)
     if a_range is None or b_range is None or not _can_group_steps(contraction):
         return None
-    fit_bytes = all(high - low < BYTE_VALUES for low, high in (a_range, b_range))  # less an offset
+    # Packing may subtract an offset, so that only the width of a range matters for bytes: 100 to 300 fits.
+    fit_bytes = all(high - low < BYTE_VALUES for low, high in (a_range, b_range))
     if level.byte_products and fit_bytes:
         return _byte_arithmetic(contraction, level, a_range, b_range)
     fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a_range, b_range))
@@ -259,7 +266,7 @@ def is_stored_as_packed(factor: SSAValue, element: SSAValue, arithmetic: Arithme
         factor: The factor of the product, in the body of the contraction.
         element: The element of the factor's tensor, an argument of the body.
         arithmetic: Arithmetic of the contraction; elements are packed as `arithmetic.compute`.
-        is_unsigned: Whether the packed integer is unsigned.
+        is_unsigned: Whether a packed integer is unsigned; without effect on floats.
     """
     if element.type != arithmetic.compute:
         return False
@@ -275,8 +282,8 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
 
     It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS: 100 steps in groups of 4
     are 25 groups, and an instruction multiplies 5. It must be a divisor since all instructions along K have the same
-    length. Return 0, for no matrix registers, if there is none, if the size of K is dynamic, or if no dimension of A
-    has the index K itself.
+    length. Return 0, for no matrix registers, if there is no such divisor, if the size of K is dynamic, or if no
+    dimension of A is indexed by K itself.
     """
     a, k = contraction.a, contraction.k
     k_axis = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)  # of A's tensor

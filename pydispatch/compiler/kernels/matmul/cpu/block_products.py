@@ -102,8 +102,8 @@ class BlockProducts(PanelWorkgroup):
     def _product_columns(self) -> int:
         """Columns of `_block_products`: those of a register block, or of the whole panel with matrix registers.
 
-        Matrix registers compute the products of all columns before vectors add them to the totals. They can compute the
-        next product while vectors add the one before.
+        With matrix registers, the products of all columns are computed before vector instructions add them to the
+        totals. The CPU can then compute one product while it adds another.
         """
         uses_matrix_registers = self.sizes.matrix_steps > 0
         return self.match.width if uses_matrix_registers else self.sizes.columns
@@ -120,7 +120,7 @@ class BlockProducts(PanelWorkgroup):
         """
         sizes = self.sizes
         uses_matrix_registers = sizes.matrix_steps > 0
-        if uses_matrix_registers:  # they multiply each byte of the integers that A is converted to as a row of its own
+        if uses_matrix_registers:  # each byte of the integers that A is converted to is in a row of its own
             rows = sizes.row_block * sizes.byte_digits
             build.add(configure_tiles(rows, sizes.columns, sizes.matrix_steps))
         super().emit(build, panel_group)
@@ -190,7 +190,8 @@ class BlockProducts(PanelWorkgroup):
         registers compute the products with all columns before vector registers add these to the totals.
         """
         sizes = self.sizes
-        pinned = build.without_load_motion()  # each product overwrites the buffer `_block_products`
+        # Each product overwrites the buffer `_block_products`: loads from it must not be moved or reused.
+        pinned = build.without_load_motion()
         columns = range(0, self.match.width, sizes.columns)
         uses_matrix_registers = sizes.matrix_steps > 0
         if not uses_matrix_registers:
@@ -344,9 +345,10 @@ class BlockProducts(PanelWorkgroup):
         column_of_panel = build.plus(column, position.column)
 
         def value_of(parameter: PerBlock | float | None) -> SSAValue | None:
-            """Return a zero point, scale or offset for this column and block of K; None if it is 0.0 or None: no term.
+            """Return a zero point, scale or offset for this column and block of K.
 
-            `parameter` is a tensor of values for columns and blocks (`PerBlock`), or a constant.
+            `parameter` is a tensor of values for columns and blocks (`PerBlock`), or a constant. Return None for the
+            constant 0.0 and for None: the formula has no such term.
             """
             if isinstance(parameter, PerBlock):
                 return self._load_parameter(build, parameter, position.panel, position.block, column_of_panel)
@@ -376,10 +378,10 @@ class BlockProducts(PanelWorkgroup):
     def _product_value(self, build: Builder, row: _BlockOfRow, column: Index) -> SSAValue:
         """Emit the load of the product of a row of A and a column of weights over one block of K, as f32; return it.
 
-        `_block_products` has this f32 number itself; or, if A was converted to integers, the product of each of their
-        digits, signed bytes. Then `row.zero_terms`, the terms of a constant zero point, are subtracted, the products of
-        digits are joined to one number, and it is multiplied by the f32 value of the integer 1, `row.unit`. `column` is
-        counted from the first column of the register block.
+        `_block_products` has this f32 number itself if A is f32. If A was converted to integers, it has a product for
+        each of their signed bytes, the digits. Then `row.zero_terms`, the terms of a constant zero point, are
+        subtracted from these products. The differences are joined to one integer, which is multiplied by `row.unit`,
+        the f32 value of the integer 1. `column` is counted from the first column of the register block.
         """
         width, digits = self._product_columns, max(1, self.sizes.byte_digits)
         first = build.plus(column, build.times(row.row_of_block, digits * width))  # in [row][digit][column]
@@ -392,8 +394,8 @@ class BlockProducts(PanelWorkgroup):
     def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue, addend: SSAValue) -> SSAValue:
         """Emit lhs * rhs + addend, and return it.
 
-        It is one instruction with one rounding if A was converted to bytes: a CPU that multiplies bytes has it. Other
-        CPUs may lack it.
+        If A was converted to bytes, it is a fused multiply-add, which every CPU with dot products of bytes has. Other
+        CPUs may lack the instruction: a multiplication and an addition are emitted.
         """
         has_fused_multiply_add = self.sizes.byte_digits > 0
         if has_fused_multiply_add:

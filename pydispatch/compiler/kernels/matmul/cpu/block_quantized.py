@@ -75,7 +75,8 @@ def _row_conversion(
     An integer is `sizes.byte_digits` signed bytes, the digits; 0 digits stand for f32. `first_row` is the first row of
     the workgroup, and `total_rows` the number of rows of A.
     """
-    # The last workgroup may have fewer rows, and a workgroup may be padded to whole register blocks.
+    # Rows beyond the last row of A are copied, too, in a last workgroup with fewer rows, or if the rows of a workgroup
+    # are rounded up to whole register blocks. They are copies of the last row (`repeats_last`).
     has_rows_beyond_last = total_rows % sizes.rows != 0 or sizes.padded_rows != sizes.rows
     return RowConversion(
         elements=frame.elements,

@@ -98,9 +98,9 @@ def _emit(
     unit, block_columns = _column_unit(first_plan, second_plan), first_plan.schedule.nr
     end = visible_end(frame, shape_of(chain.scores), masks, rows, unit, block_columns)
     emitter = _ChainEmitter(frame=frame, chain=chain, rows=rows, buffer=buffer, column_end=end)
-    if end is None or masks.floor is None:  # all columns are visited, or hidden columns have the weight 0 in any row
+    if end is None or masks.floor is None:  # all columns are computed, or hidden columns have the weight 0 in any row
         emitter.emit_first_product(build, first_plan)
-    else:  # hidden columns are only sure to have the weight 0 in a row with a score above the floor
+    else:  # a hidden column may have a weight other than 0 in a row without a score above the floor
         emitter = emitter.emit_checked_product(build, first_plan, masks.floor)
     emitter.emit_operations(build)
     emitter.emit_second_product(build, second_plan, result_dims)
@@ -115,7 +115,7 @@ def _rows_of_workgroup(frame: Frame, chain: Chain, tiles: RowTiles) -> Workgroup
     build = frame.build
     workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.row_count, tiles.rows)])
-    # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
+    # The last tile begins early enough to have at least one whole register block. Some rows are then computed twice.
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.row_count - tiles.block))
     are_tiles_full = tiles.row_count % tiles.rows == 0
     extent = tiles.rows if are_tiles_full else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
@@ -196,8 +196,8 @@ class _ChainEmitter:
         columns of 1024, the first attempt computes 256. If the scores of a row, such as one without visible columns,
         are all at most `floor`, the second attempt computes all 1024.
 
-        Return the emitter for the later parts: its `column_end` is the end of the columns that were computed, at run
-        time.
+        Return the emitter for the later parts. Its `column_end` is a runtime value: the end of the columns that were
+        computed.
         """
         assert self.column_end is not None
         no_columns = build.index(0)  # the end of the columns of an attempt that computes none
@@ -280,7 +280,7 @@ class _ChainEmitter:
             return inner.add(arith.CmpfOp(score, floor_constant, "ogt"))
 
         def search_unit(inner: Builder, first: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return whether a column has a score above `floor`, up to the end of the unit from `first` on, an i1.
+            """Return whether a column before the end of the unit from `first` on has a score above `floor`, an i1.
 
             `carried` has whether a column before `first` has such a score. If so, the unit is not searched.
             """
@@ -303,7 +303,7 @@ class _ChainEmitter:
         """
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)  # elements of the scores are loads from the buffer from here on
-        # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
+        # The operations are emitted as one loop nest over the rows, as a kernel that reads scores from memory.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         analysis.allocate_rows(self.frame, nest)  # memory for values that a row stores for its later loops
@@ -323,15 +323,16 @@ class _ChainEmitter:
             return []
 
         build.loop(0, self.rows.span.extent, [], emit_row, index_below=self.rows.tiles.rows)
+        # From here on, the buffer has `chain.rows` instead of the scores, and the memory of single rows is not valid.
         elements.forget_rows()
-        elements.forget(chain.scores)  # the rows have overwritten them in the buffer
+        elements.forget(chain.scores)
         self._read_from_buffer(chain.rows)
 
     def _restrict_columns(self) -> Index:
         """Let later loops over the columns of a row visit those before `column_end` only, and return their number.
 
-        To this end, the scores and the tensors of their shape in the row-wise operations get this number as their last
-        dimension.
+        The scores, and the tensors of the row-wise operations with the same shape, get this number as the size of their
+        last dimension: loops that are emitted later have this length.
         """
         if self.column_end is None:
             return self.rows.tiles.columns

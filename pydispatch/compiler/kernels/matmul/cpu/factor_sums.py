@@ -28,7 +28,7 @@ class _Sums(NamedTuple):
 
     Attributes:
         buffer: Memory of the sums, of i32.
-        ones: A matrix of ones in place of the other factor: the product of the factor and it is the sums.
+        ones: A matrix of ones that takes the place of the other factor in a product, whose results are the sums.
     """
 
     buffer: SSAValue
@@ -68,8 +68,8 @@ class FactorSums:
         # A workgroup's tile has mt rows of A and nt columns of B.
         sums_of_columns = _filled(frame, build, zero, schedule.nt) if arithmetic.a_offset else None
         sums_of_rows = _filled(frame, build, zero, schedule.mt * LANES) if arithmetic.b_offset else None
-        # Both matrices of ones are views of one small buffer: the `plan.group` steps of K that one instruction
-        # multiplies, in LANES columns. Strides of 0 repeat it along rows, and from one group of steps to the next.
+        # Both matrices of ones are views of one small buffer. It has the ones that an instruction reads at a time:
+        # `plan.group` steps of K in LANES columns. Strides of 0 repeat it along the rows and along K.
         ones = _filled(frame, build, IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = contraction.a, contraction.b, contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
@@ -99,7 +99,7 @@ class FactorSums:
         panel_count = 1 if n is None else build.ceil_quotient(region.extent(n), nr)
 
         def add_panel(inner: Builder, j: Index) -> None:
-            """Emit the product for panel `j`, which is added to its `nr` elements of `sums`."""
+            """Emit the product of a row of ones and the `nr` columns of panel `j`, and add it to their `sums`."""
             sums_of_panel = BlockSums(sums.buffer, offset=inner.times(j, nr))
             block = nest.block(inner, region, row_index=0, column_index=j)
             products.emit_factors(inner, region, (sums.ones, products.b), block, shape=(1, nr), sums=sums_of_panel)
@@ -109,14 +109,17 @@ class FactorSums:
     def _add_rows_of_a(self, build: Builder, region: Region, sums: _Sums) -> None:
         """Emit the addition of the rows of A to their `sums`: products of blocks of `mr` rows and columns of ones.
 
-        There are LANES equal columns of ones, since a result of one column would not be computed in vectors.
+        There are LANES equal columns of ones, so that products fill vectors. Each sum is then stored LANES times.
         """
         nest, products = self.products.nest, self.products
         m, mr = nest.plan.contraction.m, nest.plan.schedule.mr
         block_count = 1 if m is None else build.ceil_quotient(region.extent(m), mr)
 
         def add_block(inner: Builder, i: Index) -> None:
-            """Emit the product for block `i`, which is added to its `mr` * LANES elements of `sums`."""
+            """Emit the product of the rows of block `i` and LANES columns of ones, and add it to `sums`.
+
+            The block has `mr` rows, so that its sums are `mr` * LANES elements.
+            """
             sums_of_block = BlockSums(sums.buffer, offset=inner.times(i, mr * LANES))
             block = nest.block(inner, region, row_index=i, column_index=0)
             products.emit_factors(inner, region, (products.a, sums.ones), block, shape=(mr, LANES), sums=sums_of_block)
@@ -161,7 +164,7 @@ def _filled(frame: Frame, build: Builder, initial: IntegerAttr, count: int) -> S
 
 def _plus_product(build: Builder, total: SSAValue, value: SSAValue, factor: int) -> SSAValue:
     """Emit total + value * factor, modulo 2^32, and return it."""
-    # Modulo 2^32 as a signed i32: 2^31 + 5 becomes 5 - 2^31.
+    # The factor, a product of offsets, may exceed an i32. Modulo 2^32 and signed, 2^31 + 5 becomes 5 - 2^31.
     wrapped_factor = (factor + (1 << 31)) % (1 << 32) - (1 << 31)
     constant = build.pure(arith.ConstantOp(IntegerAttr(wrapped_factor, i32)))
     return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, constant))))

@@ -61,7 +61,7 @@ class Region:
     Attributes:
         spans: The visited indices of each dimension of the contraction.
         batch: Position of the workgroup's batch among all batches; 0 without batches. A batch is some indices of outer
-            dimensions, at which B is equal.
+            dimensions that do not index B.
     """
 
     spans: tuple[Span, ...]
@@ -80,7 +80,7 @@ class Region:
         return replace(self, spans=(*self.spans[:dim], span, *self.spans[dim + 1 :]))
 
     def with_indices(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
-        """Return the region with the one index `indices[i]` in dimension `dims[i]`, and these spans in all others."""
+        """Return this region with its span in dimension `dims[i]` replaced by the single index `indices[i]`."""
         single = {d: Span(first=index, extent=1) for d, index in zip(dims, indices, strict=True)}
         return replace(self, spans=tuple(single.get(d, span) for d, span in enumerate(self.spans)))
 
@@ -92,8 +92,8 @@ class Block:
     Attributes:
         row_index, column_index: Index of the block along the rows and columns of the tile, counted in blocks.
         row, column: First row and column of the block, counted from the first row and column of the tile.
-        is_tail: Whether the block has fewer than `nr` columns, since an argument has B in panels of adjacent columns,
-            and these are the last columns of B. Zeros fill up the last panel.
+        is_tail: Whether the block has the last columns of B, and these are fewer than `nr`. Only a B that an argument
+            stores in panels has such a block; elsewhere, the last block begins earlier.
     """
 
     row_index: Index
@@ -139,10 +139,10 @@ class Nest:
             sizes: Sizes of the contraction's dimensions. If the plan is for a single row count, that count replaces a
                 dynamic M.
             packs_a: Whether A is packed if the plan says so; False for an A that is in workgroup memory already.
-            is_batched: Whether a workgroup runs over a batch of indices of the outer dimensions, the parallel ones
-                other than M and N; False for one index of each.
+            is_batched: Whether a workgroup runs over a batch of indices of the plan's batched dimensions, outer ones
+                that share packed columns of B; False for one index of each.
             ends: Dimension -> end of its visited indices, for each dimension whose last indices a workgroup may leave
-                out; None if there is no such dimension.
+                out, such as hidden keys of an attention; None if there is no such dimension.
         """
         statements = statements_of(plan, packs_a=packs_a, is_batched=is_batched)
         return Nest(plan=plan, sizes=variant_sizes(plan, sizes), body=statements, ends=ends or {})
@@ -152,9 +152,9 @@ class Nest:
     def grid(self, build: Builder) -> list[Index]:
         """Return the number of workgroups along each axis of the grid.
 
-        The axes are each outer dimension that is not batched, the batches of the batched outer dimensions, the tiles
-        along the rows, and the tiles along the columns. Outer dimensions are the parallel ones other than M and N. A
-        batch is up to `schedule.batch` indices of the batched dimensions, which are collapsed into one dimension.
+        There is an axis for each outer dimension that is not batched (parallel, and neither M nor N), one axis for all
+        batches, one for the tiles along the rows, and one for the tiles along the columns. The batched dimensions are
+        collapsed into one. A batch is up to `schedule.batch` of its indices.
 
         Example:
             An outer dimension of 3 that is not batched, and batched dimensions of 4 and 5 in batches of 8: 3 and
@@ -185,8 +185,8 @@ class Nest:
     def untiled_region(self, outer: Mapping[int, Index]) -> Region:
         """Return the region of a workgroup before tiles and loops choose indices of M, N and the reductions.
 
-        A reduction that the nest has no loop over has all of its indices. Any other dimension `d` has one index:
-        `outer[d]`, or 0 if `outer` lacks it, until a tile or a loop replaces the 0.
+        A reduced dimension without a loop in the nest has all of its indices. Any other dimension `d` has one index:
+        `outer[d]`, or 0 if `outer` lacks `d`. A tile or a loop replaces the 0 later.
         """
         dims_without_loop = set(self.plan.inner_reductions)
         if self.plan.sums_in_registers:  # the product of a register block runs over all of K
@@ -221,9 +221,9 @@ class Nest:
             dim: M or N; None if the contraction has no such dimension, which leaves the region as it is.
             index: Position of the tile.
             tile: Rows or columns of a tile. The last tile may have fewer.
-            block: Rows or columns of a register block. A last tile that is shorter than a block begins earlier, and
-                overlaps the tile before, if the dimension is known to have a whole block. With 70 rows, tiles of 32
-                and blocks of 8, it begins at min(64, 70 - 8) = 62.
+            block: Rows or columns of a register block. If the dimension is known to have a whole block, a last tile
+                that would be shorter than a block begins earlier, and overlaps the tile before. With 70 rows, tiles of
+                32 and blocks of 8, the last tile begins at min(64, 70 - 8) = 62.
         """
         if dim is None:
             return region
@@ -252,7 +252,7 @@ class Nest:
     ) -> Block:
         """Return the register block at the coordinates `row_index` and `column_index` of a tile, counted in blocks.
 
-        `is_tail` is that of `Block`: the last block of a B in panels, with fewer than `nr` columns.
+        is_tail: whether the block has the last columns of a B in panels, fewer than `nr`.
         """
         row = self.block_start(build, region, self.plan.contraction.m, row_index, self.plan.schedule.mr)
         column = self.block_start(build, region, self.plan.contraction.n, column_index, self.plan.schedule.nr)
@@ -266,9 +266,9 @@ class Nest:
             region: The tile.
             dim: M or N; None if the contraction has no such dimension.
             index: Position of the block in the tile, counted in blocks.
-            block: Rows or columns of a block. A last block that would be partial begins earlier, and overlaps the block
-                before, if the dimension is known to have a whole block. With 20 rows in a tile and 14 in a block, it
-                begins at min(14, 20 - 14) = 6.
+            block: Rows or columns of a block. If the dimension is known to have a whole block, a last block that would
+                be partial begins earlier, and overlaps the block before. With 20 rows in a tile and 14 in a block, the
+                last block begins at min(14, 20 - 14) = 6.
         """
         if dim is None:
             return 0
@@ -290,16 +290,16 @@ class Nest:
         return self.block_extent(build, region, self.plan.contraction.n, block.column, self.plan.schedule.nr)
 
     def block_extent(self, build: Builder, region: Region, dim: int | None, start: Index, block: int) -> Index:
-        """Return how many of the `block` rows or columns from `start` of a tile on exist in the dimension `dim`.
+        """Return how many rows or columns of a register block are in the dimension `dim`: `block`, or fewer at its end.
 
-        `start` is counted from the first row or column of the tile.
+        `start` is the first row or column of the block, counted from that of the tile.
         """
         if dim is None:
             return 1
         size = self.sizes[dim]
         if isinstance(size, int):
-            # If the dimension is shorter than a block, it has one block. Else all blocks are whole: one that would be
-            # partial begins earlier, and overlaps the block before.
+            # A dimension that is shorter than a block has one block. In others, all blocks are whole, since a last
+            # block that would be partial begins earlier.
             return min(block, size)
         if self.plan.last_block_overlaps(dim, size, block):  # at run time, the dimension has at least a whole block
             return block
@@ -307,7 +307,7 @@ class Nest:
 
 
 def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
-    """Return `sizes` of all dimensions, where the size of M is that of the plan if this is for a single row count."""
+    """Return `sizes`, with a dynamic size of M replaced if the plan is for a single row count."""
     row_range = plan.row_range
     if row_range is None or row_range.least != row_range.most:
         return tuple(sizes)

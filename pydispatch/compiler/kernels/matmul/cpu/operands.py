@@ -37,14 +37,15 @@ class OperandView:
         factor: The factor.
         buffer: Memory with its elements.
         strides: Distance of neighbours along each coordinate of the factor, in elements: (16, 1) for a B of shape
-            [K, N] in panels of 16 columns. Panels may be [group][column][step of the group], if one instruction takes a
-            group of g steps of K. They have the same strides, as of an average step: neighbouring columns are 1 * g,
-            and neighbouring groups of K 16 * g elements apart.
+            [K, N] in panels of 16 columns. If one instruction takes a group of g steps of K, panels are [group][column]
+            [step of the group]. Their strides are (16, 1), too, but the stride of the columns is in units of g
+            elements, and g steps of K have the stride 16 * g.
         uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
             argument; in a packed copy they count from the first index of the tile.
         panel_stride: Elements from one panel, a few adjacent columns with all their rows, to the next; None where
             columns are not stored in panels.
-        is_ones: Whether all elements are 1, in place of the factor: the product is the sum of the other factor then.
+        is_ones: Whether the buffer has 1 instead of each element of the factor. The product is then the sums of the
+            other factor, which correct products if packing subtracts a constant from the elements.
         locate: Emits the offset of the element at given indices; None where it is the sum of index * stride.
     """
 
@@ -150,8 +151,8 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     order = list(range(len(extents)))  # coordinates, outermost in memory first
     if plan.group > 1 or plan.vectorizes_k:  # K is last, and rounded up to whole groups
         k = plan.contraction.k
-        # The coordinate with K exists: groups are only formed where K itself is a coordinate, vectors along K only
-        # where K is contiguous.
+        # There is a coordinate in which K has the coefficient 1: groups require that K itself is a coordinate, and
+        # vectors along K require that K is contiguous.
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
         extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
@@ -166,6 +167,7 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
             stride += CACHE_LINE_BYTES * 8 // bits
     size = stride  # of the whole copy, in elements
+    # Vector loads may read up to `OVERREAD_ELEMENTS` beyond the last row.
     buffer = frame.elements.fresh(plan.compute, max(1, size) + OVERREAD_ELEMENTS)
     return OperandView(factor, buffer, tuple(strides))
 
@@ -173,10 +175,9 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a packed copy of B in panels of nr columns, and return it: [panel][other coordinates ...][column].
 
-    The copy is in rows instead if there is no N, or vectors are along K. If N is not itself a coordinate of B, but a
-    term of one, as in `B[k, n + j]` or `B[k, n + 1]`, all columns of the tile are one panel. If one instruction takes a
-    group of steps of K, K is the last of the other coordinates: [panel][other coordinates ...][group][column][step of
-    the group].
+    The copy is in rows instead if the product has no N, or vectors are along K. All columns of the tile are one panel
+    if the index along the columns is not just n, as in `B[k, n + j]` or `B[k, n + 1]`. If one instruction takes a group
+    of steps of K, the copy is [panel][other coordinates ...][group][column][step of the group].
 
     Example:
         A tile of 64 columns with 256 steps of K, in panels of 16 columns, is [4][256][16]. The strides of B[k, n] are

@@ -29,8 +29,8 @@ def pages_in_place(
     """Return B as gathered pages of an argument if register blocks can read them in place; else None.
 
     Pages are blocks of rows of the argument that a table of indices selects. Their rows are along N or K. Pages of f16
-    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. Pages are packed instead for
-    more than `MAX_ROWS_OF_PAGES` rows of A, for which that pays.
+    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. For more than
+    `MAX_ROWS_OF_PAGES` rows of A, packing pages is faster than reading them in place.
 
     Args:
         contraction: The contraction.
@@ -59,8 +59,8 @@ def pages_in_place(
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
     """Return a schedule whose register blocks, and chunks of K, do not cross pages of B.
 
-    The rows of pages are along K or N. The length of a chunk (`kc`), or the columns of a block (`nr`), then divide the
-    number of rows of a page.
+    If the rows of pages are along K, the length of a chunk (`kc`) becomes a divisor of the rows of a page. If they are
+    along N, the columns of a register block (`nr`) do.
     """
     (row_dim,) = contraction.b.coordinates[pages.axis].dims
     if row_dim == contraction.k:

@@ -54,13 +54,13 @@ class Plan:
         sizes: Sizes of the loop dimensions; None if dynamic.
         row_range: Row counts that the plan is for; None for all.
         panels: The panels (blocks of adjacent columns) in which an argument stores B; None for a B in another layout.
-        b_in_half_precision: The f16 or bf16 tensor of B, which register blocks that read it in place widen; None for
-            another element type.
+        b_in_half_precision: The tensor of f16 or bf16 whose elements register blocks widen to those of B as they read
+            them in place; None if B is no such tensor.
         prefetch_bytes: Bytes ahead of its reads of B that a register block prefetches; 0 for no prefetching.
         pages: The pages (blocks of rows that a table of indices gathers) in which register blocks read B in place; None
             if B is packed, or not gathered.
-        batched_dims: Outer dimensions that B does not have, if a workgroup computes tiles at several of their indices
-            with the same packed columns of B; else ().
+        batched_dims: The outer dimensions that do not index B, if a workgroup computes tiles at several of their
+            indices with the same packed columns of B; else ().
     """
 
     contraction: Contraction
@@ -98,8 +98,8 @@ class Plan:
     def tail_columns(self) -> int:
         """The number of columns of the last register block if it is partial, else 0.
 
-        Only if B is stored in panels of adjacent columns may it be partial: a block must not cross panels. Without
-        panels, the last block begins early enough to be whole.
+        The last block may be partial only if B is stored in panels of adjacent columns, because a block must not cross
+        panels. Without panels, the last block begins early enough to be whole.
 
         Example:
             70 columns in panels of 64, with blocks of nr = 32 columns: the last block has 6.
@@ -118,7 +118,7 @@ class Plan:
 
         Args:
             dim: The dimension, a loop of the contraction.
-            size: Its size, which must be known to be at least `block`.
+            size: Its size. Return False unless the size is known to be at least `block`.
             block: Size of a register block along it.
         """
         contraction = self.contraction
@@ -135,8 +135,8 @@ def variants(
 ) -> list[Plan]:
     """Return the plans of a contraction; an empty list if its element types have no register block.
 
-    Only if M is dynamic and all else is static, there are several: for at least `mr` rows, where `mr` is the height of
-    a register block, for 1 row, and for 2 to `mr` - 1 rows. A kernel chooses one of them at run time.
+    There are several plans only if M is dynamic and all other sizes are static: for at least `mr` rows, the height of a
+    register block, for 1 row, and for 2 to `mr` - 1 rows. A kernel chooses one of them at run time.
 
     Args:
         contraction: The contraction.
@@ -149,7 +149,7 @@ def variants(
         IllegalSchedule: The contraction cannot have the schedule.
     """
     if _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic)):
-        # The height of this plan's register block decides which row counts it is for.
+        # Planned for all row counts first: the height of its register block decides which of them it is for.
         plan_for_many_rows = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
         if plan_for_many_rows is not None:
             height = plan_for_many_rows.schedule.mr
@@ -170,7 +170,8 @@ def variants(
 def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) -> bool:
     """Return whether M is the only dynamic size, so that `variants` can make a plan for each range of row counts.
 
-    No other size may be 0, and A must have its rows along one axis, like A[m, k] and unlike A[2 * m, k].
+    Return False if another size is 0. Return False, too, if M is not itself an index of A: A[m, k] is accepted,
+    A[2 * m, k] is not.
     """
     a, m = contraction.a, contraction.m
     if m is None or isinstance(sizes[m], int):
@@ -255,10 +256,11 @@ def _prefetch_bytes(level: Level, access: OperandAccess, schedule: Schedule) -> 
 def _reductions(
     contraction: Contraction, sizes: Sizes, level: Level, problem: Problem, schedule: Schedule
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the inner reductions, which packed operands span, and the outer ones, which are loops around the packing.
+    """Divide the reduced dimensions other than K into inner and outer ones, and return both.
 
-    Both are reduced dimensions other than K, such as the rows and columns of a filter in a convolution. A reduction of
-    dynamic size is outer. Others, outermost first, become outer until the packed operands fit into the cache.
+    Packed operands contain all indices of inner ones. Outer ones are loops around the packing. Examples are the rows
+    and columns of a filter in a convolution. A dimension of dynamic size is outer. The others are inner at first. Then
+    one after the other, the outermost first, becomes outer until the packed operands fit into the cache.
     """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]
@@ -266,7 +268,8 @@ def _reductions(
     is_batched = schedule.batch > 1
     if is_batched or not (schedule.pack_a or schedule.pack_b):
         return tuple(inner), tuple(outer)
-    # A packed chunk of B that is used once stays in the first-level cache. Otherwise A and B have equal shares.
+    # A packed chunk of B that is used once must fit into the first-level cache. Otherwise A and B have equal shares of
+    # the bytes for packed operands.
     is_b_for_one_use = schedule.pack_b and uses_b_once(problem, schedule)
     available_bytes = level.l1_chunk_bytes if is_b_for_one_use else level.packed_bytes // 2
     while inner and problem.sum_bytes * _larger_packed_size(contraction, schedule, sizes, inner) > available_bytes:

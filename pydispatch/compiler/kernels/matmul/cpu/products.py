@@ -26,11 +26,11 @@ class ReducedDims:
     """The reduced dimensions of the product of one register block: how `pyd.contract` runs over them.
 
     Attributes:
-        k_steps: Steps of K in one `pyd.contract`. A reduction whose elements follow those of K in the memory of both
-            operands is counted too: it and K are one longer dimension.
-        loop_dims: The other reductions if vectors are along K: they are loops around `pyd.contract`.
-        contract_dims: The other reductions otherwise: they are dimensions of `pyd.contract`, so that sums stay in
-            registers.
+        k_steps: Steps of K in one `pyd.contract`. If the elements of another reduced dimension follow those of K in the
+            memory of both operands, both are one longer dimension, and `k_steps` is the product of their sizes.
+        loop_dims: The remaining reduced dimensions if vectors are along K: they are loops around `pyd.contract`.
+        contract_dims: The remaining reduced dimensions otherwise: they are dimensions of `pyd.contract`, so that sums
+            stay in registers.
     """
 
     k_steps: Index
@@ -81,8 +81,8 @@ class Products:
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         k_steps = region.extent(k)
         dims_left = list(plan.inner_reductions)
-        # The elements of a reduction can only follow those of K if `k_steps` is static and all of K, as it is if sums
-        # stay in registers. If K is stored in groups of steps, zeros may fill up its last group before they follow.
+        # The elements of another dimension follow those of K only if the region has all of K, as it has if sums stay in
+        # registers. They do not if K is stored in groups of steps, since zeros may fill up its last group.
         if plan.group == 1 and isinstance(k_steps, int) and plan.sums_in_registers:
             while (dim := self._dim_continuing_k(build, dims_left, k_steps)) is not None:
                 size = self.nest.sizes[dim]
@@ -95,10 +95,10 @@ class Products:
         return ReducedDims(k_steps, loop_dims=(), contract_dims=dims)
 
     def _dim_continuing_k(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
-        """Return one of `reductions` whose next index is `count` steps of K further in memory, in both operands.
+        """Return one of `reductions` whose neighbours are `count` steps of K apart in memory, in both operands.
 
-        Such a reduction and K are one longer dimension. Return None if there is none. Inner reductions, the last ones,
-        are tried first.
+        `count` is the size of K, so that this dimension and K are one longer dimension. Return None if there is none.
+        Inner dimensions, the last ones, are tried first.
         """
         k = self.nest.plan.contraction.k
         for dim in reversed(reductions):
@@ -150,7 +150,8 @@ class Products:
             return
         first_of_next_page = build.plus(region.first(row_dim), plan.pages.rows)
         next_page = region.with_span(row_dim, Span(first_of_next_page, region.extent(row_dim)))
-        # First row that the block reads, counted from `region`: it is a part of the region along N only.
+        # The first row that the block reads, counted from the first row of the region. A block has all steps of K of the
+        # region, but not all columns.
         first_row = block.column if row_dim == contraction.n else 0
         indices = {contraction.n: block.column}
 
@@ -164,7 +165,12 @@ class Products:
         build.when(has_next, prefetch)
 
     def _pays_prefetching_pages(self, rows: int, elements_of_row: Index) -> bool:
-        """Return whether pages of so many rows have a known size, of at most `MAX_PREFETCH_DISTANCE_BYTES`."""
+        """Return whether the next page is prefetched: pages have a known size of up to `MAX_PREFETCH_DISTANCE_BYTES`.
+
+        Args:
+            rows: Rows of a page.
+            elements_of_row: Elements of a row.
+        """
         problem = self.nest.plan.problem
         if not isinstance(elements_of_row, int):
             return False
@@ -234,10 +240,10 @@ class Products:
         """
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
-        # With matrix registers, A and B may have the same sign. But the sums of a factor, its products by ones, are
-        # computed in vectors, which only multiply unsigned by signed bytes. A one is the same byte signed and unsigned:
-        # it counts as unsigned if the other factor is signed, else as signed. Two signed factors have the flags
-        # (False, False). The product of A and ones then has (False, True).
+        # With matrix registers, A and B may have the same sign. But products by ones (`FactorSums`) are computed in
+        # vector registers, whose instructions multiply unsigned by signed bytes only. A byte of 1 is the same number
+        # signed and unsigned: ones get the opposite sign of the other factor. If A and B are signed, the flags of the
+        # product of A and ones are (False, True).
         if arithmetic.matrix_steps and unsigned_a == unsigned_b:
             unsigned_a ^= factors[0].is_ones
             unsigned_b ^= factors[1].is_ones
@@ -286,8 +292,7 @@ class Products:
             indices: Dimension of the contraction -> first index to read, counted from the tile's; 0 for all others.
             columns: Number of columns.
             reduced: The reduced dimensions of the memref.
-            block: The block. Where columns are stored in panels, they are located by its position instead of by
-                `indices`.
+            block: The block. If columns are stored in panels, the position of the block locates them, not `indices`.
         """
         in_panels = view.panel_stride is not None
         panel_dim = self.nest.plan.contraction.n if in_panels else None
@@ -310,9 +315,9 @@ class Products:
             region: The tile. An argument is addressed from its beginning, so that the tile's first indices and the
                 constants of coordinates are added; a packed copy begins with the tile.
             view: The operand.
-            indices: Indices of dimensions in the tile; 0 for all others.
-            panel_dim: Dimension that is left out, N of a B in panels: the caller adds the offset of the columns in the
-                panels. None for no dimension.
+            indices: Dimension -> index, counted from the tile's first index; 0 for dimensions without an entry.
+            panel_dim: Dimension that is left out: N if B is in panels, since the caller adds the offset of the columns
+                in the panels. None for no dimension.
         """
         positions: list[Index] = []
         for coordinate in view.factor.coordinates:
@@ -330,7 +335,8 @@ class Products:
     def _offset_in_panels(self, build: Builder, region: Region, view: OperandView, block: Block) -> Index:
         """Return the offset of a block's columns in the panels of B, in elements.
 
-        Packed panels begin with the columns of the tile, panels of an argument with the first column of B.
+        A packed copy has only the columns of the tile, and each panel is a register block. An argument has panels of
+        all columns of B, which may be wider than a register block.
         """
         plan = self.nest.plan
         assert view.panel_stride is not None and plan.contraction.n is not None
@@ -339,7 +345,8 @@ class Products:
         column, layout = build.plus(region.first(plan.contraction.n), block.column), plan.panels.layout
         panel = build.times(build.quotient(column, layout.width), view.panel_stride)
         column_in_panel = build.remainder(column, layout.width)
-        return build.plus(panel, build.times(column_in_panel, layout.group))  # `group` steps of K of each are adjacent
+        # Each column has `group` adjacent elements, steps of K, before those of the next column.
+        return build.plus(panel, build.times(column_in_panel, layout.group))
 
     def _memref(
         self,

@@ -34,8 +34,8 @@ class RowBuffers:
         copy: Buffer of f32, [row][step of the chunk]: the elements of A.
         digits: The elements quantized to integers, as digits, with one scale for each block of a row; None if products
             are of f32.
-        sums: Buffer of f32, [row][block]: the sum of the elements in a block, or of their integers if `digits` has
-            these. Zero points and offsets of the weights are multiplied by it.
+        sums: Buffer of f32, [row][block]: the sum of the elements in a block, or of their integers if `digits` is not
+            None. Zero points and offsets of the weights are multiplied by this sum.
     """
 
     copy: SSAValue
@@ -103,14 +103,14 @@ class RowConversion:
         """The buffers that receive a chunk of the rows; `digits` is None if elements are not converted to integers."""
         if self._digits is not None:
             return RowBuffers(copy=self._copy, digits=self._digits.digits, sums=self._digits.digits.sums)
-        copy = self._copy  # allocated before the sums
+        copy = self._copy  # a property that allocates the copy when it is first read: here, before the sums
         return RowBuffers(copy=copy, digits=None, sums=self.elements.fresh(f32, self.rows * self.blocks))
 
     def emit(self, build: Builder, first_block: Index) -> None:
         """Emit the stores into `buffers` for the chunk of K that begins with the block `first_block`.
 
-        The rows of A are copied as f32. If elements are converted to integers, the integers and their sums for each
-        block are computed from the copy; else the sums alone.
+        The rows of A are copied as f32. If elements are converted to integers, the integers and the sum of the integers
+        of each block are computed from the copy. Otherwise, the sum of the f32 elements of each block is.
         """
         rows = self.buffers
         self.copy_rows(build, rows.copy, self.steps, first_block, self.blocks)
@@ -207,7 +207,7 @@ class RowConversion:
         for coordinate in self.match.row_factor.coordinates:
             index: Index = coordinate.constant
             for dim, coefficient in coordinate.terms:
-                if dim in row_indices:  # the terms of the two loops of K follow
+                if dim in row_indices:  # the terms of the two loops of K are added below
                     index = build.plus(index, build.times(row_indices[dim], coefficient))
             block_of_k = build.plus(first_block, block)
             index = build.plus(index, build.times(block_of_k, coordinate.coefficient(self.match.block_loop)))
@@ -221,7 +221,7 @@ class RowConversion:
         of the sum.
         """
         first_element = build.times(block, self.match.steps_per_block)
-        flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])  # each lane of a vector adds up some of the steps
+        flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])  # allows lanes of a vector to add up separate steps
 
         def add_step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Return the sum up to step `k` of the block; `carried` has the sum before it."""

@@ -110,7 +110,8 @@ class DigitConversion:
             digit_count: Signed bytes of the integer that an element becomes, 1 to 3.
             lanes: Number of blocks that are converted at a time.
         """
-        count = lanes * ceil_quotient(rows * blocks, lanes)  # whole groups of blocks are stored
+        # Blocks in all groups. The last group stores meaningless results for lanes without a block.
+        count = lanes * ceil_quotient(rows * blocks, lanes)
         digits = Digits(
             bytes=elements.fresh(i8, rows * digit_count * digit_stride(blocks * steps)),
             units=elements.fresh(f32, count),
@@ -135,7 +136,7 @@ class DigitConversion:
 def digit_stride(steps: int) -> int:
     """Return the bytes from a digit of a row of `steps` elements to the next digit.
 
-    If it were a power of two, all rows would share few cache sets.
+    A cache line is added: if the stride were a power of two, all rows would share few cache sets.
     """
     return steps + CACHE_LINE_BYTES
 
@@ -164,10 +165,12 @@ class _Group:
             blocks=build.least(conversion.lanes, blocks_left),
             partials=conversion.partials,
         )
-        # The unit of a block is derived from the maximum of its magnitudes, which are compared as integers.
+        # The unit of a block is derived from the maximum of its magnitudes, whose bits are compared as integers. The
+        # maximum is at least `LEAST_MAXIMUM`, so that the unit of a block of zeros has a finite reciprocal.
         least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
         reduction.emit(build, [least], arith.MaxSIOp, self._magnitude, self._store_unit)
-        # Sums of the lowest digits and, if there are several digits, of the integers that the higher digits form.
+        # Then elements are converted, and two sums are reduced: those of the lowest digits, and those of the integers
+        # that the higher digits form; only the former for one digit.
         zeros = [i32_constant(build, 0)] * min(2, conversion.digit_count)
         reduction.emit(build, zeros, arith.AddiOp, self._convert, self._store_sums)
 
@@ -226,16 +229,17 @@ class _Group:
     def _rounded(self, build: Builder, value: SSAValue) -> SSAValue:
         """Emit the conversion of an f32 to the nearest integer of `digit_count` signed bytes; NaN becomes 0.
 
-        Up to two bytes, 1.5 * 2^23 is added: the spacing of floats is 1 there, so that the sum is rounded to an
-        integer, whose lowest bits are those of the result. This takes fewer instructions than a conversion, which
-        saturates. For -3.2, the sum is 12582909 = 0xBFFFFD, whose lowest byte 0xFD is -3.
+        For one or two bytes, 1.5 * 2^23 is added. Floats of this size are 1 apart, so that the sum is rounded to an
+        integer, and the lowest bits of the float are the result. For -3.2, the sum is 12582909 = 0xBFFFFD, whose lowest
+        byte 0xFD is -3. This takes fewer instructions than `arith.fptosi`, which has to handle values out of range.
         """
         digit_count = self.conversion.digit_count
         if digit_count > 2:
             return build.add(arith.FPToSIOp(build.add(math.RoundEvenOp(value)), i32))
         total = build.add(arith.AddfOp(value, f32_constant(build, 1.5 * 2.0**23)))
         bits = build.add(arith.BitcastOp(total, i32))
-        lowest_bits = build.add(arith.TruncIOp(bits, IntegerType(BITS_OF_DIGIT * digit_count)))  # of a NaN, they are 0
+        # The lowest bits of a NaN are 0.
+        lowest_bits = build.add(arith.TruncIOp(bits, IntegerType(BITS_OF_DIGIT * digit_count)))
         return build.add(arith.ExtSIOp(lowest_bits, i32))
 
     def _store_digits(self, build: Builder, integer: SSAValue, offset: Index, stride: int) -> list[SSAValue]:
@@ -287,7 +291,7 @@ def f32_constant(build: Builder, value: float) -> SSAValue:
 def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
     """Emit low + 2^8 high in f32, from sums of lowest digits (`low`) and of the integers above them, and return it.
 
-    It is one multiply-add: CPUs that multiply bytes have this instruction.
+    The sum is a fused multiply-add, an instruction that all CPUs with dot products of bytes have.
     """
     factors = build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)
     return build.add(math.FmaOp(*factors, build.add(arith.SIToFPOp(low, f32))))
@@ -310,7 +314,7 @@ def join_products(build: Builder, products: Sequence[SSAValue], zero_terms: Sequ
     low, *high_products = products
     if zero_terms:
         low = build.add(arith.SubiOp(low, zero_terms[0]))
-    if not high_products:  # then zero_terms[1] is 0
+    if not high_products:  # a single digit: zero_terms[1], a sum of higher digits, is 0
         return build.add(arith.SIToFPOp(low, f32))
     # Join products[1] + 2^8 products[2] from the highest digit on.
     high = high_products.pop()

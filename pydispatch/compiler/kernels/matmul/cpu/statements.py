@@ -9,7 +9,7 @@ from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 
 
 class TileStep(Enum):
-    """A statement that is executed once for the current region of a tile, outside the loops over register blocks.
+    """A statement that is executed outside the loops over register blocks, for a whole tile or a chunk of its K.
 
     The factor sums are the sums of A's packed rows and of B's packed columns. They correct the products if packing
     subtracts a constant from the elements of a factor, so that these fit bytes.
@@ -93,8 +93,8 @@ def statements_of(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ..
     Args:
         plan: The plan.
         packs_a: Whether A is packed if the plan says so; False for an A that is in workgroup memory already.
-        is_batched: Whether a workgroup runs over a batch of indices of the outer dimensions, the parallel ones other
-            than M and N; False for one index of each.
+        is_batched: Whether a workgroup runs over a batch of indices of the plan's batched dimensions, outer ones that
+            share packed columns of B; False for one index of each.
     """
     pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
     pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()

@@ -98,8 +98,8 @@ def _emit_tile(
     a = view_a(frame, plan, build) if a is None else a
     products = Products(nest, a, view_b(frame, plan, build))
     height = transposed_height(plan, outputs)  # 0 unless the contiguous dimension of outputs is M
-    # Blocks are transposed in whole squares of registers, such as a block of 14 rows as one of 16: two rows after the
-    # last block are then read.
+    # Blocks are transposed in whole squares of registers: a block of 14 rows is read as one of 16. The memory of sums
+    # has room for the 2 rows that are read after the last block.
     added_rows = max(0, height - schedule.mr)
     # Sums in registers are stored when a block is finished, and all blocks use the same memory. Otherwise the sums of
     # all blocks of the tile are in memory between two chunks of K.
@@ -200,7 +200,7 @@ class _Tile:
             return []
 
         end = build.least(build.plus(first, batch.count), total)
-        # With the bound `total`, divisions of `split` fold.
+        # The index is known to be below `total`, the product of `sizes`, so that some divisions of `split` fold.
         build.loop(first, end, carried=[], body=emit_tile, index_below=total)
 
     # Register blocks
@@ -211,9 +211,9 @@ class _Tile:
         `factor_sums` correct products of bytes that are packed with an offset; None without offsets.
         """
         contraction, schedule = self.contraction, self.plan.schedule
-        # B is in panels of an argument, and its last block, the tail, has fewer than `nr` columns.
+        # The last block of columns, the tail, may have fewer than `nr` columns if an argument has B in panels.
         has_tail = self.plan.tail_columns > 0
-        columns: Index = 1  # of blocks, without the tail
+        columns: Index = 1  # number of columns of blocks, without the tail
         if contraction.n is not None:
             extent = region.extent(contraction.n)
             columns = build.quotient(extent, schedule.nr) if has_tail else build.ceil_quotient(extent, schedule.nr)
@@ -257,16 +257,17 @@ class _Tile:
         column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
         for value in column_vectors:
             start = nest.block_start(build, region, contraction.n, j, self.plan.schedule.nr)
-            any_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)  # all have its columns
-            self._cache_columns(build, region, value, any_block)
+            # All blocks of the column of blocks have the same columns of the matrix: the first one stands for all.
+            first_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)
+            self._cache_columns(build, region, value, first_block)
 
         def emit_block(inner: Builder, i: Index) -> None:
-            """Emit the register block in row `i` of column `j` of blocks: some of initialize, multiply and finish.
+            """Emit the statements `blocks.steps` for the register block in row `i` of column `j` of blocks.
 
-            These are `blocks.steps`. With `is_tail`, the block has fewer than `nr` columns. `factor_sums`, unless None,
-            correct its sums for the offsets that packing subtracted from bytes of A and B.
+            With `is_tail`, the block has fewer than `nr` columns. `factor_sums`, unless None, correct its sums for the
+            offsets that packing subtracted from bytes of A and B.
             """
-            pinned = inner.without_load_motion()  # no load of a sum is hoisted before the product that writes it
+            pinned = inner.without_load_motion()  # loads of sums must stay after the products that write them
             block = nest.block(pinned, region, i, j, is_tail)
             self._block(pinned, blocks.steps, region, block, factor_sums)
 
@@ -277,7 +278,8 @@ class _Tile:
     def _cache_columns(self, build: Builder, region: Region, value: SSAValue, block: Block) -> None:
         """Emit the computation of `value`, which has one element per column, for the columns of a block.
 
-        They are stored in a buffer, from which all blocks of this column of blocks then read elements of `value`.
+        The elements are stored in a buffer, and `value` is registered as stored there. Code that is emitted later for
+        blocks with the same columns reads the buffer.
         """
         assert self.contraction.n is not None
         elements = self.frame.elements
@@ -297,7 +299,8 @@ class _Tile:
     ) -> None:
         """Emit the statements `steps` of a register block: initialize its sums, multiply, finish, or some of them.
 
-        Sums that start at zero need no initialization if a single `pyd.contract` computes them: it overwrites them.
+        Sums that start at zero need no initialization if a single `pyd.contract` computes them: it then overwrites them
+        instead of adding to them.
         """
         has_single_contract = self.plan.sums_in_registers and not self.products.reduced_dims(build, region).loop_dims
         needs_initialization = not (has_single_contract and starts_at_zero(self.contraction.generic.outputs[0]))
@@ -313,7 +316,8 @@ class _Tile:
     def _offset(self, build: Builder, block: Block) -> Index:
         """Return the offset of the sums of a block in the buffer `sums`, in elements.
 
-        Blocks follow each other, those of a column of blocks first. Only one is stored if sums are in registers.
+        The blocks of a column of blocks follow each other, then those of the next column. If sums stay in registers
+        until a block is finished, all blocks use the memory of one.
         """
         schedule = self.plan.schedule
         if self.plan.sums_in_registers:
@@ -323,10 +327,11 @@ class _Tile:
         return build.times(block_number, schedule.mr * schedule.nr)
 
     def _initialize(self, build: Builder, region: Region, block: Block, sums: BlockSums) -> None:
-        """Emit stores of a block's initial sums: the initial values of the program, and 0 beyond the matrix's edges."""
+        """Emit stores of a block's initial sums: the initial values of the result, and 0 beyond the result's edges."""
         schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
         is_zero = starts_at_zero(initial)
-        # Zeros in the whole block, or before the initial values are stored in a part of it.
+        # All sums become 0 if the initial values are, or if the block exceeds the result: the initial values then
+        # overwrite only a part of the block.
         if is_zero or not self._is_full(build, region, block):
             zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sum_type)))
             build.parallel(

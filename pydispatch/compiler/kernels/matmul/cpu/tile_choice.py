@@ -17,8 +17,8 @@ MAX_COMPUTED_RATIO = 1.08
 """Acceptable ratio of the rows, or columns, that register blocks compute to those of the product. The last block
 overlaps the one before it: 16 rows in two blocks of 9 are 18 computed rows, a ratio of 1.125.
 
-If the ratio of the usual block is higher, a block of another size is used if it computes fewer rows or columns twice.
-Two blocks of 8 rows take 0.89 of the time of two of 9 (Zen 4)."""
+If blocks of the usual size exceed the ratio, a block of another size is used that computes fewer rows or columns twice,
+if there is one. Two blocks of 8 rows take 0.89 of the time of two of 9 (Zen 4)."""
 
 MIN_PACKED_STEPS = 64
 """Minimum length of a chunk, a range of K that is packed at once: each chunk loads and stores all sums again."""
@@ -60,7 +60,7 @@ class TileRequest:
         m, n, k: Rows of A, columns of B, and steps of the reduction; None if dynamic.
         outer: Product of the sizes of the outer dimensions, which index the result and are neither M nor N.
         reductions: Product of the sizes of the reduced dimensions other than K.
-        pads_columns: Whether nr is whole vectors also where n is smaller.
+        pads_columns: Whether nr is rounded up to whole vectors if n is smaller.
         widens_b: Whether register blocks widen the elements of B as they load them.
         is_packed: Whether B is packed: tiles are larger, for the packed elements to be used more often.
         panel_width: Columns of a panel of a constant B, which nr divides; None for a B in another layout.
@@ -173,10 +173,10 @@ def _largest_tile(level: Level, request: TileRequest, mr: int, nr: int) -> tuple
 def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
     """Return `tiles`, cut until there are enough workgroups; unchanged if M or N is dynamic.
 
-    While a tile has more multiplications, and there are fewer workgroups, than a limit states, the tile is halved along
-    its longer side. With `cuts_columns`, it is halved along its columns first, down to those of one register block. The
-    limits are applied in turn: later ones cut only larger tiles, for more workgroups. For a packed B, the limits of
-    multiplications are twice as high (`growth`).
+    A limit states numbers of multiplications and of workgroups. While a tile has more multiplications than that and
+    there are fewer workgroups, the tile is halved along its longer side. With `cuts_columns`, it is halved along its
+    columns first, down to those of one register block. The limits are applied in turn: later ones cut only larger
+    tiles, for more workgroups. For a packed B, the limits of multiplications are twice as high (`growth`).
 
     Example:
         A tile of all 112x128 sums with 1,024 steps, in register blocks of 14x32, is cut to 112x64, 56x64 and 56x32:
@@ -203,10 +203,10 @@ def _cut_for_workgroups(tiles: Tiles, request: TileRequest) -> Tiles:
 
 
 def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
-    """Return the number of rows of the register block: all m rows if the registers hold them, else a part of them.
+    """Return the number of rows of the register block: all m rows if registers hold their sums, else a part of them.
 
-    The height is the one with the fewest loads for a step of K, unless the last block would then compute many rows that
-    the block before it computes, too.
+    A part is the height with the fewest loads for a step of K. If the last block then computes many rows that the block
+    before it computes, too, the height is the one with which blocks compute the fewest rows twice.
 
     Example:
         With AVX-512, blocks of two vectors have at most 14 rows. 100 rows are ten blocks of 10, which load 10 * (10 +
@@ -251,24 +251,27 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
 def _skinny_vectors(level: Level, m: int) -> int:
     """Return the width, in vectors, of the register block of a skinny product. The block has all m rows.
 
-    Registers hold the m * width vectors of sums, and for a step of K the block's column of A or its row of B, whichever
-    is shorter, and one vector of the other. With a vector more than fits, 7x512x512 took 1.8 times as long.
+    Registers hold m * width vectors of sums. For a step of K, they also hold the shorter one of the block's column of A
+    (m elements, a register each) and its row of B, and one register of the other. In a block that is a vector too wide
+    for the registers, 7x512x512 took 1.8 times as long.
     """
 
     def fits(vectors: int) -> bool:
         """Return whether the sums, the shorter operand, and a vector of the other one fit into the registers."""
-        sums = m * vectors  # vector registers; `level.accumulators` of all `level.registers` may hold sums
+        sums = m * vectors  # registers that hold sums
         return sums <= level.accumulators and sums + min(m, vectors) + 1 <= level.registers
 
     return next((vectors for vectors in range(MOST_SKINNY_VECTORS, 0, -1) if fits(vectors)), 1)
 
 
 def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
-    """Return whether blocks of three vectors of `lanes` elements divide n columns, while blocks of `vectors` vectors
-    compute many columns twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
+    """Return whether n columns are computed in blocks of three vectors of `lanes` elements, not of `vectors` vectors.
 
-    Blocks of three vectors with 16 lanes divide 144 columns; those of two compute 160. With three, 3136x24x144 takes
-    0.89 of the time, 512x512x144 0.83, 3136x64x48 0.75 (AMD EPYC Zen 4, one worker).
+    They do if three conditions hold: n is a multiple of three vectors, the other blocks would compute many columns
+    twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
+
+    144 columns are three blocks of three vectors with 16 lanes; blocks of two vectors would compute 160 columns. With
+    three, 3136x24x144 takes 0.89 of the time, 512x512x144 0.83, 3136x64x48 0.75 (AMD EPYC Zen 4, one worker).
     """
     computed_columns = ceil_quotient(n, vectors * lanes) * vectors * lanes
     computes_many_twice = computed_columns > MAX_COMPUTED_RATIO * n
@@ -277,8 +280,9 @@ def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
 
 
 def widening_columns(level: Level, sum_bytes: int, m: int | None, n: int | None) -> int | None:
-    """Return the columns, three vectors, of a register block that widens elements of B as it loads them; None if
-    blocks of the usual width are faster.
+    """Return the columns of a register block of three vectors for a B that is widened as the block loads it.
+
+    Return None if blocks of the usual width are faster.
 
     In a block of three vectors, each conversion serves at least eight rows, and each loaded element of A three vectors:
     f16 of 32x784x512 reaches 109 GFLOP/s in blocks of 8x48 and 98 in blocks of 11x32 (AMD EPYC Zen 4, one worker).
@@ -297,9 +301,10 @@ def widening_columns(level: Level, sum_bytes: int, m: int | None, n: int | None)
 
 
 def _balanced_tile(size: int, block: int, tile: int) -> int:
-    """Return the size of tiles of whole blocks that have about equally many blocks, and are as many as of size `tile`.
+    """Return the size, at most about `tile`, of tiles that have about equally many whole blocks.
 
-    160 rows in blocks of 14 are 12 blocks: two tiles of 84 rows, instead of one of 112 and one of 48.
+    There are as many tiles as with the size `tile`: 160 rows in blocks of 14 are 12 blocks, and become two tiles of 84
+    rows, instead of one of 112 and one of 48.
     """
     blocks, tiles = ceil_quotient(size, block), ceil_quotient(size, tile)
     return block * ceil_quotient(blocks, tiles)

@@ -64,7 +64,7 @@ class UnpackedProducts(PanelWorkgroup):
         self.rows_of_a.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
 
     def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
-        """Emit the products with a chunk of a panel, whose weights are unpacked once for all rows.
+        """Emit the products of all rows with a chunk of a panel, whose weights are unpacked once for all rows.
 
         A panel is some adjacent columns of the weights, such as 64, and a chunk several blocks of K. For the columns of
         one register block after the other, such as 32, the weights of the chunk are converted to f32 in `_b`; then all
@@ -83,7 +83,8 @@ class UnpackedProducts(PanelWorkgroup):
 
             Their weights are first unpacked into `_b`, one block of K after the other.
             """
-            pinned = inner.without_load_motion()  # the weights in `_b` are overwritten for the next columns
+            # `_b` is overwritten for the next columns: loads from it must stay in the loop over columns.
+            pinned = inner.without_load_motion()
             emit_loop(
                 pinned,
                 sizes.blocks,
@@ -149,8 +150,9 @@ class UnpackedProducts(PanelWorkgroup):
             j: The column, counted from `first_column`.
         """
         match = self.match
-        # Either a tensor of parameters (`PerBlock`), or one number for all columns and blocks.
-        parameters = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._parameter_count]
+        # Each is a tensor of parameters (`PerBlock`), or one number for all columns and blocks.
+        scale = 1.0 if match.scale is None else match.scale
+        parameters = [match.zero, scale, match.offset][: self._parameter_count]
         for row, parameter in enumerate(parameters):
             if isinstance(parameter, PerBlock):
                 value = self._load_parameter(build, parameter, panel, block, build.plus(first_column, j))

@@ -194,7 +194,7 @@ class Staging:
         has_spare_slots = runs_per_line * lines < invocations * self.loads_per_invocation
 
         def emit_run(run: Run, has_run: SSAValue | bool) -> None:
-            """Emit `body` for a run of the invocation, under the condition that the slot has a run: True if known."""
+            """Emit `body` for a run of the invocation, under the condition `has_run`: True if it is known to hold."""
             build.when(has_run, lambda inner: body(inner, run))
 
         # One of `invocations` and `runs_per_line` is a multiple of the other.
@@ -236,7 +236,7 @@ class Staging:
             sizes: Sizes of all loop dimensions.
         """
         pinned = build.without_load_motion()  # loads stay in the iteration that prefetches them
-        # A run is `vector_width` consecutive elements, which are loaded at once.
+        # A run is `vector_width` consecutive elements, which one vector load reads.
         self._for_each_run(pinned, invocation, partial(self._load_run, tile_index, iteration, location, sizes))
 
     def _load_run(
@@ -244,8 +244,8 @@ class Staging:
     ) -> None:
         """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory.
 
-        A run beyond the last row is replaced by the run at the last rows, as results of these rows are not stored.
-        Steps beyond the end of K are filled with zeros, as they would be added to the sums.
+        A run beyond the last row is replaced by the run at the last rows: results of rows beyond the end are not
+        stored, whatever they are. Steps beyond the end of K are filled with zeros, since they are added to the sums.
 
         The position of an element in the tile becomes a row and a step of the product, and these the indices of the
         collapsed dimensions. With tiles of 128 rows, row 5 of tile 3 is row 389; if the rows are the pixels of an image
@@ -391,7 +391,7 @@ class Staging:
     def _neutral(self, build: Builder) -> SSAValue:
         """Return the element whose products leave sums unchanged: 0, or -0 if `fills_negative_zero`.
 
-        -0 * 0 = -0 leaves a sum of -0 as it is.
+        With -0 in A and 0 in B, a product is -0 * 0 = -0, which leaves even a sum of -0 as it is.
         """
         element = self.plan.element
         if self.fills_negative_zero and not isinstance(element, IntegerType):
@@ -405,7 +405,8 @@ class Staging:
 
         A run is the `vector_width` consecutive elements that the invocation has loaded at once.
         """
-        pinned = build.without_load_motion()  # private memory changes in each iteration: its loads are not reused
+        # Private memory changes in each iteration over K: loads from it must stay in the iteration.
+        pinned = build.without_load_motion()
         self._for_each_run(pinned, invocation, self._store_run)
 
     def _store_run(self, build: Builder, run: Run) -> None:
@@ -419,15 +420,16 @@ class Staging:
             value = build.add(memref.LoadOp.get(self.private, [position]))
             offset = build.value(build.plus(first, i * stride))
             store = memref.StoreOp.get(value, self.buffer, [offset])
-            if i == 0 and stride == 1:  # then the emitter can merge the stores of the run to one vector store
+            # The alignment of the first store lets the emitter merge the stores of a run into one vector store.
+            if i == 0 and stride == 1:
                 state_alignment(store, operand.vector_width * bits // 8)
             build.add(store)
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return a value extended or truncated to the type `to`, of workgroup memory or of the program's result.
+    """Return a value extended or truncated to the type `to`.
 
-    Integers are signed. An index is truncated like an integer of 64 bits.
+    Integers are signed. An index, which has 64 bits, is truncated to any integer.
     """
     if value.type == to:
         return value

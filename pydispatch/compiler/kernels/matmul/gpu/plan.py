@@ -132,7 +132,7 @@ def _skinny_tile(plan: Plan) -> Tile:
         depth=32 if uses_tensor_cores else 16,
         block_rows=SKINNY_ROWS,
         block_columns=block_columns,
-        throughput=0,  # unused: this tile is not compared with others
+        throughput=0,  # unused: `choose_tile` does not compare this tile with others
     )
 
 
@@ -153,7 +153,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     """
     if contraction.m is None or contraction.n is None:
         return None
-    # Collapse the dimensions into rows, columns and steps, each outer first: M, N and K are last.
+    # Collapse the dimensions into rows, columns and steps. In each of these tuples, M, N or K is the last dimension.
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
     a_dims, b_dims = contraction.a.dims, contraction.b.dims
     rows = (*(d for d in contraction.outer if d in a_dims and d not in b_dims), contraction.m)
@@ -197,8 +197,8 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
 def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
     """Return the tile to use instead of `tile` on tensor cores if A or B, or both, are loaded element by element.
 
-    It has half the depth and, if both are loaded so, at most the elements of `LARGEST_SCALAR_TILE`: more sums, or a
-    deeper tile, would leave too few registers for these loads.
+    It has half the depth, and blocks of at most `MAX_SCALAR_COLUMNS`. If both are loaded element by element, it has at
+    most the size of `LARGEST_SCALAR_TILE`. More sums, or a deeper tile, would leave too few registers for these loads.
     """
     most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
     if are_both_scalar and tile.height * tile.width > most_elements:
@@ -207,7 +207,7 @@ def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
 
 
 def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
-    """Return the size of the collapsed dimensions `dims`: 0 if one of them is empty, else None if one is dynamic."""
+    """Return the product of the sizes of `dims`: 0 if one of them is empty, else None if one is dynamic."""
     known_sizes = [s for d in dims if (s := sizes[d]) is not None]
     if 0 in known_sizes:
         return 0
@@ -277,8 +277,8 @@ def _half_precision(factor: Factor) -> SSAValue | None:
 def _contiguous_argument(elements: Elements, value: SSAValue) -> BlockArgument | None:
     """Return the argument that a value is a view of, or a padded view; None if there is none.
 
-    Padding along the last dimension is not accepted: consecutive elements along it are thus consecutive in memory, or
-    all of them padding.
+    Return None, too, for padding along the last dimension. Consecutive elements along this dimension are then always
+    consecutive in memory, or all padding: a vector load never has both.
     """
     while isinstance(value, OpResult) and not elements.is_materialized(value):
         if looks_through(value.op):
@@ -303,7 +303,7 @@ def _operands(
 ) -> tuple[Operand, Operand]:
     """Return the operands A and B, with the widest vector loads of their elements that the tile allows.
 
-    Both are planned by the same code: a column of B is a row there, and N has the role of M.
+    Both are planned by `_operand`, which calls a column of B a row.
 
     Args:
         elements: Tensors of the dispatch function.
@@ -428,8 +428,8 @@ def tile_of(
 ) -> tuple[list[Index], Index, Index]:
     """Return the indices of the outer dimensions, and the row and column of the tile, in tiles, of a workgroup.
 
-    A band is a few rows of tiles. Workgroups with successive numbers pass through a band column by column, so that they
-    share both factors in the cache: with a band of 2, they have the tiles (0, 0), (1, 0), (0, 1), (1, 1) and so on.
+    A band is a few rows of tiles. Workgroups with successive numbers compute a band column by column, so that they
+    share both factors in the cache. With a band of 2, workgroups 0 to 3 have the tiles (0, 0), (1, 0), (0, 1), (1, 1).
     `workgroup_id` is the workgroup's linear number, `sizes` has the size of each loop of the contraction.
     """
     outer_sizes, rows, columns = _tile_counts(plan, build, sizes)

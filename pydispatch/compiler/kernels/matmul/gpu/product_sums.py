@@ -67,7 +67,7 @@ class ProductSums:
         size = self.product.generic.extents[dim]
         assert size is not None
         is_over_pages = self.end is not None and dim == self.product.k
-        if self.end is None or not is_over_pages:
+        if self.end is None or not is_over_pages:  # the first test is for the type of `self.end` only
             return unrolled(build, size, sums, lambda b, i, carried: self.emit(b, others, reduced | {dim: i}, carried))
         most_pages = size // self.page_rows  # pages of all of K
         page = partial(self._page, others, reduced)
@@ -107,7 +107,7 @@ class ProductSums:
         return with_fresh_accumulators(
             build,
             carried=sums,
-            is_sum=[True] * len(sums),
+            is_sum=[True] * len(sums),  # all carried values are sums
             inside=lambda initial: unrolled(build, self.page_rows, initial, step_of_page),
         )
 
@@ -152,7 +152,7 @@ def unrolled(
     unroll_factor = gcd(size, UNROLLED_STEPS)  # divides the size, so that no steps remain
 
     def steps(inner: Builder, iteration: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the steps of one iteration, iteration * unroll_factor + i."""
+        """Emit the `unroll_factor` steps of an iteration, from step iteration * unroll_factor on."""
         for i in range(unroll_factor):
             carried = step(inner, inner.linear(iteration, unroll_factor, i), carried)
         return carried

@@ -36,7 +36,7 @@ class PaddedSource:
     Attributes:
         value: The tensor, without padding.
         low: Number of padding elements before its elements, along each dimension: 0 for all but the last two.
-        padding: The padding element; None where windows read no padding.
+        padding: The padding element; None if packing reads the tensor without padding, and all `low` are 0.
     """
 
     value: SSAValue
@@ -107,7 +107,8 @@ class _Workgroup:
             origin[dim] = outer_index
         # The last tile of an image overlaps the one before, so that all have `plan.rows` rows.
         first_row = build.least(build.times(tile_of_image, plan.rows), height - plan.rows)
-        pinned = build.without_load_motion()  # each tile overwrites the images and sums in memory
+        # Each tile overwrites the images and sums in memory: loads from them must stay in the loop over tiles.
+        pinned = build.without_load_motion()
         self._pack(pinned, origin, first_row)
         self._reduce(pinned, origin)
         self._store(pinned, origin, first_row)
@@ -133,7 +134,7 @@ class _Workgroup:
     def _pack_image(
         self, build: Builder, source: PaddedSource, start: Sequence[Index], phases: tuple[int, int], first_row: Index
     ) -> None:
-        """Emit the packing of the image of a pair of phases: every stride-th row and column of the input from these on.
+        """Emit the packing of the image of a pair of phases, which has every stride-th row and column of the input.
 
         A phase is a remainder of the row, or the column, in the division by the stride. With a stride of 2, the image
         of the phases (1, 0) has the rows 2 * first_row + 1, 2 * first_row + 3, ... of the padded input, and of each the
@@ -191,8 +192,8 @@ class _Workgroup:
             offset: Index of the row's first element in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
-        # Element x of the packed row is column x * stride + phase of the padded tensor. It is an element of the tensor
-        # if low <= x * stride + phase < low + width.
+        # Element x of the packed row is column x * stride + phase of the padded tensor. It is not padding if
+        # low <= x * stride + phase < low + width, which is solved for x, rounded up, and clamped to the row.
         begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]
@@ -226,11 +227,11 @@ class _Workgroup:
         return self.plan.generic.inputs[self.plan.input]
 
     def _packing_source(self, build: Builder) -> PaddedSource:
-        """Return the tensor that images are packed from: the source of the input's pad if the pad is simple, else the
-        input.
+        """Return the tensor that images are packed from: the source of a simple pad, or else the input itself.
 
-        Packing then stores the padding itself, instead of reading a padded tensor. A pad is simple if its result is not
-        stored in memory, all sizes are known, only the last two dimensions are padded, and one value is the padding.
+        Packing from the source of a pad stores the padding itself, instead of reading a padded tensor. A pad is simple
+        if its result is not stored in memory, all sizes are known, only the last two dimensions are padded, and all
+        padding is one value.
         """
         elements, input_, pad = self.frame.elements, self._input, self._input.owner
         input_itself = PaddedSource(value=input_, low=[0] * tensor_type(input_).get_num_dims(), padding=None)
@@ -248,11 +249,11 @@ class _Workgroup:
     # Sums and results
 
     def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
-        """Emit the sums of all window positions of a tile, as one parallel loop over one long row.
+        """Emit the sums of all window positions of a tile, as one parallel loop over all its rows.
 
-        The gaps between two rows of positions get sums, too, which are never read. With 5 positions in a row and rows
-        of 7 packed elements, as a window of 3x3 with the stride 1 has, index 7 * y + x is position x of row y, and the
-        indices 7 * y + 5 and 7 * y + 6 are in a gap.
+        Rows of positions are as far apart as packed rows, so that there are gaps between them, whose sums are computed
+        and never read. With 5 positions in a row, windows of 3x3 and the stride 1, packed rows have 7 elements. Index
+        7 * y + x is then position x of row y, and the indices 7 * y + 5 and 7 * y + 6 are in a gap.
 
         Args:
             build: Receives the code.
@@ -279,8 +280,8 @@ class _Workgroup:
         accumulators = [elements.at(build, generic.outputs[0], initial_indices)]
         for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
             indices_of_step = dict(zip(generic.reduced_loops, step, strict=True))
-            # The body reads the input at `point`, which has this step, but position 0. `define` makes the loaded
-            # element the one that the body gets there.
+            # `step_at` emits the body for the indices `point`, with this step and position 0 in the image. `define`
+            # registers the element at `index` as the element of the input there, so that the body uses it.
             point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
             element = load(build, self.images, build.plus(index, self._offset_of_step(indices_of_step)))
             elements.define(build, self._input, evaluate(build, generic.maps[plan.input], point), element)
@@ -314,7 +315,8 @@ class _Workgroup:
         def store_results(inner: Builder, y: Index, x: Index) -> None:
             """Store the results at row `y` of the tile, which begins at `first_row`, and at position `x`.
 
-            `Elements.define` makes the sum the element of the reduction from which the returned elements are computed.
+            `Elements.define` registers the sum as the element of the reduction's result. `Elements.at` computes the
+            elements of the dispatch's results from it.
             """
             point = list(origin)
             point[vertical], point[horizontal] = inner.plus(first_row, y), x

@@ -66,8 +66,8 @@ class _Block:
 
     Attributes:
         plan: The plan of the reduction.
-        origin: Index of each loop of `plan.generic`: of the outer loops in the result; 0 for positions, channels and
-            reductions, whose indices `points` sets.
+        origin: Index of each loop of `plan.generic`: the indices of the outer loops, and 0 for the loops over
+            positions, channels and reductions, whose indices `points` sets.
         first: The first position.
         width: The number of positions.
         channels: The first channel, and the exclusive end of the channels.
@@ -103,8 +103,8 @@ class _Tile:
     """Neighbouring positions of one row of the result, which a workgroup divides into blocks.
 
     Attributes:
-        origin: Index of each loop of the reduction: of the outer loops in this row; 0 for positions, channels and
-            reductions, which the code of the tile iterates over.
+        origin: Index of each loop of the reduction: the indices of the outer loops in this row, and 0 for the loops
+            over positions, channels and reductions, which the code of the tile iterates over.
         first: The first position.
         count: The number of positions.
     """
@@ -148,8 +148,8 @@ class _Workgroup:
             self._emit_tile(inner, self._tile_at(inner, tile_index, division))
             return []
 
-        # `end_tile` is a bound of the index, too, but the divisions of the index by the sizes of the outer dimensions
-        # fold only for the bound `division.tiles`: it is the product of these sizes and of `tiles_of_row`.
+        # `_tile_at` divides the index by `tiles_of_row` and the sizes of the outer dimensions. These divisions fold
+        # only if the index is known to be below their product, `division.tiles`; `end_tile` is another bound.
         build.loop(first_tile, end_tile, [], emit_tile, index_below=division.tiles)
 
     def _tile_at(self, build: Builder, tile_index: Index, division: Division) -> _Tile:
@@ -230,8 +230,7 @@ class _Workgroup:
         build.when(opposite(build, is_interior), lambda inner: emit(inner, block, is_edge=True))
 
     def _emit_block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
-        """Emit a block whose reductions are all unrolled: for each channel, the sums of all positions, and their
-        stores.
+        """Emit a block whose reductions are all unrolled: a loop over channels that computes and stores all results.
 
         is_edge: whether the block may read padding.
         """
@@ -254,7 +253,8 @@ class _Workgroup:
         is_edge: whether the block may read padding.
         """
         (first, end), channel_count = block.channels, self.sizes[self.plan.channel_dim]
-        pinned = build.without_load_motion()  # sums are loaded from memory that changes between the loops
+        # The sums in memory change from loop to loop: loads from them must not be moved or reused.
+        pinned = build.without_load_motion()
         pinned.parallel(first, end, partial(self._initialize_sums, block), index_below=channel_count)
         self._emit_reductions(pinned, block, self.plan.looped_dims, indices={}, is_edge=is_edge)
         pinned.parallel(first, end, partial(self._store_results_of_channel, block), index_below=channel_count)
@@ -357,15 +357,16 @@ class _Workgroup:
         unrolled = self.plan.unrolled_dims
         accumulators = [[value] for value in values]  # for each point, its sum before the steps and after each step
         for step in product(*(range(self._static_size(d)) for d in unrolled)):
-            indices_of_step = dict(zip(unrolled, step, strict=True))
+            indices_of_step = dict(zip(unrolled, step, strict=True))  # unrolled loop -> its index
             points_of_step = [[indices_of_step.get(d, index) for d, index in enumerate(point)] for point in points]
+            # Register the padded elements that `step_at` reads, for all points first: an element is loaded once.
             for point in points_of_step:
-                self.inputs.define_elements(build, point, is_edge)  # `step_at` then reads them
+                self.inputs.define_elements(build, point, is_edge)
             for point, values_of_point in zip(points_of_step, accumulators, strict=True):
                 total = step_at(self.frame.elements, build, self.plan.generic, point, values_of_point[-1])
                 values_of_point.append(total)
-        # The last value of each point. If all steps are the same maximum or minimum, it is emitted anew for all values
-        # of the point at once.
+        # The last value of each point. If all steps are the same maximum or minimum, `reduced` replaces them by one
+        # maximum or minimum of all values of the point.
         return reduced(build, accumulators)
 
     def _static_size(self, dim: int) -> int:
