@@ -49,6 +49,48 @@ def onnx_session(work: Any, workers: int) -> Any:
     return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
+def onnxruntime_call(work: Any, workers: int) -> Callable[[], Any]:
+    """Return a call of the work in onnxruntime, whose inputs and result are bound to memory in advance."""
+    session = onnx_session(work, workers)
+    binding = session.io_binding()
+    for i, array in enumerate(work.inputs):
+        binding.bind_cpu_input(f"x{i}", array)
+    binding.bind_output("y", "cpu")
+    return lambda: session.run_with_iobinding(binding)
+
+
+def contenders_of(work: Any, workers: int, folder: Path) -> dict[str, Callable[[], Any]]:
+    """Return the calls of a work by contender, after a comparison of our result and IREE's with NumPy's.
+
+    folder: for the program that IREE compiles.
+    """
+    import numpy as np
+    import programs
+
+    import pydispatch as pd
+    from pydispatch.bench.peers import iree
+
+    expected = work.numpy(*work.inputs)
+    artifact = pd.compile(work.text, targets="cpu", cpu="native")
+    prepared = pd.device(f"cpu?workers={workers}").load(artifact).f.prepare(*work.inputs)
+    np.testing.assert_allclose(prepared(), expected, rtol=1e-3, atol=1e-3)
+    vmfb = programs.peer_compile(work.text, folder / "f.vmfb", *iree.THIS_CPU)
+    peer = iree.Module(vmfb, "local-sync" if workers == 1 else "local-task")
+    np.testing.assert_allclose(np.asarray(peer.function("f")(*work.inputs)), expected, rtol=1e-3, atol=1e-3)
+    contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared, "iree": peer.raw("f", *work.inputs)}
+    out = np.empty_like(expected)
+    if work.name.startswith("chain"):
+        # A copy has as much memory traffic as the program when its operations are fused.
+        contenders["copy"] = lambda: np.copyto(out, work.inputs[0])
+    if work.name.startswith("matmul"):
+        contenders["numpy"] = lambda: np.matmul(*work.inputs, out=out)
+    else:
+        contenders["numpy"] = lambda: work.numpy(*work.inputs)
+    if work.onnx:
+        contenders["onnxruntime"] = onnxruntime_call(work, workers)
+    return contenders
+
+
 def measure(workers: int, only: str, budget: float) -> list[Row]:
     """Measure calls of all programs.
 
@@ -57,11 +99,9 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
         only: Programs without this text in their names are skipped.
         budget: Seconds of calls of each contender.
     """
-    import numpy as np
     import programs
     from tensor_works import works
 
-    import pydispatch as pd
     from pydispatch.bench.measure import measure as measured
     from pydispatch.bench.peers import iree
 
@@ -71,33 +111,7 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
         for work in works():
             if only not in work.name:
                 continue
-            # Load the program here and in IREE, and check both results.
-            artifact = pd.compile(work.text, targets="cpu", cpu="native")
-            vmfb = programs.peer_compile(work.text, Path(folder) / "f.vmfb", *iree.THIS_CPU)
-            function = pd.device(f"cpu?workers={workers}").load(artifact).f
-            expected = work.numpy(*work.inputs)
-            prepared = function.prepare(*work.inputs)
-            np.testing.assert_allclose(prepared(), expected, rtol=1e-3, atol=1e-3)
-            peer = iree.Module(vmfb, "local-sync" if workers == 1 else "local-task")
-            np.testing.assert_allclose(np.asarray(peer.function("f")(*work.inputs)), expected, rtol=1e-3, atol=1e-3)
-            # Add NumPy, a copy and onnxruntime where they compute the same or are a limit.
-            out = np.empty_like(expected)
-            contenders: dict[str, Callable[[], Any]] = {"pydispatch": prepared, "iree": peer.raw("f", *work.inputs)}
-            if work.name.startswith("matmul"):
-                contenders["numpy"] = lambda work=work, out=out: np.matmul(*work.inputs, out=out)
-            elif work.bytes and work.name.startswith("chain"):
-                # A copy has as much memory traffic as the program when its operations are fused.
-                contenders["copy"] = lambda work=work, out=out: np.copyto(out, work.inputs[0])
-                contenders["numpy"] = lambda work=work: work.numpy(*work.inputs)
-            else:
-                contenders["numpy"] = lambda work=work: work.numpy(*work.inputs)
-            if work.onnx:
-                session = onnx_session(work, workers)
-                binding = session.io_binding()
-                for i, array in enumerate(work.inputs):
-                    binding.bind_cpu_input(f"x{i}", array)
-                binding.bind_output("y", "cpu")
-                contenders["onnxruntime"] = lambda session=session, binding=binding: session.run_with_iobinding(binding)
+            contenders = contenders_of(work, workers, Path(folder))
             measured_rows = rows_of("a call", measured(contenders, budget, pause=programs.PAUSE), work.name, workers)
             print(table(measured_rows), file=sys.stderr, flush=True)
             rows += measured_rows

@@ -36,6 +36,20 @@ PEERS = ("iree", "onnxruntime", "jax", "numpy")
 """Contenders that --peers chooses from."""
 
 
+def _iree_module(text: str, workers: int, folder: Path) -> Any:
+    """Compile MLIR with IREE for this CPU, and load it for calls on `workers` threads. folder: for its files.
+
+    Raises:
+        subprocess.CalledProcessError: IREE cannot compile the program.
+    """
+    from pydispatch.bench.peers import iree
+
+    source, module = folder / f"w{workers}.mlir", folder / f"w{workers}.vmfb"
+    source.write_text(text)
+    subprocess.run([iree.compiler(), source, *iree.THIS_CPU, "-o", module], check=True, capture_output=True)
+    return iree.Module(module, "local-sync" if workers == 1 else "local-task")
+
+
 def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozenset[str]) -> dict[str, Any]:
     """Return the figures of a kernel (`work.Work`): a dict that can be written as JSON.
 
@@ -57,7 +71,6 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
 
     import pydispatch
     from pydispatch.bench.measure import measure as measured
-    from pydispatch.bench.peers import iree
 
     model, missing = work.model, dict[str, str]()
     arguments, expected = model.arguments(), model.expected()
@@ -86,15 +99,13 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
             figures["onnxruntime difference"] = differs(session.results(), expected)
             contenders["onnxruntime"] = session.call
     if "iree" in peers:
-        source, module = folder / f"w{workers}.mlir", folder / f"w{workers}.vmfb"
-        source.write_text(text)
         try:
-            subprocess.run([iree.compiler(), source, *iree.THIS_CPU, "-o", module], check=True, capture_output=True)
-            peer = iree.Module(module, "local-sync" if workers == 1 else "local-task")
+            peer = _iree_module(text, workers, folder)
             figures["iree difference"] = differs(peer.function("main")(*arguments), expected)
             contenders["iree"] = peer.raw("main", *arguments)
         except subprocess.CalledProcessError as error:
             missing["iree"] = error.stderr.decode()[-300:]
+    # CPU time of one worker is not disturbed by other processes; of several it would be their sum.
     clock = time.process_time if workers == 1 else time.perf_counter
     figures["seconds"] = {
         samples.name: samples.least for samples in measured(contenders, seconds, pause=PAUSE, clock=clock)
