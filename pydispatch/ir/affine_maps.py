@@ -87,11 +87,11 @@ def is_nondecreasing(expr: AffineExpr) -> bool:
 def has_exact_bounds(expr: AffineExpr) -> bool:
     """Return whether interval arithmetic on an expression gives exact bounds, given the range of each dimension.
 
-    That is the case if no dimension occurs twice, as intervals do not know that both occurrences are equal, and `mod`
-    applies to single dimensions only.
+    That is the case if `mod` applies to single dimensions only, and no dimension occurs twice: intervals do not know
+    that both occurrences are equal. With d0 from 0 to 3, they give -3 to 3 for d0 - d0.
     """
     dims = [d.position for d in expr.dfs() if isinstance(d, AffineDimExpr)]
     return len(dims) == len(set(dims)) and all(
-        part.kind is not AffineBinaryOpKind.Mod or isinstance(part.lhs, AffineDimExpr)
-        for part in expr.dfs() if isinstance(part, AffineBinaryOpExpr)
+        inner.kind is not AffineBinaryOpKind.Mod or isinstance(inner.lhs, AffineDimExpr)
+        for inner in expr.dfs() if isinstance(inner, AffineBinaryOpExpr)
     )  # fmt: skip

@@ -145,8 +145,10 @@ def _raise_counts(parser: Parser, names: Sequence[UnresolvedOperand], types: Seq
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:
-    """Define an operation class like `irdl_op_definition`, of which this is a replacement, but compile its
-    `assembly_format` on first use, and with the syntax of `grammar.Grammar`.
+    """Define an operation class; a decorator that replaces xDSL's `irdl_op_definition`.
+
+    Unlike there, `assembly_format` is compiled when an operation is first parsed or printed, and has the syntax of
+    `grammar.Grammar`.
     """
     text, cls.assembly_format = cls.assembly_format, None  # keeps xDSL from compiling the text
     defined = irdl_op_definition(cls)

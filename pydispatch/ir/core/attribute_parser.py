@@ -111,7 +111,7 @@ class ProgramAttributeParser(FastParser):
                 pos = len(content) if end < 0 else end
             elif token in _CLOSER:
                 nesting.append(_CLOSER[token])
-            elif token not in ("->", ">="):  # a closing bracket; the `>` of these two is none
+            elif token not in ("->", ">="):  # these two are no brackets; any other token is a closing bracket
                 if token != nesting.pop():
                     self.raise_error(f"'{token}' does not match any open bracket here", pos - 1, pos)
                 if not nesting:

@@ -269,7 +269,7 @@ def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
     expected = "[" + "," * (shape[-1] - 1) + "]"
     for size in reversed(shape[:-1]):
         expected = "[" + ",".join([expected] * size) + "]"
-    return body.translate(_DELETE_NUMBERS) == expected
+    return body.translate(_DELETE_NUMBERS) == expected  # brackets and commas remain
 
 
 def list_bytes(body: str, type: Any) -> bytes | None:

@@ -182,20 +182,23 @@ class _Reader:
             return False
         # A literal is a blob in `dense<"0x..."` or a resource `key: "0x..."`, whose first ALIGNMENT_DIGITS digits state
         # its alignment and remain in the text. It is long if at least LEAST_DIGITS digits follow.
-        # digits: offset of the first digit; start: offset of the first digit that would be removed.
-        digits = start = quote + len(_OPEN)
+        first_digit = quote + len(_OPEN)
+        first_removed = first_digit  # offset of the first digit that is removed if the literal is long
         before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
-        if before is not None and (before[1] is None or self._is_resource(quote)):  # before[1]: the colon after a key
-            start += ALIGNMENT_DIGITS if before[1] else 0
-            if len(self._text) < start + LEAST_DIGITS and not is_end:  # too few bytes yet to count the digits
+        has_colon = before is not None and before[1] is not None  # as after the key of a resource
+        if before is not None and (not has_colon or self._is_resource(quote)):
+            if has_colon:
+                first_removed += ALIGNMENT_DIGITS
+            end = first_removed + LEAST_DIGITS
+            if len(self._text) < end and not is_end:  # too few bytes yet to count the digits
                 self._searched = quote
                 return False
             # The literal is long if all these characters are digits, those of the alignment included.
-            if 2 * len(_unhex(self._text[digits : start + LEAST_DIGITS])) == start + LEAST_DIGITS - digits:
-                self._take(start)
+            if 2 * len(_unhex(self._text[first_digit:end])) == end - first_digit:
+                self._take(first_removed)
                 self._blob = io.BytesIO()
                 return True
-        self._searched = start
+        self._searched = first_removed
         return True
 
     def _is_resource(self, quote: int) -> bool:
@@ -248,7 +251,7 @@ def _unhex(text: bytearray) -> bytes:
     quote = text.find(b'"')
     end = len(text) if quote < 0 else quote
     try:
-        return binascii.unhexlify(text[: end - end % 2])
+        return binascii.unhexlify(text[: end - end % 2])  # whole pairs
     except binascii.Error:  # another character before the quote
         pairs = _PAIRS.match(text)
         assert pairs is not None

@@ -122,8 +122,8 @@ def _check_terminated(op: Operation, block: Block) -> None:
     last = block.last_op
     # An operation that is not registered may be a terminator.
     if last is None or not last.has_trait(IsTerminator, value_if_unregistered=True):
-        where = location_of(last) if last is not None else location_of(op)
-        raise CompileError(f"a block of '{op.name}' does not end with a return or a branch", where)
+        location = location_of(last) if last is not None else location_of(op)
+        raise CompileError(f"a block of '{op.name}' does not end with a return or a branch", location)
 
 
 def _check_sizes(op: Operation) -> None:

@@ -10,6 +10,6 @@ from pydispatch import extensions
 def new_context() -> Context:
     """Return a new context in which every dialect is registered; a dialect is imported on first use."""
     ctx = Context()
-    for part in extensions.parts("dialect"):  # the built-in dialects, and those of installed packages
-        ctx.register_dialect(part.name, part.load)
+    for dialect in extensions.parts("dialect"):  # the built-in dialects, and those of installed packages
+        ctx.register_dialect(dialect.name, dialect.load)  # `load` imports and returns the xDSL dialect
     return ctx

@@ -35,7 +35,7 @@ def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> Non
 
 
 def check_region(
-    region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool, has_workload: bool
+    region: Region, results: Sequence[Attribute], name: str, *, has_device_argument: bool, has_workload: bool
 ) -> None:
     """Check the arguments and results of a host region of one block; raise VerifyException otherwise.
 
@@ -45,7 +45,7 @@ def check_region(
     Args:
         region: The region; empty if the text omits it, which is valid.
         results: Types that the operands of the return must have.
-        what: Name of the region in messages, such as "count".
+        name: Name of the region in messages, such as "count".
         has_device_argument: Whether a device may be the first argument; all others must be index values.
         has_workload: Whether there may be index arguments: the workload, such as %m and %n in `flow.dispatch
             @kernel[%m, %n](...)`.
@@ -53,24 +53,24 @@ def check_region(
     if not region.blocks:
         return
     if len(region.blocks) > 1:
-        raise VerifyException(f"the {what} region has {len(region.blocks)} blocks, expected one; arith.select chooses")
+        raise VerifyException(f"the {name} region has {len(region.blocks)} blocks, expected one; arith.select chooses")
     # The arguments: an optional device, then index values.
     block = region.block
     types = list(block.arg_types)
     if has_device_argument and types and isinstance(types[0], DeviceType):
         types = types[1:]
     if types and not has_workload:
-        raise VerifyException(f"the {what} region takes only the device, got {', '.join(str(type) for type in types)}")
+        raise VerifyException(f"the {name} region takes only the device, got {', '.join(str(type) for type in types)}")
     for i, type in enumerate(types):
         if not isinstance(type, IndexType):
-            raise VerifyException(f"argument {i} of the {what} region is {type}, expected index")
+            raise VerifyException(f"argument {i} of the {name} region is {type}, expected index")
     # The results.
     last = block.last_op
     if last is None or not last.name.endswith("return"):
-        raise VerifyException(f"the {what} region has no return")
+        raise VerifyException(f"the {name} region has no return")
     if [o.type for o in last.operands] != list(results):
         got = ", ".join(str(o.type) for o in last.operands)
-        raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
+        raise VerifyException(f"the {name} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
 
 
 def check_count(region: Region, *, has_device_argument: bool) -> None:

@@ -208,9 +208,10 @@ class Attention(OnTensorsOp):
         `names` are the names of the operands in messages; "the mask" marks the mask.
         """
         for value, name in zip(self.operands, names, strict=True):
-            type = element_type(value.type)
-            if not isinstance(type, AnyFloat) and not (name == "the mask" and type == IntegerType(1)):
-                wanted = "floats or i1" if name == "the mask" else "floats"
+            type, is_mask = element_type(value.type), name == "the mask"
+            is_valid = isinstance(type, AnyFloat) or (is_mask and type == IntegerType(1))
+            if not is_valid:
+                wanted = "floats or i1" if is_mask else "floats"
                 raise VerifyException(f"{name} has {wanted} for elements, got {value.type}")
         query, key = (element_type(v.type) for v in self.inputs[:2])
         if query != key:

@@ -166,7 +166,7 @@ class ScatterLike(BodyOp):
 
         The body takes two elements of the output's type, and yields one.
         """
-        check_count("input", len(self.inputs), 2, 3)
+        check_count("input", len(self.inputs), 2, 3)  # the slices, the indices, and optionally a mask
         check_count("output", len(self.outputs), 1)
         windows = self.windows()  # raises VerifyException for shapes that do not match
         if len(self.inputs) == 3:
@@ -220,7 +220,7 @@ class GatherOp(DestinationOp):
 
         An optional body takes two elements of the output's type, which is the tensor's, and yields one.
         """
-        check_count("input", len(self.inputs), 2, 3)
+        check_count("input", len(self.inputs), 2, 3)  # the tensor, the indices, and optionally a mask
         check_count("output", len(self.outputs), 1)
         windows = self.windows()  # raises VerifyException for shapes that do not match
         if len(self.inputs) == 3:

@@ -68,9 +68,11 @@ class _MoveOp(IRDLOperation):
         if element_type(source) != element_type(target):
             raise VerifyException(f"the elements of {source} and {target} differ")
         shape = shape_of(target)
-        if len(shape) != len(expected) or any(
-            a != b and DYNAMIC not in (a, b) for a, b in zip(shape, expected, strict=True)
-        ):
+        fits = len(shape) == len(expected) and all(
+            size == wanted_size or DYNAMIC in (size, wanted_size)
+            for size, wanted_size in zip(shape, expected, strict=True)
+        )
+        if not fits:
             wanted = "x".join("?" if s == DYNAMIC else str(s) for s in expected)
             raise VerifyException(f"the output is {target}, expected the shape {wanted or 'of a scalar'}")
 
@@ -115,7 +117,7 @@ class BroadcastOp(_MoveOp):
             raise VerifyException(
                 f"the output has rank {len(target)}, expected {len(shape)} of the input and {len(added)} new"
             )
-        input_sizes = iter(shape)
+        input_sizes = iter(shape)  # for the dimensions of the output that are not new, in order
         self.check_output([target[d] if d in added else next(input_sizes) for d in range(len(target))])
 
 
@@ -240,9 +242,11 @@ class PackingOp(IRDLOperation):
         for d, t in zip(positions, tiles, strict=True):
             tile_counts[d] = DYNAMIC if DYNAMIC in (shape[d], t) else -(-shape[d] // t)  # rounded up
         expected = [*(tile_counts[d] for d in outer), *tiles]
-        if len(expected) != len(target) or any(
-            a != b and DYNAMIC not in (a, b) for a, b in zip(expected, target, strict=True)
-        ):
+        fits = len(expected) == len(target) and all(
+            wanted_size == size or DYNAMIC in (wanted_size, size)
+            for wanted_size, size in zip(expected, target, strict=True)
+        )
+        if not fits:
             wanted = "x".join("?" if s == DYNAMIC else str(s) for s in expected)
             raise VerifyException(f"the packed side is {packed.type}, expected the shape {wanted}")
 

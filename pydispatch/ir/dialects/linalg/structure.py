@@ -158,7 +158,8 @@ def _check_windows(
     for type, map, name in zip(types, maps, names, strict=True):
         for expression, size in zip(map.results, shape_of(type), strict=True):
             used_loops = {e.position for e in expression.dfs() if isinstance(e, AffineDimExpr)}
-            if size == DYNAMIC or isinstance(expression, AffineDimExpr) or not used_loops <= sizes.keys():
+            is_static = size != DYNAMIC and used_loops <= sizes.keys()
+            if not is_static or isinstance(expression, AffineDimExpr):
                 continue
             last = [sizes.get(d, 1) - 1 for d in range(map.num_dims)]  # 0 for loops of dynamic size, which are unused
             indices = [expression.eval(point, []) for point in (last, [0] * map.num_dims)]

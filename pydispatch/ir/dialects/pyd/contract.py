@@ -136,7 +136,7 @@ class ContractOp(IRDLOperation):
         """Raise VerifyException unless `types`, of A, B and C, are those of a product by unsigned weights."""
         a, b, c = types
         (m, n), a_shape, b_shape = c.get_shape(), a.get_shape(), b.get_shape()
-        group_count = b_shape[0]  # of steps of K
+        group_count = b_shape[0]  # number of groups of steps of K
         group = 4 if b.element_type == i8 else 8  # steps of K whose weights, of 8 or 4 bits, fill 32 bits
         if (a.element_type, c.element_type) not in ((f32, f32), (i8, i32)) or self.unsigned_b is None:
             raise VerifyException("pyd.contract multiplies f32 into f32, or i8 into i32, by weights that `unsigned_b` "

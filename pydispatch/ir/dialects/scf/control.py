@@ -17,9 +17,9 @@ from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
 def _verify_if(op: scf.IfOp) -> None:
-    """Check the branches of scf.if: they yield values of the types of the results, unless they do not end with a yield.
+    """Check that the branches of scf.if yield values of the types of its results.
 
-    With results, an else branch is required."""
+    With results, an else branch is required. A branch that does not end with scf.yield is not checked here."""
     expected = [r.type for r in op.results]
     if expected and not op.false_region.blocks:
         raise VerifyException("an scf.if with results needs an else branch")

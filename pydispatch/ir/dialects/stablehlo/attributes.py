@@ -349,6 +349,7 @@ def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
 
     def layout_text(layout: Layout, first: str, second: str) -> str:
         """Return a layout such as `[b, 0, 1, f]`, with the letters `first` and `second` of its named dimensions."""
+        # Dimension of the operand → its letter, or the number of the spatial dimension.
         words = {layout.first: first, layout.second: second} | {d: str(n) for n, d in enumerate(layout.spatial)}
         return f"[{', '.join(words[d] for d in sorted(words))}]"
 

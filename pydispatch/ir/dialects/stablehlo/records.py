@@ -47,13 +47,13 @@ class Record(Data[Any]):
             printer.print_list(changed, print_field)
 
 
-def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) -> dict[str, Any]:
+def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], attribute_name: str) -> dict[str, Any]:
     """Parse `field = value, ...` up to a closing `>`, which a comma may precede; return the stated values by field.
 
     Args:
         parser: Parser, positioned after the opening `<`.
         defaults: A default for each field; its type determines the kind of the value.
-        where: Name of the attribute in error messages.
+        attribute_name: Name of the attribute in error messages, such as "#stablehlo.gather".
     """
     fields: dict[str, Any] = {}
     while parser._current_token.text != ">":
@@ -61,7 +61,7 @@ def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) ->
         name = parser.parse_identifier()
         if name not in defaults or name in fields:
             problem = "is given twice" if name in fields else f"is not one of {', '.join(defaults)}"
-            parser.raise_error(f"'{name}' {problem} in {where}", start, start + len(name))
+            parser.raise_error(f"'{name}' {problem} in {attribute_name}", start, start + len(name))
         parser.parse_punctuation("=")
         fields[name] = _READ[type(defaults[name])](parser)  # integers for a tuple, a boolean for a bool, ...
         if parser.parse_optional_punctuation(",") is None:

@@ -111,12 +111,14 @@ class ReduceOp(IRDLOperation):
         if block is None or len(self.inputs) != 1 or len(block.args) != 2 or len(block.ops) != 2:
             return None
         op, terminator = block.ops
+        if len(op.results) != 1:
+            return None
         is_bare = not op.attributes and not op.properties and not op.regions
         input_type = self.inputs[0].type
         scalar = TensorType(input_type.element_type, ()) if isinstance(input_type, TensorType) else None
         has_one_type = {*block.arg_types, *op.result_types} == {scalar}
         is_direct = tuple(op.operands) == tuple(block.args) and tuple(terminator.operands) == tuple(op.results)
-        return op if is_bare and has_one_type and is_direct and len(op.results) == 1 else None
+        return op if is_bare and has_one_type and is_direct else None
 
 
 def _parse_combiner(parser: Parser) -> type[Operation]:

@@ -117,16 +117,17 @@ def _verify_slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAVa
         )
 
 
-def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int | None, n: int | None) -> None:
-    """Check that a slice is inside a dimension of size `n`, as far as the numbers are static (not None).
+def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int | None, dim_size: int | None) -> None:
+    """Check that a slice, from `offset` on `size` elements at a distance of `stride`, is inside a dimension of the size
+    `dim_size`, as far as these numbers are static (not None).
 
     `axis` is the index of the dimension in messages.
     """
     if offset is not None and offset < 0:
         raise VerifyException(f"the offset {offset} of dimension {axis} is negative")
-    if stride is not None and stride == 0 and size is not None and size > 1:
+    if stride == 0 and size is not None and size > 1:
         raise VerifyException(f"the stride of dimension {axis} is 0")
-    if offset is None or size is None or n is None or size == 0:  # an empty slice has no element out of bounds
+    if offset is None or size is None or dim_size is None or size == 0:  # an empty slice has no element out of bounds
         return
     last: int | None
     if size == 1:
@@ -134,8 +135,8 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
     else:
         last = None if stride is None else offset + (size - 1) * stride
     for element in (offset, last):
-        if element is not None and not 0 <= element < n:
-            raise VerifyException(f"element {element} of dimension {axis} is outside of its {n} element(s)")
+        if element is not None and not 0 <= element < dim_size:
+            raise VerifyException(f"element {element} of dimension {axis} is outside of its {dim_size} element(s)")
 
 
 def _is_rank_reduced(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:

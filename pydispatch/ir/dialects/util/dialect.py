@@ -64,7 +64,6 @@ class TypeAndValue(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the type and initial value of a global: `: type`, `= value`, or `: type = value`."""
         type: Attribute | None = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else None
-        start = parser.pos
         if parser.parse_optional_punctuation("=") is not None:
             start = parser.pos
             value = parser.parse_attribute()
