@@ -112,7 +112,7 @@ class StoredMask:
         if self.shown_value is None:  # a mask of numbers
             assert isinstance(value.type, AnyFloat)
             highest_hiding = build.pure(arith.ConstantOp(FloatAttr(_highest_hiding_addend(value.type), value.type)))
-            # "ugt" is true for a NaN: the mask then shows the column, and the NaN gets into the row as it must.
+            # "ugt" is true for a NaN: the column is then computed, and the NaN gets into the results of the row.
             return build.add(arith.CmpfOp(value, highest_hiding, "ugt"))
         is_shown = value if self.shown_value else opposite(build, value)
         assert isinstance(is_shown, SSAValue)

@@ -181,28 +181,29 @@ def _flags_of_result(op: Operation, operands: Sequence[HiddenFlags]) -> HiddenFl
     is_pure = info_of(op).is_pure and bool(operands) and not op.regions
     is_uniform = is_pure and all(HiddenFlags.UNIFORM in flags for flags in operands)
     result = HiddenFlags.UNIFORM if is_uniform else HiddenFlags.UNKNOWN
-    # A uniform condition selects the same operand at all columns, but either one: only flags of both hold.
+    # A uniform condition selects the same operand at all columns. Which one is not known: the result has the flags that
+    # both have.
     if op.name == "arith.select":
         condition, chosen, other = operands
         return (chosen & other) if HiddenFlags.UNIFORM in condition else HiddenFlags.UNKNOWN
-    first = operands[0] if operands else HiddenFlags.UNKNOWN
-    second = operands[1] if len(operands) > 1 else HiddenFlags.UNKNOWN
+    left = operands[0] if operands else HiddenFlags.UNKNOWN
+    right = operands[1] if len(operands) > 1 else HiddenFlags.UNKNOWN
     if op.name in ("arith.extf", "arith.truncf"):  # a conversion preserves all properties
-        return first
-    is_second_uniform = HiddenFlags.UNIFORM in second
+        return left
+    is_right_uniform = HiddenFlags.UNIFORM in right
     # The maximum of uniform values, one of which is at least the largest score, is at least the largest score.
     if op.name in MAXIMA and is_uniform and any(HiddenFlags.AT_LEAST_LARGEST in flags for flags in operands):
         return result | HiddenFlags.AT_LEAST_LARGEST
     # exp(-inf) = 0, and exp of a negligible number, too.
-    if op.name in ("math.exp", "math.exp2") and first & (HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.NEGLIGIBLE):
+    if op.name in ("math.exp", "math.exp2") and left & (HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.NEGLIGIBLE):
         return result | HiddenFlags.ZERO
     # fill - largest score is negligible.
-    if op.name == "arith.subf" and HiddenFlags.AT_MOST_FILL in first and HiddenFlags.AT_LEAST_LARGEST in second:
+    if op.name == "arith.subf" and HiddenFlags.AT_MOST_FILL in left and HiddenFlags.AT_LEAST_LARGEST in right:
         result |= HiddenFlags.NEGLIGIBLE
     # -inf + uniform = -inf - uniform = -inf.
-    if op.name in ("arith.subf", "arith.addf") and HiddenFlags.NEGATIVE_INFINITY in first and is_second_uniform:
+    if op.name in ("arith.subf", "arith.addf") and HiddenFlags.NEGATIVE_INFINITY in left and is_right_uniform:
         return result | HiddenFlags.NEGATIVE_INFINITY
     # 0 * uniform = 0 / uniform = 0.
-    if op.name in ("arith.divf", "arith.mulf") and HiddenFlags.ZERO in first and is_second_uniform:
+    if op.name in ("arith.divf", "arith.mulf") and HiddenFlags.ZERO in left and is_right_uniform:
         return result | HiddenFlags.ZERO
     return result

@@ -107,7 +107,7 @@ def _evicts_b_between_uses(level: Level, problem: Problem) -> bool:
     Times in us of filters of 3x3, in place / packed once for all rows (Intel Xeon with 2 MiB of L2): on 14x14x256
     3,780 / 1,980; on 28x28x256 with stride 2 4,260 / 2,270.
     """
-    # K and other reductions over the filter; the rows of an image are outer indices that all use the filter.
+    # A convolution reduces over the rows and columns of the filter, besides K, and uses it for each row of the image.
     is_convolution = problem.reductions > 1 and problem.b_uses > 1
     if not problem.m or not is_convolution:
         return False
@@ -186,8 +186,8 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 def _tiles_for_a(level: Level, problem: Problem, pack_b: bool, request: TileRequest) -> Tiles:
     """Return the tiles for a request, which are chosen again for the way in which blocks of these tiles read A.
 
-    Whether reading A in place pays depends on the tiles: tiles for the request without these flags come first. If A is
-    then packed, `packs_a` requests fewer tiles, since each of them packs its rows of A. If A is read in place and B is
+    Whether reading A in place pays depends on the tiles. So tiles are chosen first, and then perhaps again, with a flag
+    in the request. If each tile packs its rows of A, `packs_a` requests fewer tiles. If A is read in place and B is
     packed (`pack_b`), `cuts_columns` divides the result along N first, so that fewer tiles pack the same columns of B.
     """
     tiles = choose_tiles(level, replace(request, is_packed=pack_b))
@@ -309,8 +309,8 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
             kc = max(1, k)
         return replace(tiles, nt=nt, kc=kc)
     nt = tiles.nr * max(1, min(ceil_quotient(problem.n, tiles.nr), CONVERTED_BLOCKS))
-    kc = max(4, chunk_elements // nt // 4 * 4)  # in multiples of 4 steps
-    if k:  # no more than there are; a dynamic K is None
+    kc = max(4, chunk_elements // nt // 4 * 4)  # a multiple of 4 steps, at least 4
+    if k:  # not more steps than K has, if that is known
         kc = min(kc, k)
     return replace(tiles, nt=nt, kc=kc)
 

@@ -348,7 +348,7 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: LinearIndex, position: Position, step: int) -> Index:
-        """Return the index in the factor's tensor of a position, which is counted from the begin of the tile's region.
+        """Return the index in the factor's tensor of a position, which is counted from the first index of the tile.
 
         For the coordinate 2 * i + 1 in a tile that begins at i = 10, position 3 is the index 3 + 1 + 2 * 10.
         If the position is a group of steps of K, `step` selects one of them.

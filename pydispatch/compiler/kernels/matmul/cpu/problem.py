@@ -253,7 +253,7 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     if is_panel_cached(level, row_bytes, stride_bytes, steps):
         return True
     model, panel_bytes = level.model, steps * row_bytes
-    # B takes at most a third of the third-level cache, which also has A, C, and operands of other workers.
+    # B is in the third-level cache if it takes at most a third: A, C, and operands of other workers need the rest.
     is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
     # While a block multiplies a row of the panel, the third-level cache could deliver at least two rows.
     is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
@@ -268,9 +268,9 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
 def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int) -> bool:
     """Return whether a panel of B that is read in place stays in L1 or L2 between blocks of rows of A.
 
-    `level.model` has the caches of the CPU. The panel, the columns of a register block, has `steps` rows of `row_bytes`
-    bytes that are `stride_bytes` apart. `reachable` is the part of a cache that rows at this stride can occupy, in
-    bytes: its associativity limits it. Half of that is left to A and C.
+    The panel, the columns of a register block, has `steps` rows of `row_bytes` bytes that are `stride_bytes` apart. A
+    cache has `reachable` bytes for rows at this stride, because their addresses share cache sets. The panel may take
+    half of these bytes; the rest is left to A and C.
     """
     model, panel_bytes = level.model, steps * row_bytes
     is_in_l1 = panel_bytes <= model.l1.reachable(row_bytes, stride_bytes) // 2

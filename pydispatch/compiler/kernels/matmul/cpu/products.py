@@ -150,8 +150,8 @@ class Products:
             return
         first_of_next_page = build.plus(region.first(row_dim), plan.pages.rows)
         next_page = region.with_span(row_dim, Span(first_of_next_page, region.extent(row_dim)))
-        # The first row that the block reads, counted from the first row of the region. A block has all steps of K of the
-        # region, but not all columns.
+        # The first row that the block reads, counted from the first row of the region. A block has all of the region's
+        # steps of K, but not all of its columns.
         first_row = block.column if row_dim == contraction.n else 0
         indices = {contraction.n: block.column}
 

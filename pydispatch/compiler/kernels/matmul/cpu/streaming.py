@@ -79,18 +79,18 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
-    # Where a multiplication of vectors takes two cycles, the cache has time for the sums of twice as many rows: on
-    # Zen 4, whose units process 32 of the 64 bytes of a vector per cycle. On Zen 5 it takes one cycle.
+    # The sums of all rows pass through the cache while blocks multiply. If multiplying vectors takes two cycles, as on
+    # Zen 4, whose units process 32 of a vector's 64 bytes at a time, there is time for the sums of twice as many rows.
     cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
     most_rows = MAX_STREAMING_ROWS * cycles_of_vector
     is_used_once = problem.reductions == 1 and problem.b_uses == 1
     if problem.m > most_rows or not is_used_once:
         return False
-    # More rows of A read B in more passes without streaming. If B fits into the cache, later passes find it there.
+    # The alternative for many rows is to read B in several passes, which is fast if later passes find it in the cache.
     l2_bytes = level.model.l2.bytes_per_core
     cached_bytes = l2_bytes // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * l2_bytes
-    is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
-    if is_unprefetched and problem.b_span_bytes > cached_bytes:
+    are_rows_too_far_apart = problem.b.row_stride_bytes > level.model.prefetch_stride  # for the CPU's prefetchers
+    if are_rows_too_far_apart and problem.b_span_bytes > cached_bytes:
         return True
     return _waits_for_memory(level, problem) and problem.b_span_bytes > level.model.l1.bytes_per_core
 

@@ -197,7 +197,7 @@ class Staging:
             """Emit `body` for a run of the invocation, under the condition `has_run`: True if it is known to hold."""
             build.when(has_run, lambda inner: body(inner, run))
 
-        # One of `invocations` and `runs_per_line` is a multiple of the other.
+        # One of `invocations` and `runs_per_line` is a multiple of the other, since both are powers of two.
         for slot in range(self.loads_per_invocation):
             if invocations >= runs_per_line:  # all invocations together take several lines in each slot
                 run_in_line = build.remainder(invocation, runs_per_line)
