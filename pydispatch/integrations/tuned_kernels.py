@@ -77,14 +77,15 @@ class TunedKernel(Kernel):
         values = tuple(
             args[position] if axis is None else args[position].shape[axis] for position, axis in self._key_parts
         )
+        # Without a buffer, all arrays are in the memory of the CPU.
         device = next((argument.device for argument in args if type(argument) is Buffer), "cpu")
-        best = self._chosen.get((device, values))
-        if best is None:
-            chosen = self._select(device, values, args, measures)
-            if chosen is None:
+        fastest = self._chosen.get((device, values))
+        if fastest is None:
+            fastest = self._select(device, values, args, measures)
+            if fastest is None:  # unknown and not measured
                 return self.kernels[0]
-            best = self._chosen[device, values] = chosen
-        return best
+            self._chosen[device, values] = fastest
+        return fastest
 
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
         """Return the kernel with the fastest configuration on the CPU for arguments of these shapes.

@@ -53,8 +53,8 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
     starts = [cotangents.of(op.results[index]) or cotangents.zeros(op.results[index]) for index in floats]
     totals = [cotangents.zeros(value) for value in captured]
     initial = [trace.value(tensor) for tensor in (*starts, *totals)]
-    # All loops of programs count from 0 by 1, so the upper bound is the number of iterations.
-    count, last = op.ub, trace.add(arith.SubiOp(op.ub, trace.index(1))).result
+    count = op.ub  # all loops of programs count from 0 by 1, so the upper bound is the number of iterations
+    last = trace.add(arith.SubiOp(count, trace.index(1))).result
     targets = [*(op.iter_args[index] for index in floats), *captured]  # the values that `initial` has cotangents of
     # The body may need the carried values before each iteration: it replaces `op` by a loop that stores them.
     body = _backward_body(cotangents, op, floats, captured, initial, last)
@@ -122,9 +122,11 @@ def _backward_body(
             like = cotangents.program_tensor(value)
             so_far = trace.wrap(like.dtype, like.shape, total)
             results.append(elementwise.binary(trace, "add", so_far, _total(of_iteration, value)))
-        types = [value.type for value in initial]
-        values_after = map(trace.value, results)
-        trace.add(scf.YieldOp(*(control.cast_to(trace, *pair) for pair in zip(values_after, types, strict=True))))
+        yielded_values = [
+            control.cast_to(trace, trace.value(result), value.type)
+            for result, value in zip(results, initial, strict=True)
+        ]
+        trace.add(scf.YieldOp(*yielded_values))
     # Placeholders that no operation reads are erased, and then have no parent. `_store` replaces the others; it uses
     # `iteration`, whose operation stays even if nothing reads it yet.
     erase_unused([inner for inner in body.ops if inner.results and inner is not iteration.owner])
@@ -212,11 +214,11 @@ def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tens
     end.erase()
     # The new loop takes over the body.
     initial = [*op.iter_args, *map(trace.value, buffers)]
-    storing = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(op.body))
-    storing.location = op.location
+    new_loop = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(op.body))
+    new_loop.location = op.location
     move_before(setup, op)
-    op.parent.insert_op_before(storing, op)
-    results, stored = storing.results[: len(op.results)], storing.results[len(op.results) :]
+    op.parent.insert_op_before(new_loop, op)
+    results, stored = new_loop.results[: len(op.results)], new_loop.results[len(op.results) :]
     trace.replace(op, results)
     return [trace.wrap(buffer.dtype, buffer.shape, value) for buffer, value in zip(buffers, stored, strict=True)]
 

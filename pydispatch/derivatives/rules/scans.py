@@ -20,15 +20,16 @@ def _scan(cotangents: Cotangents, op: Operation) -> None:
     """
     assert isinstance(op, ScanOp)
     combiner = next(iter(op.body.block.ops))
-    running, total = (cotangents.of(result) for result in op.results)
-    if combiner.name not in ("arith.addf", "arith.mulf") or total is not None:
+    of_running, of_total = (cotangents.of(result) for result in op.results)  # None for a result that is not used
+    if combiner.name not in ("arith.addf", "arith.mulf") or of_total is not None:
         raise cotangents.refuse("a running result other than a sum or a product")
-    assert running is not None
-    trace, axis, is_exclusive = cotangents.trace, op.dimension.value.data, not op.inclusive.value.data
+    assert of_running is not None
+    trace, axis = cotangents.trace, op.dimension.value.data
+    is_exclusive = not op.inclusive.value.data
     if combiner.name == "arith.addf":  # an element is a term of its own sum and of all later ones
-        gradient = scans.cumulative(trace, "add", running, axis, exclusive=is_exclusive, backwards=True)
+        gradient = scans.cumulative(trace, "add", of_running, axis, exclusive=is_exclusive, backwards=True)
     else:
-        gradient = _of_products(trace, cotangents.program_tensor(op.operands[0]), running, axis, is_exclusive)
+        gradient = _of_products(trace, cotangents.program_tensor(op.operands[0]), of_running, axis, is_exclusive)
     cotangents.add(op.operands[0], gradient)
 
 

@@ -159,11 +159,9 @@ def _reduction(context: Slices, node: ast.Call, arguments: list[Entity], name: s
     named = _arguments(context, node, arguments, ("x", "axis", "keepdims"), min_count=1)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
-        raise context.error(
-            tile_node,
-            f"{called} takes a tile, got {described(tile)}",
-            f"write {name}(a, b) for numbers" if name != "sum" else "slices are tiles: x[i:i + 16]",
-        )
+        # `max` and `min` exist for numbers too, as functions of two.
+        remedy = "slices are tiles: x[i:i + 16]" if name == "sum" else f"write {name}(a, b) for numbers"
+        raise context.error(tile_node, f"{called} takes a tile, got {described(tile)}", remedy)
     if tile.dtype == "i1":
         raise context.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
     axis = _axis(context, node, named, tile)
@@ -179,12 +177,11 @@ def _axis(context: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) ->
     if isinstance(axis, Known) and axis.value is None:
         return None
     rank = len(tile.shape)
+    # Python's True and False are equal to 1 and 0, but are no axes.
     if not isinstance(axis, Literal) or isinstance(axis.value, bool) or axis.value not in range(-rank, rank):
-        raise context.error(
-            named["axis"][0],
-            f"axis {axis.value if isinstance(axis, Literal) else described(axis)} of {described(tile)}",
-            f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0",
-        )
+        stated = axis.value if isinstance(axis, Literal) else described(axis)
+        valid = f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0"
+        raise context.error(named["axis"][0], f"axis {stated} of {described(tile)}", valid)
     return int(axis.value) % rank
 
 
