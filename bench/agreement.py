@@ -79,7 +79,7 @@ def tool(name: str) -> Path:
 def prepare(folder: Path, text: str, value: str) -> None:
     """Write the program for both systems (program.pdx, program.vmfb) and the pytest file that measures the former.
 
-    text: MLIR of the program. value: of both arguments, see `PROGRAMS`.
+    text: MLIR of the program. value: value of both arguments, such as "256x256xf32=0.5".
     """
     import pydispatch
 
@@ -132,7 +132,8 @@ OTHERS: dict[str, tuple[str, Callable[[Path, str], float]]] = {
 def compare(text: str, value: str, rounds: int) -> list[dict[str, Any]]:
     """Return for each of OTHERS a dict with the seconds of a call as `pydispatch bench` and as it measured them.
 
-    text, value: a program of `PROGRAMS`. Both take turns; seconds are medians over the rounds.
+    text: MLIR of the program. value: value of both arguments, such as "256x256xf32=0.5". Both take turns; seconds are
+    medians over the rounds.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

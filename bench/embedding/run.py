@@ -46,7 +46,7 @@ def build(folder: Path) -> Any:
 
 
 def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], float]]:
-    """Return {(name, size, contender): function that measures the nanoseconds of one call}; see `Row` for the keys.
+    """Return {(quantity, size of the work, contender): function that measures the nanoseconds of one call}.
 
     probe: the module of probe.c. path: an artifact with the function @chain of two vectors.
     """

@@ -195,7 +195,7 @@ def layer_norm(rows: int, width: int, silu: bool = False) -> Work:
         return jax.nn.silu(y) if silu else y
 
     def numpy(bias: np.ndarray, scale: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Normalize each row with NumPy. Weights are parameters in the order of their names, see `Numpy`."""
+        """Normalize each row with NumPy. The weights are the first parameters, in the order of their names."""
         y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + bias
         return y / (1 + np.exp(-y)) if silu else y
 

@@ -46,7 +46,7 @@ def config_of(layers: int, width: int) -> Config:
 
 
 def weights_of(config: Config, kind: str) -> dict[str, Any]:
-    """Return random weights by the names of `transformers`. kind: their type, of `TYPES`; norms are ones of f32."""
+    """Return random weights by the names of `transformers`. kind: "f32", "bf16", "Q8_0" or "Q4_0"; norms are f32."""
     random = np.random.default_rng(0)
 
     def matrix(rows: int, columns: int) -> Any:
@@ -93,7 +93,7 @@ def products_of(config: Config) -> int:
 def compile_model(config: Config, kind: str, path: Path, options: Mapping[str, Any]) -> float:
     """Compile all steps into the artifact `path`, and return the CPU seconds.
 
-    kind: type of the weights, of `TYPES`. options: keywords of `pd.compile`.
+    kind: type of the weights, such as "f32" or "Q8_0". options: keywords of `pd.compile`.
     """
     # Page 0 belongs to no sequence; the first sequence has MAX_TOKENS, for prompts.
     pages = 1 + MAX_TOKENS // PAGE_SIZE + (max(SEQUENCES) - 1) * PAGES_OF_DECODE

@@ -83,7 +83,8 @@ def run_job(job: str, layers: str, width: str, kind: str, path: str, setting: st
 class Model:
     """Measurements of a model with one type of weights, whose rows are added to `figures`.
 
-    layers, width: of the Llama, see `config_of`. kind: type of the weights. seconds: for each step.
+    layers, width: number of layers of the Llama, and features of a token. kind: type of the weights, such as "Q8_0".
+    seconds: for how long each step is measured.
     """
 
     def __init__(self, figures: Figures, layers: int, width: int, kind: str, seconds: float) -> None:

@@ -56,7 +56,7 @@ def _chart(
         names: Names of the series, for the legend.
         title: Title of the axis, which is below all lines.
         level: Value at which a vertical line is drawn, None for no line.
-        unit: Unit of the values, as in `Row`.
+        unit: Unit of the values, such as "s"; "1" for ratios.
     """
     values = [value for _, marks in lines for value, _ in marks]
     values += [] if level is None else [level]

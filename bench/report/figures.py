@@ -183,13 +183,13 @@ def rows_of(
     """Return a row for each contender.
 
     Args:
-        name: The quantity, as in `Row`.
+        name: The quantity, for instance "a call".
         samples: Times of each contender's calls.
-        size: As in `Row`.
-        workers: As in `Row`.
+        size: Size of the work, such as "8x768x768", or its name; "" if the benchmark has only one.
+        workers: Number of threads that took part.
         per: Number by which times are divided, such as the workgroups of a call for rows with the time of one.
         least: Whether the value is the least time; otherwise it is the median.
-        against: As in `Row`.
+        against: The contender of ours that the peers are compared with; "" for none.
     """
     rows = []
     for sample in samples:

@@ -17,7 +17,7 @@ class Reason:
         sizes: Patterns of `Row.size`, names of models or kernels, that lose for this reason; `*` stands for any text.
         text: What figures or a profile of the machine show.
         peers: Contenders that win for this reason; all of them if empty.
-        name: The quantity that was measured, as in `Row.name`.
+        name: The quantity that was measured.
     """
 
     machine: str

@@ -29,7 +29,7 @@ class Spread:
     count: int
     """Number of comparisons."""
     lost: int
-    """Number of comparisons that the peer won, see `LOSS`."""
+    """Number of comparisons that the peer won: our advantage is below LOSS, a little less than 1."""
 
     @staticmethod
     def of(advantages: Sequence[float]) -> Spread:

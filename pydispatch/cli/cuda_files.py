@@ -23,7 +23,11 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _describe_cubin(data: bytes, name: str) -> dict[str, Any]:
-    """Return the contents of a cubin (CUDA machine code) as `describe` does; it has no line numbers and no imports."""
+    """Return the kernels and functions of a cubin (CUDA machine code) as JSON values; a cubin has no imports.
+
+    Each kernel has its name, the sizes of its "parameters" in bytes, and its "required" and "maximum" block size in
+    threads along x, y and z, or null for one that it does not state.
+    """
     facts = cubin.read(data, name)
     kernels = [
         {"name": e.name, "parameters": list(e.parameters), "required": e.required, "maximum": e.maximum}

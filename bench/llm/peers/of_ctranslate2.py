@@ -27,7 +27,7 @@ STEPS = 16
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
     """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
 
-    kind: type of the weights, a key of `COMPUTE_TYPES`. seconds: for how long each step is repeated; the least time
+    kind: type of the weights, "f32" or "Q8_0". seconds: for how long each step is repeated; the least time
     counts.
     """
     with tempfile.TemporaryDirectory() as folder:

@@ -77,7 +77,7 @@ def _stored(weight: Any) -> tuple[Any, Any, Any]:
 def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
     """Return CPU seconds of steps ("decode N", "prefill N") and the process's largest "memory" in MiB.
 
-    kind: type of the weights, of `TYPES`. seconds: for how long each step is repeated.
+    kind: type of the weights, such as "f32" or "Q8_0". seconds: for how long each step is repeated.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
