@@ -55,7 +55,9 @@ def _memory_of(data: memoryview) -> tuple[int, int]:
     """Return the address and the size in bytes of contiguous memory; (0, 0) if it is empty."""
     import numpy as np
 
-    return (np.frombuffer(data, np.uint8).ctypes.data, data.nbytes) if data.nbytes else (0, 0)
+    if data.nbytes == 0:
+        return 0, 0
+    return np.frombuffer(data, np.uint8).ctypes.data, data.nbytes
 
 
 @functools.cache
@@ -220,16 +222,20 @@ class Artifact:
         return content if isinstance(content, tuple) else (content,)
 
     def without_blocks(self, blocks: Sequence[bytes]) -> tuple[Artifact, dict[str, int]]:
-        """Return a copy without the elements of constants that are stored in `blocks`; and member → index of its block.
+        """Return a copy without the elements of constants whose memory is one of `blocks`; and member → index of its
+        block.
 
         Such a member retains only the header of its .npy file; `with_blocks` appends the elements again. The cache of
         compiled programs stores such a copy, since `blocks` are literals in the text of the program.
         """
-        index_of = {_memory_of(memoryview(block)): index for index, block in enumerate(blocks)}
-        content, indices = {member: self._content_of(member) for member in self.members}, {}
+        index_of_memory = {_memory_of(memoryview(block)): index for index, block in enumerate(blocks)}
+        content = {member: self._content_of(member) for member in self.members}
+        indices: dict[str, int] = {}
         for member, (header, *elements) in content.items():
-            if elements and (index := index_of.get(_memory_of(elements[0]))) is not None:
-                content[member], indices[member] = (header,), index
+            index = index_of_memory.get(_memory_of(elements[0])) if elements else None
+            if index is not None:
+                content[member] = (header,)
+                indices[member] = index
         return Artifact(self.manifest, content), indices
 
     def with_blocks(self, blocks: Mapping[str, bytes]) -> Artifact:

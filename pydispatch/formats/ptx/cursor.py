@@ -162,9 +162,8 @@ class Cursor:
             if sign_rank <= rank:
                 return left
             self.at += 1
-            right = self.parse_expression(
-                resolve, depth + 1, rank=0 if sign == "?" else sign_rank
-            )  # `?` is closed by its `:`
+            right_rank = 0 if sign == "?" else sign_rank  # 0: only the `:` ends the operand after `?`
+            right = self.parse_expression(resolve, depth + 1, right_rank)
             if sign == "?":
                 self.expect(":", " of a ? b : c")
                 other = self.parse_expression(resolve, depth + 1)
@@ -248,7 +247,9 @@ class Cursor:
         if word == "~":
             assert isinstance(value, int)
             return ~value
-        return -value if word == "-" else int(not value) if word == "!" else value
+        if word == "!":
+            return int(not value)
+        return -value if word == "-" else value
 
     def _binary_value(self, sign: str, left: Value, right: Value, at: int) -> Value:
         """Return the value of a binary operation; addresses allow only the addition and subtraction of bytes.
@@ -256,9 +257,10 @@ class Cursor:
         A symbol with a shift is no address but one byte of it, which allows no operation. `sign` is the operator, at
         token `at`.
         """
-        # Addresses.
+        # Addresses: `a + 4` and `a - 4`, then `4 + a`.
         if isinstance(left, PtxSymbol) and left.shift is None and isinstance(right, int) and sign in ("+", "-"):
-            return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
+            distance = right if sign == "+" else -right
+            return PtxSymbol(left.name, left.offset + distance)
         if isinstance(right, PtxSymbol) and right.shift is None and isinstance(left, int) and sign == "+":
             return PtxSymbol(right.name, right.offset + left)
         if isinstance(left, PtxSymbol) or isinstance(right, PtxSymbol):
@@ -284,10 +286,14 @@ class Cursor:
         and a shift by less than 0 or more than 63 bits.
         """
         if sign in ("/", "%") and right:
-            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # towards zero, as C has it
+            magnitude = abs(left) // abs(right)
+            have_same_sign = (left < 0) == (right < 0)
+            quotient = magnitude if have_same_sign else -magnitude  # rounded towards zero, as in C
             return quotient if sign == "/" else left - right * quotient
-        if sign in ("<<", ">>") and 0 <= right < 64:
-            return (left << right) & ((1 << 64) - 1) if sign == "<<" else left >> right
+        if sign == "<<" and 0 <= right < 64:
+            return (left << right) & ((1 << 64) - 1)
+        if sign == ">>" and 0 <= right < 64:
+            return left >> right
         if sign in _INTEGER_OPERATORS:
             return _INTEGER_OPERATORS[sign](left, right)
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)

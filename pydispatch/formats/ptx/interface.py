@@ -60,12 +60,14 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
     runs.
     """
     capability = 10 * major + minor
-    newest = max(ARCHITECTURES)
     # A device that is newer than ARCHITECTURES compiles all architectures up to its own.
-    have = [known for known in ARCHITECTURES if known <= capability] + list(range(newest + 1, capability + 1))
-    names = {f"sm_{architecture}" for architecture in [*have, capability]} | {f"sm_{capability}a"}
-    for lower in range(minor + 1):  # machine code runs on devices of the same major and at least its minor version
-        names |= {f"sm_{major}{lower}f", f"cubin_sm_{major}{lower}"}
+    known = [architecture for architecture in ARCHITECTURES if architecture <= capability]
+    newer = range(max(ARCHITECTURES) + 1, capability + 1)
+    names = {f"sm_{architecture}" for architecture in [*known, *newer, capability]}
+    names.add(f"sm_{capability}a")  # with the suffix `a`, for this architecture alone
+    # Targets with the suffix `f`, and machine code, run on devices of the same major and at least their minor version.
+    for lower_minor in range(minor + 1):
+        names |= {f"sm_{major}{lower_minor}f", f"cubin_sm_{major}{lower_minor}"}
     return frozenset(names)
 
 
@@ -210,7 +212,8 @@ def mismatch_of_sizes(sizes: Sequence[int], constants: int, bindings: int) -> st
                 f"its parameter {index} has {size} bytes, expected a scalar of 1, 2, 4 or 8; write a parameter for "
                 "each member of a struct"
             )
-        word_count += 0 if index < bindings else 2 if size == 8 else 1
+        if index >= bindings:
+            word_count += 2 if size == 8 else 1
     if word_count != constants:
         return (
             f"its parameters after the bindings take {word_count} words of 32 bits, the layout has {constants} "
@@ -272,11 +275,12 @@ def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str |
         size: Threads per block for x, y and z; sizes that are left out are 1.
         shared: Dynamic workgroup memory in bytes.
     """
-    x, y, z = (*size, 1, 1)[:3]
+    x, y, z = (*size, 1, 1)[:3]  # sizes that are left out are 1
     shown = f"{x}x{y}x{z}"
     if min(x, y, z) < 1:
         return f"its block is {shown}, expected at least one thread in each direction"
-    if x * y * z > MAX_THREADS or any(a > b for a, b in zip((x, y, z), MAX_BLOCK, strict=True)):
+    exceeds_a_direction = x > MAX_BLOCK[0] or y > MAX_BLOCK[1] or z > MAX_BLOCK[2]
+    if x * y * z > MAX_THREADS or exceeds_a_direction:
         return (
             f"its block of {shown} is {x * y * z} threads, CUDA has up to {MAX_THREADS} in a block and "
             f"{MAX_BLOCK[0]}x{MAX_BLOCK[1]}x{MAX_BLOCK[2]} in its directions"
@@ -301,7 +305,7 @@ def _stated_size_problem(entry: PtxFunction, size: tuple[int, int, int]) -> str 
     shown = "x".join(map(str, size))
     required = entry.directives.get("reqntid")
     if required:
-        wanted = (*required, 1, 1)[:3]
+        wanted = (*required, 1, 1)[:3]  # sizes that are left out are 1
         if wanted != size:
             return (
                 f"it states .reqntid {', '.join(map(str, wanted))} (line {entry.line}), the workgroup size is {shown}; "

@@ -94,7 +94,8 @@ class Operands(NameScopes):
         """
         # An expression: `sym+4`, `WARP_SZ`, or `generic(sym)`.
         following = self.words[at + 1]
-        if following in ("+", "-") or word == "WARP_SZ" or (following == "(" and word == "generic"):
+        is_generic_address = word == "generic" and following == "("
+        if following in ("+", "-") or word == "WARP_SZ" or is_generic_address:
             return self._parse_constant()
         # Otherwise the name, and what the next token makes of it.
         self.cursor.at += 1
@@ -195,7 +196,8 @@ class Operands(NameScopes):
         base: Register | PtxSymbol | None = None  # None: `value` is the whole address
         value: Value = 0  # offset in bytes from the base
         # A name, except that of a number, is the base; a "+" or "-" begins its offset, which has no other symbol.
-        if (is_name(word) or word[:1] == "%") and word != "WARP_SZ":
+        is_name_of_number = word == "WARP_SZ"
+        if (is_name(word) or word[:1] == "%") and not is_name_of_number:
             resolved = self.resolve(word, cursor.at)
             if not isinstance(resolved, Register | PtxSymbol):
                 raise cursor.fail(f"'{word}' is no address")

@@ -49,7 +49,8 @@ class DeclarationCursor(Cursor):
         """Parse an alignment in bytes, a power of two."""
         at = self.at
         value = self.parse_integer("an alignment", 1)
-        if value & (value - 1) or value > _MAX_ALIGN:
+        is_power_of_two = value & (value - 1) == 0
+        if not is_power_of_two or value > _MAX_ALIGN:
             raise self.fail(f"an alignment of {value}; expected a power of two up to {_MAX_ALIGN}", at)
         return value
 
@@ -57,7 +58,8 @@ class DeclarationCursor(Cursor):
         """Parse the sizes of an array such as `[4][8]`; a first size of `[]` is returned as 0."""
         sizes: list[int] = []
         while self.accept("["):
-            sizes.append(0 if self.words[self.at] == "]" and not sizes else self.parse_integer("a size"))
+            is_unsized = self.words[self.at] == "]" and not sizes  # only the first size may be left out
+            sizes.append(0 if is_unsized else self.parse_integer("a size"))
             self.expect("]")
             if len(sizes) > _MAX_DIMENSIONS:
                 raise self.fail(f"more than {_MAX_DIMENSIONS} dimensions")
@@ -71,7 +73,10 @@ class DeclarationCursor(Cursor):
             word = self.words[self.at]
             if word in ("", ";", "{", "}"):
                 raise self.fail_expected("the ')' of an .attribute")
-            depth += (word == "(") - (word == ")")
+            if word == "(":
+                depth += 1
+            elif word == ")":
+                depth -= 1
             self.at += 1
 
     def parse_variables(
@@ -165,7 +170,7 @@ class DeclarationCursor(Cursor):
         else:
             self._parse_braces(sizes, level=0, values=values, name=name, resolve=resolve)
         row_elements = math.prod(sizes[1:])
-        if sizes[0] == 0:
+        if sizes[0] == 0:  # `[]`: as many rows as the values need, rounded up
             sizes[0] = -(-len(values) // row_elements) if row_elements else 0
         if len(values) > sizes[0] * row_elements:
             raise self.fail(f"{len(values)} values for the {sizes[0] * row_elements} elements of '{name}'", at)
@@ -213,13 +218,13 @@ class DeclarationCursor(Cursor):
 
         `level` is the dimension of the row's elements; the other arguments are those of `_parse_braces`.
         """
-        at, before, row_elements = self.at, len(values), math.prod(sizes[level:])
+        at, previous_count, row_elements = self.at, len(values), math.prod(sizes[level:])
         self._parse_braces(sizes, level, values, name, resolve)
-        stated = len(values) - before
+        stated = len(values) - previous_count
         if stated > row_elements or row_elements > _MAX_BYTES:
             raise self.fail(f"{stated} values where '{name}' has {row_elements} elements", at)
         missing = row_elements - stated
-        self.filled += missing
+        self.filled += missing  # number of zeros in all rows so far
         if self.filled > _MAX_FILLED:
             raise self.fail(f"the rows of '{name}' lack {missing} values, too many to fill up with zeros", at)
         values.extend([0] * missing)

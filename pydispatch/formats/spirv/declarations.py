@@ -42,15 +42,18 @@ def _check_type_operand(
         forward: Ids of pointer types that OpTypeForwardPointer announces: a struct may have members of these types.
     """
     op, id = inst.op, inst.words[position]
-    # The result type of a function and the sampled type of an image may be void; each is the first id.
-    may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.id_positions[0]
     if op == Op.TYPE_ARRAY and position == 3:  # the length
-        length = declared.number(id)
-        if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
+        is_integer_constant = id in declared.constants and declared.is_integer(declared.values[id])
+        if not is_integer_constant or declared.number(id) == 0:
             raise declared.fail(inst.at + position, f"the length of an array is id {id}, which is no count")
-    elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in forward):
+        return
+    is_forward_pointer = op == Op.TYPE_STRUCT and id in forward
+    if id not in declared.types and not is_forward_pointer:
         raise declared.fail(inst.at + position, f"id {id} is no type that was declared before")
-    elif op != Op.TYPE_POINTER and not may_be_void and declared.opcode(id) in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
+    # The result type of a function and the sampled type of an image are the first id.
+    is_result_or_sampled_type = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.id_positions[0]
+    needs_values = op != Op.TYPE_POINTER and not is_result_or_sampled_type
+    if needs_values and declared.opcode(id) in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
         raise declared.fail(inst.at + position, f"a type made of id {id}, which has no values")
 
 
@@ -69,7 +72,9 @@ def _is_type(declared: SpirvDeclarations, inst: SpirvInstruction) -> bool:
         return shape is not None and shape.kind == "f" and shape.count > 1 and 2 <= words[1] <= 4
     if op == Op.TYPE_STRUCT:  # a member of runtime size must be the last one
         return all(declared.opcode(member) != Op.TYPE_RUNTIME_ARRAY for member in words[:-1])
-    return op != Op.TYPE_ARRAY or declared.opcode(words[0]) != Op.TYPE_RUNTIME_ARRAY
+    if op == Op.TYPE_ARRAY:  # type of the elements, which have a fixed size
+        return declared.opcode(words[0]) != Op.TYPE_RUNTIME_ARRAY
+    return True
 
 
 def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
@@ -94,8 +99,9 @@ def _fits_type(declared: SpirvDeclarations, inst: SpirvInstruction) -> bool:
         return shape == Shape("b", 0, count=1)
     if op in (Op.CONSTANT, Op.SPEC_CONSTANT):  # a number
         value_words = len(inst.words) - 3  # without the opcode, the type and the result
-        is_number = shape is not None and shape.count == 1 and shape.kind != "b"
-        return is_number and shape is not None and value_words == max(1, shape.width // 32)
+        if shape is None or shape.count != 1 or shape.kind == "b":
+            return False  # no number
+        return value_words == max(1, shape.width // 32)
     if op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
         elements = [inst.words[position] for position in inst.id_positions]
         element_types = [declared.values.get(element, 0) for element in elements]

@@ -217,9 +217,9 @@ class _Walker:
             kind = "storage_buffer" if is_buffer else "uniform_buffer"
         members = [tables.member_decorations.get((pointee, i), {}) for i in range(len(operands))]
         # A buffer is read-only if its variable, or each member of its block, is decorated NonWritable.
-        read_only = tables.decoration(id, Decoration.NON_WRITABLE) is not None or (
-            bool(members) and all(Decoration.NON_WRITABLE in m for m in members)
-        )
+        is_variable_read_only = tables.decoration(id, Decoration.NON_WRITABLE) is not None
+        are_members_read_only = bool(members) and all(Decoration.NON_WRITABLE in member for member in members)
+        read_only = is_variable_read_only or are_members_read_only
         name = tables.names.get(id) or tables.names.get(pointee) or ""
         return Resource(
             name=name,
@@ -296,13 +296,17 @@ class _Walker:
         end = 0
         for index, member in enumerate(members):
             decorations = self.tables.member_decorations.get((type_, index), {})
-            size = self.size(member, laid_out, depth)
-            stride = decorations.get(Decoration.MATRIX_STRIDE)
-            opcode, operands = self.tables.types.get(member, (0, ()))
-            if laid_out and stride and opcode == Op.TYPE_MATRIX:
-                size = stride[0] * operands[1]
-            offset = decorations.get(Decoration.OFFSET)
-            end = max(end, (offset[0] if laid_out and offset else end) + size)
+            size, offset = self.size(member, laid_out, depth), end
+            if laid_out:
+                # The operands of these decorations, and of OpTypeMatrix: type and number of the columns.
+                matrix_stride = decorations.get(Decoration.MATRIX_STRIDE)
+                stated_offset = decorations.get(Decoration.OFFSET)
+                opcode, operands = self.tables.types.get(member, (0, ()))
+                if matrix_stride and opcode == Op.TYPE_MATRIX:
+                    size = matrix_stride[0] * operands[1]
+                if stated_offset:
+                    offset = stated_offset[0]
+            end = max(end, offset + size)
         return end
 
     def constant(self, id: int) -> int:
@@ -311,7 +315,7 @@ class _Walker:
         An expression of specialization constants counts as 1, because only the driver computes it.
         """
         opcode, _, operands = self.tables.constants.get(id, (0, 0, ()))
-        if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):
+        if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):  # the operands are the words of the value, the low one first
             return sum(word << 32 * i for i, word in enumerate(operands[:2]))
         if opcode == Op.SPEC_CONSTANT_OP:
             return 1
@@ -323,18 +327,14 @@ class _Walker:
         constants = []
         for id, (opcode, type_, operands) in tables.constants.items():
             spec = tables.decoration(id, Decoration.SPEC_ID)
-            if spec is None or opcode not in (
-                Op.SPEC_CONSTANT,
-                Op.SPEC_CONSTANT_TRUE,
-                Op.SPEC_CONSTANT_FALSE,
-            ):
+            if spec is None:
                 continue
-            # A number has its value as operands, low word first; a bool has it in the opcode.
-            default = (
-                sum(word << 32 * i for i, word in enumerate(operands[:2]))
-                if operands
-                else int(opcode == Op.SPEC_CONSTANT_TRUE)
-            )
+            if opcode == Op.SPEC_CONSTANT:  # a number: its operands are the words of the value, the low one first
+                default = sum(word << 32 * i for i, word in enumerate(operands[:2]))
+            elif opcode in (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE):
+                default = int(opcode == Op.SPEC_CONSTANT_TRUE)
+            else:
+                continue
             constants.append(
                 SpecConstant(
                     id=spec,

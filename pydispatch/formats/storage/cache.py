@@ -143,6 +143,8 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
         fallback = Path(tempfile.gettempdir(), f"pydispatch-cache-{'user' if user is None else user}")
         fallback.mkdir(mode=0o700, exist_ok=True)
         state = fallback.lstat()  # another user may have created it, or a link of this name
-        if stat.S_ISDIR(state.st_mode) and (user is None or (state.st_uid == user and not state.st_mode & 0o022)):
+        is_writable_by_others = bool(state.st_mode & 0o022)
+        is_own = user is None or (state.st_uid == user and not is_writable_by_others)
+        if stat.S_ISDIR(state.st_mode) and is_own:
             return fallback
     return None

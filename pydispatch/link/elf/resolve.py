@@ -71,11 +71,14 @@ class Loading:
         Raise LinkError for a file that cannot be read.
         """
         try:
-            members = list(archive.members(data)) if archive.is_archive(data) else None
-            for part, content in [(label, data)] if members is None else members:
+            if archive.is_archive(data):
+                labelled = [(f"{label}({member})", content) for member, content in archive.members(data)]
+            else:
+                labelled = [(label, data)]
+            for object_label, content in labelled:
                 for name in defined_names(content):
                     self._offers.setdefault(name, len(self._lazy))
-                self._lazy.append((label if members is None else f"{label}({part})", content))
+                self._lazy.append((object_label, content))
         except ElfError as error:
             raise LinkError(f"{label} cannot be read: {error}") from error
 
@@ -90,13 +93,15 @@ class Loading:
             UndefinedError: An undefined symbol has no definition.
         """
         loaded: set[int] = set()  # indices of lazy objects: one may define several symbols
-        while offers := dict.fromkeys(
-            index
-            for symbol in self._missing()
-            if (index := self._offers.get(symbol.name)) is not None and index not in loaded
-        ):
-            loaded.update(offers)
-            for index in offers:
+        while True:
+            wanted = dict.fromkeys(  # indices of the lazy objects to load, each once, in order
+                self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers
+            )
+            new = [index for index in wanted if index not in loaded]
+            if not new:
+                break
+            loaded.update(new)
+            for index in new:
                 self.add(*self._lazy[index])
         # What is missing now has no definition.
         missing = self._missing()
@@ -128,7 +133,10 @@ def load(
     """
     loading = Loading(machine, exports)
     for label, data in objects:
-        (loading.add_lazy if archive.is_archive(data) else loading.add)(label, data)
+        if archive.is_archive(data):
+            loading.add_lazy(label, data)
+        else:
+            loading.add(label, data)
     for label, data in lazy:
         loading.add_lazy(label, data)
     loading.complete()

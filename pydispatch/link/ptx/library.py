@@ -26,15 +26,15 @@ class Item:
     Attributes:
         name: Name of the function or variable.
         declaration: The function or variable, with its offsets in the module's text.
-        first: Index of its first token in the module.
-        last: Index after its last token; variables that one statement declares share both indices.
-        uses: Names of the module that a definition mentions, including its own name.
+        begin: Index of the first token of its statement in the module.
+        end: Index after the last token of the statement. One statement may declare several variables.
+        uses: Names of the module that a definition mentions, including its own name; () for a declaration.
     """
 
     name: str
     declaration: PtxFunction | Variable
-    first: int
-    last: int
+    begin: int
+    end: int
     uses: tuple[str, ...] = ()
 
     @property
@@ -93,9 +93,10 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
     # Index of a statement's first token → names that it declares: two for `.global .b32 a, b`, which stay together.
     names_of_statement: dict[int, list[str]] = {}
     for declaration in everything:
-        first, last = bisect_left(words.starts, declaration.start), bisect_left(words.starts, declaration.end)
-        item = Item(declaration.name, declaration, first, last)
-        names_of_statement.setdefault(first, []).append(declaration.name)
+        # `words.starts` has the offset of each token: offsets in the text become indices of tokens.
+        begin, end = bisect_left(words.starts, declaration.start), bisect_left(words.starts, declaration.end)
+        item = Item(declaration.name, declaration, begin, end)
+        names_of_statement.setdefault(begin, []).append(declaration.name)
         if not item.is_defined:
             parts.declarations.append(item)
         # A definition replaces a declaration of the same name; otherwise the first one counts.
@@ -113,10 +114,10 @@ def _record_uses(parts: PtxParts, words: Words, names_of_statement: Mapping[int,
     """
     uses_of_statement: dict[int, tuple[str, ...]] = {}  # index of its first token → names that it mentions
     for item in parts.items.values():
-        if item.is_defined and item.first not in uses_of_statement:
-            mentioned = dict.fromkeys((*words.words[item.first : item.last], *names_of_statement[item.first]))
-            uses_of_statement[item.first] = tuple(word for word in mentioned if word in parts.items)
-        item.uses = uses_of_statement.get(item.first, ())
+        if item.is_defined and item.begin not in uses_of_statement:
+            mentioned = dict.fromkeys((*words.words[item.begin : item.end], *names_of_statement[item.begin]))
+            uses_of_statement[item.begin] = tuple(word for word in mentioned if word in parts.items)
+        item.uses = uses_of_statement.get(item.begin, ())
 
 
 class PtxLibrary:
@@ -165,9 +166,12 @@ def open_library(data: str | bytes | bytearray | memoryview, label: str) -> PtxL
         hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
         entries = [f.name for f in library.parts.module.functions if f.is_entry]
         # At most eight names keep the message short.
-        has = f"the functions {', '.join(hidden[:8])} are not .visible" if hidden else "it defines none"
-        if entries and not hidden:
+        if hidden:
+            has = f"the functions {', '.join(hidden[:8])} are not .visible"
+        elif entries:
             has = f"it has the kernels {', '.join(entries[:8])}, which cannot be called"
+        else:
+            has = "it defines none"
         raise InvalidArgumentError(
             f'{label} offers no function: {has}; write extern "C" __device__ before a function, and compile '
             "with nvcc -ptx -rdc=true"

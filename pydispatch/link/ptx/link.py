@@ -118,14 +118,16 @@ class _PtxLinker(Resolver):
     def _names(self) -> dict[Key, str]:
         """Return the name in the result of each linked library definition; a suffix `$2`, `$3` avoids conflicts."""
         # A name that the kernel's module only declares is not taken if a library defines it.
-        of_kernel = {key.name: target for key, target in self.definition_of.items() if key.module == KERNEL}
-        resolved = {name for name, target in of_kernel.items() if target is not None}
+        resolved = {
+            key.name for key, target in self.definition_of.items() if key.module == KERNEL and target is not None
+        }
         used = {*(self.kernel.items.keys() - resolved), *self.unresolved, *BUILT_IN}
         imported = {target for target in self.definition_of.values() if target is not None}
         names: dict[Key, str] = {}
         # Imported definitions choose first, so that their names are retained. Otherwise the order is that of `linked`.
         for key in sorted(self.linked, key=lambda key: key not in imported):
             name, suffix = key.name, 1
+            # A new name must not occur in any module, where it may be the name of a register or label.
             while name in used or (suffix > 1 and name in self._words):
                 suffix += 1
                 name = f"{key.name}${suffix}"
@@ -143,15 +145,16 @@ class _PtxLinker(Resolver):
         `.target` is above that of the modules before them: ("sm_80", (7, 8), ("math.ptx",)).
         """
         kernel = self.kernel.module
-        best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
+        target, owner, version = kernel.target, self.kernel.name, kernel.version  # owner: the module with this target
+        raised: list[str] = []
         for index in dict.fromkeys(key.module for key in self.linked):
             module, name = self.parts[index].module, self.libraries[index - 1].name  # part 0 is the kernel
             version = max(version, module.version)
-            above = higher(best, (module.target, name))
-            if above != best:
-                best = above
+            highest = higher((target, owner), (module.target, name))
+            if highest != (target, owner):
+                target, owner = highest
                 raised.append(name)
-        return best[0], version, tuple(raised)
+        return target, version, tuple(raised)
 
     def _text(self, names: dict[Key, str], target: str, version: tuple[int, int]) -> Iterator[str]:
         """Yield the text of the result: header, prototypes, variables, the kernel's module, functions.
@@ -166,14 +169,15 @@ class _PtxLinker(Resolver):
         for key in self._ordered():
             item, parts = self.item(key), self.parts[key.module]
             text = Text(parts, item, partial(self._name, key.module, names))
-            shown = f"// {_file_of(parts.name)}:{item.declaration.line}\n"
+            origin = f"// {_file_of(parts.name)}:{item.declaration.line}\n"
             if isinstance(item.declaration, PtxFunction):
                 prototypes.append(text.prototype())
-                functions.append(f"\n{shown}{text.whole()}\n")
+                functions.append(f"\n{origin}{text.whole()}\n")
             else:
-                variables.append(f"{shown}{text.whole()}\n")
+                variables.append(f"{origin}{text.whole()}\n")
             for name in item.uses:  # unresolved names are declared here, unless the kernel does so
-                if self.resolved(key.module, name) is None and name not in kernel.items and name not in declared:
+                is_declared = name in kernel.items or name in declared
+                if self.resolved(key.module, name) is None and not is_declared:
                     declared.add(name)
                     prototypes.append(self._declaration(Key(key.module, name)))
         yield from prototypes
@@ -219,7 +223,7 @@ class _PtxLinker(Resolver):
                 key, ready = stack.pop()
                 if ready:
                     done.append(key)
-                elif key in self.linked and (statement := (key.module, self.item(key).first)) not in seen:
+                elif key in self.linked and (statement := (key.module, self.item(key).begin)) not in seen:
                     seen.add(statement)
                     stack.append((key, True))
                     item = self.item(key)
@@ -297,7 +301,7 @@ class _PtxLinker(Resolver):
         emitted = set[str]()  # names of the presence tests and stubs, which are emitted once
         # First tokens of the statements that declare unresolved names. One statement may declare several variables:
         # `.extern .global .b32 a, b;`.
-        unresolved_statements = {item.first for item in kernel.declarations if not self._is_resolved(item)}
+        unresolved_statements = {item.begin for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.declaration.start):
             is_used = Key(KERNEL, item.name) in self.definition_of  # only used names have been searched
             if self._is_resolved(item) or item.name in emitted:
@@ -309,7 +313,7 @@ class _PtxLinker(Resolver):
                 emitted.add(item.name)
                 replacement = body
             # A statement that declares a resolved and an unresolved variable can be neither removed nor retained.
-            if isinstance(item.declaration, Variable) and item.first in unresolved_statements:
+            if isinstance(item.declaration, Variable) and item.begin in unresolved_statements:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.location(item)}) is declared together with unresolved names; write a "
                     "declaration for each"

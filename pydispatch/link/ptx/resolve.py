@@ -36,7 +36,7 @@ class Key(NamedTuple):
 def imported_items(parts: PtxParts) -> list[Item]:
     """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
     # Variables that one statement declares have equal `uses`: one of them is enough.
-    used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
+    used = {name for item in {item.begin: item for item in parts.items.values()}.values() for name in item.uses}
     return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
 
 
@@ -81,8 +81,8 @@ class Resolver:
             if key is not None and key not in self.linked and key.module != KERNEL:
                 self.linked[key] = None
                 item = self.item(key)
-                if (key.module, item.first) not in seen:
-                    seen.add((key.module, item.first))
+                if (key.module, item.begin) not in seen:
+                    seen.add((key.module, item.begin))
                     pending += [Key(key.module, used) for used in item.uses]
 
     def item(self, key: Key) -> Item:

@@ -75,8 +75,8 @@ class Text:
         self.parts, self.item = parts, item
         tokens, words = parts.words, parts.words.words  # offsets of the tokens in the text of the module; their texts
         self.edits: list[tuple[int, int, str]] = []
-        is_function, index = isinstance(item.declaration, PtxFunction), item.first
-        while index < item.last:
+        is_function, index = isinstance(item.declaration, PtxFunction), item.begin
+        while index < item.end:
             word = words[index]
             if word == ".loc" and is_function:  # it refers to a file by number; the `.file` directive is not copied
                 last = _end_of_location(words, index)
@@ -100,13 +100,13 @@ class Text:
         """Return the declaration of the function; raise ArtifactError for an alias that the module does not declare."""
         tokens = self.parts.words  # the tokens with their offsets
         words = tokens.words  # their texts
-        if words[self.item.first] == ".alias":
+        if words[self.item.begin] == ".alias":
             name = self.item.name
             declared = next((item for item in self.parts.declarations if item.name == name), None)
             if declared is None:
-                raise tokens.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
+                raise tokens.fail(self.item.begin, f"the alias '{name}' lacks a declaration .func {name}")
             return self.parts.module.text[declared.declaration.start : declared.declaration.end] + "\n"
-        brace = words.index("{", self.item.first, self.item.last)
+        brace = words.index("{", self.item.begin, self.item.end)
         return self._edited_text_until(tokens.starts[brace]).rstrip() + ";\n"
 
     def _edited_text_until(self, end: int) -> str:
