@@ -28,7 +28,7 @@ attribute, the integers are as wide as the precision of f32 needs."""
 
 
 class Effects(Enum):
-    """Side effects of an operation, by the freedom to move, merge or repeat it."""
+    """Side effects of an operation, in classes by the freedom to move, merge or repeat it. The values explain them."""
 
     NONE = "the result depends on the operands alone: may be dropped, repeated, and merged with an equal operation"
     UNORDERED = "may be moved past other operations, but is neither repeated nor merged"
@@ -36,7 +36,7 @@ class Effects(Enum):
 
 
 class Grouping(Enum):
-    """Permission to change the order in which `a op b op c ...` is evaluated (reassociation)."""
+    """Permission to change the order in which `a op b op c ...` is evaluated (reassociation). The values explain it."""
 
     FIXED = "no: another order has another result"  # a subtraction
     ROUNDED = "where the program says so: another order is rounded differently"  # floating-point addition

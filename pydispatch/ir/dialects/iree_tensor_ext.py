@@ -169,8 +169,8 @@ class WorkgroupCountFromDagRootOp(_CountOp):
 
 
 class _BarrierOp(IRDLOperation):
-    """Identity on a tensor that acts as a barrier: computation is not moved across it. `source_dims` are the dynamic
-    sizes of the tensor."""
+    """Base of identities on a tensor that act as barriers: computation is not moved across them. `source_dims` are the
+    dynamic sizes of the tensor, as in `%a : tensor<?xf32>{%n} -> tensor<?xf32>`."""
 
     source = operand_def()
     source_dims = var_operand_def(IndexType)

@@ -59,7 +59,10 @@ class ParameterAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class FlowParameterAttr(ParameterAttr):
-    """Named parameter `#flow.parameter.named`; normalization rewrites `#stream.parameter.named` to it."""
+    """Constant `#flow.parameter.named<"scope"::"key"> : type`, whose bytes are supplied when the program is loaded.
+
+    Normalization rewrites `#stream.parameter.named` to it. `ParameterAttr` describes the fields.
+    """
 
     name = "flow.parameter.named"
     scope: StringAttr
@@ -70,7 +73,10 @@ class FlowParameterAttr(ParameterAttr):
 
 @irdl_attr_definition
 class StreamParameterAttr(ParameterAttr):
-    """Named parameter as IREE's later phases spell it, `#stream.parameter.named`."""
+    """Constant whose bytes are supplied at load, as IREE's later phases spell it, `#stream.parameter.named`.
+
+    `ParameterAttr` describes the fields.
+    """
 
     name = "stream.parameter.named"
     scope: StringAttr

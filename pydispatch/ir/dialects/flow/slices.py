@@ -84,7 +84,8 @@ class TiedTo(CustomDirective):
 class TensorLoadOp(IRDLOperation):
     """Host load of the element at `indices`, one per dimension, or of a vector of elements that begins there.
 
-    `source_dims` are the sizes of the tensor's dynamic dimensions.
+    `source_dims` are the sizes of the tensor's dynamic dimensions. Syntax: `%source[%i] : tensor<?xf32>{%n}`; for a
+    vector of elements, its type follows, `-> vector<4xf32>`.
     """
 
     name = "flow.tensor.load"
@@ -110,7 +111,8 @@ class TensorLoadOp(IRDLOperation):
 class TensorStoreOp(IRDLOperation):
     """Copy of the tensor `target` in which the host replaces the element at `indices` by `value`.
 
-    `target_dims` are the sizes of the tensor's dynamic dimensions.
+    `target_dims` are the sizes of the tensor's dynamic dimensions. Syntax: `%value, %target[%i] : tensor<?xf32>{%n}`;
+    the types of the value and of the result follow from the tensor's.
     """
 
     name = "flow.tensor.store"

@@ -121,7 +121,10 @@ class TensorAllocaOp(_FreshOp):
 
 @op_definition
 class TensorSplatOp(IRDLOperation):
-    """Tensor whose elements are all `value`; `result_dims` are the sizes of its dynamic dimensions."""
+    """Tensor whose elements are all `value`; `result_dims` are the sizes of its dynamic dimensions.
+
+    Syntax: `%value : tensor<?xf32>{%n}`, the type of the result, from which that of the value follows.
+    """
 
     name = "flow.tensor.splat"
     value = operand_def()
@@ -177,7 +180,10 @@ class TensorDynamicConstantOp(_ConstantOp):
 
 @op_definition
 class TensorTransferOp(IRDLOperation):
-    """Transfer of a tensor to `target`, a device or an affinity (a device with queues)."""
+    """Transfer of a tensor to `target`, a device or an affinity (a device with queues).
+
+    Syntax: `%a : tensor<?xf32>{%n} to #target`; the result has the type of the operand.
+    """
 
     name = "flow.tensor.transfer"
     operand = operand_def()

@@ -167,7 +167,10 @@ class TensorAliasOp(IRDLOperation):
 
 @op_definition
 class TensorBarrierOp(IRDLOperation):
-    """Signaling of a fence when all source tensors are ready; the results are these tensors."""
+    """Signaling of a fence when all source tensors are ready; the results are these tensors.
+
+    Syntax: `join(%a, %b : T, U) => %fence : !hal.fence`. The types of the results are not written: they are T and U.
+    """
 
     name = "hal.tensor.barrier"
     sources = var_operand_def()
@@ -202,12 +205,12 @@ class Ignored(CustomDirective):
 class ExternObjects(CustomDirective):
     """Directive for the objects of an external dispatch, `{#target ordinal(N) = [objects], ...}`.
 
-    Entry i sets element i of the three properties; N is the index of the export in the objects, 0 if omitted.
+    Entry i sets element i of the three properties.
     """
 
-    targets: AttributeVariable
-    ordinals: AttributeVariable
-    objects: AttributeVariable
+    targets: AttributeVariable  # list of the targets
+    ordinals: AttributeVariable  # list of the numbers N, the indices of the export in the objects; 0 if omitted
+    objects: AttributeVariable  # list of the lists of objects
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `{target ordinal(n) = [objects], ...}`, the object files of each target, into three properties: the

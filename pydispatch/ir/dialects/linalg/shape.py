@@ -40,7 +40,11 @@ from pydispatch.ir.dialects.linalg.structure import shape_of
 class _MoveOp(IRDLOperation):
     """Base of operations `ins(%a : T) outs(%b : U) keyword = [1, 0]`, whose only property is a list of dimensions.
 
-    `hidden` is the region of MLIR's generic form, which is neither parsed nor printed.
+    Attributes:
+        input: The operand %a.
+        init: The operand %b, the output: a memref that is written, or a tensor of the result's type.
+        res: The result; none if the output is a memref.
+        hidden: Region of MLIR's generic form, which is neither parsed nor printed.
     """
 
     input = operand_def(ShapedType)

@@ -21,10 +21,11 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class ReadTileOp(IRDLOperation):
-    """Load of a tile into workgroup memory, `pyd.read_tile %view[%i, %j], %tile turned : memref<?x?xf32>,
+    """Load of a tile into workgroup memory, `pyd.read_tile %view[%row, %column], %tile turned : memref<?x?xf32>,
     memref<RxCxf32, …>`.
 
-    tile[r, c] = view[i + r, j + c], or zero out of bounds; with `turned` (transposed) tile[r, c] = view[i + c, j + r].
+    tile[r, c] = view[row + r, column + c], or zero out of bounds. With `turned`, the tile is transposed:
+    tile[r, c] = view[row + c, column + r].
     The shape of the tile is static. The workgroup executes the load together, outside of parallel loops.
     """
 

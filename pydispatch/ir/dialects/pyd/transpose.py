@@ -12,11 +12,11 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class TransposeOp(IRDLOperation):
-    """Transposition of a small static block in kernel IR for CPUs, `pyd.transpose %from, %to : memref<RxC…>,
+    """Transposition of a small static block in kernel IR for CPUs, `pyd.transpose %source, %target : memref<RxC…>,
     memref<CxR…>`.
 
-    to[j, i] = from[i, j]. Rows are contiguous in both memrefs, which do not overlap. Elements are whole bytes. `to` may
-    have fewer than C rows and R columns: elements of `from` beyond them are read, and not stored.
+    target[j, i] = source[i, j]. Rows are contiguous in both memrefs, which do not overlap. Elements are whole bytes.
+    The target may have fewer than C rows and R columns: elements of the source beyond them are read, and not stored.
     """
 
     name = "pyd.transpose"

@@ -25,7 +25,8 @@ from pydispatch.ir.dialects.stablehlo.syntax import FUNCTIONAL, make, parse_attr
 class CustomCallOp(IRDLOperation):
     """Call of an external function by name, `custom_call @target(%a, %b) {...} : (T, U) -> V`.
 
-    `call_target_name` is the name. The other properties are optional and printed in the braces.
+    `call_target_name` is the name. The other properties are optional and printed in the braces; their values may be any
+    attributes.
     """
 
     name = "stablehlo.custom_call"

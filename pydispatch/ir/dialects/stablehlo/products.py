@@ -116,7 +116,15 @@ _PROPERTY_OF_KEYWORD = {
 
 class Convolution(IRDLOperation):
     """Base of convolutions `(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2], ...} {...} :
-    (T, U) -> V`."""
+    (T, U) -> V`.
+
+    Attributes:
+        lhs, rhs: The images %a and the kernel %k.
+        window_strides, lhs_dilation, rhs_dilation, window_reversal: An integer per spatial dimension, in `window`.
+        dimension_numbers: Order of the dimensions of images, kernel and result, `dim_numbers`.
+        feature_group_count, batch_group_count: Numbers of groups of features and of images, in the braces {...}.
+        precision_config: Precision of both operands, in the braces.
+    """
 
     WINDOW: ClassVar[dict[str, str]]
     """Keywords of `window = {...}` to the properties that their entries are stored in."""

@@ -108,6 +108,7 @@ def _shown(types: Sequence[Attribute]) -> str:
 class IfOp(IRDLOperation):
     """Conditional `cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; branches may use outer values as well.
 
+    `inputs` are the values `%x`, which the branches take as arguments `%a`; `outputs` are the results, which they yield.
     Older releases write `cond_if %c -> (U) {...}`.
     """
 
@@ -189,7 +190,8 @@ _CONDITION_TYPE = TensorType(i1, [])
 class WhileOp(IRDLOperation):
     """While loop `while_loop (%a = %x) : (T) -> T {condition} do {^bb0(%a: T): body}`.
 
-    Both regions take the current values: the condition by the names in parentheses, the body as declared block
+    `inputs` are the values `%x` before the first iteration, `outputs` the values after the last one. Both regions take
+    the current values: the condition `cond_graph` by the names in parentheses, the body `body_graph` as declared block
     arguments. The condition yields a `tensor<i1>`, the body the next values.
     """
 

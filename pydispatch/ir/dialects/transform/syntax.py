@@ -166,9 +166,9 @@ class TransformOp(IRDLOperation):
 class PositionOp(TransformOp):
     """Base of operations with positions after the operand: `%handle[0, -1] : (T) -> U`, `[all]` or `[except(0)]`."""
 
-    positions_ = opt_prop_def(DenseArrayBase, prop_name="positions")
-    is_all = opt_prop_def(UnitAttr)
-    is_inverted = opt_prop_def(UnitAttr)
+    positions_ = opt_prop_def(DenseArrayBase, prop_name="positions")  # listed integers; empty for `all`
+    is_all = opt_prop_def(UnitAttr)  # set for `all`
+    is_inverted = opt_prop_def(UnitAttr)  # set for `except`
     assembly_format = (
         "custom<OneOperand>($handles) custom<Positions>($positions, $is_all, $is_inverted) " + ATTRIBUTES_AND_TYPES
     )

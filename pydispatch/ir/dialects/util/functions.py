@@ -200,7 +200,7 @@ class _TiedResults(NamedTuple):
 
     types: list[Attribute]
     tied: list[int]  # index of the argument whose memory the result has; -1 for a result with memory of its own
-    attrs: list[DictionaryAttr]
+    attrs: list[DictionaryAttr]  # attributes; empty dictionaries for results without attributes
 
 
 def _parse_arguments(parser: Parser) -> _HostArguments:

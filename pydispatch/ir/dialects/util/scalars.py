@@ -55,7 +55,10 @@ class UninitializedAttr(ParametrizedAttribute):
 
 @op_definition
 class OptimizationBarrierOp(IRDLOperation):
-    """Identity on its operands that hides their values from the optimizer."""
+    """Identity on its operands that hides their values from the optimizer.
+
+    Syntax: `%a, %b : T, U`. The types of the results are not written: they are T and U.
+    """
 
     name = "util.optimization_barrier"
     operands_ = var_operand_def()
@@ -67,7 +70,10 @@ class OptimizationBarrierOp(IRDLOperation):
 
 @op_definition
 class UnfoldableConstantOp(IRDLOperation):
-    """Constant that the compiler must not fold."""
+    """Constant that the compiler must not fold, such as `dense<0> : tensor<4xi32>`.
+
+    `-> T` after the constant states a result type T that differs from its own, for example by dynamic sizes.
+    """
 
     name = "util.unfoldable_constant"
     value = prop_def(Attribute)
