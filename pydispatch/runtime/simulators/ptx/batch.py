@@ -187,11 +187,7 @@ class Batch(ThreadBatch):
             block = blocks[block_index]
             if block.sync is not None and group.size != self.living:
                 group.block = block_index
-                # Other threads of the call are parked at this block: join them, and let the scheduler choose again.
-                if (activation.priority, block_index) in self._parked:
-                    self.make_ready(group)
-                    return
-                if not self._meet_warps(group, block):
+                if not self._join_parked_or_meet_warps(group, block):
                     return
             # Run the block.
             if is_subset:  # the frame has copies of registers, which are loaded for each block
@@ -239,6 +235,17 @@ class Batch(ThreadBatch):
         return True
 
     # -- Waiting -------------------------------------------------------------------------------------------------
+
+    def _join_parked_or_meet_warps(self, group: ThreadGroup, block: CodeBlock) -> bool:
+        """Return whether a group may run `block`, at which it waits for other lanes of its warps.
+
+        If other threads of the call are parked at the block, the group joins them instead: the scheduler chooses the
+        merged group again. The caller must not use the group after the result False.
+        """
+        if (group.activation.priority, group.block) in self._parked:
+            self.make_ready(group)  # merges the groups
+            return False
+        return self._meet_warps(group, block)
 
     def _meet_warps(self, group: ThreadGroup, block: CodeBlock) -> bool:
         """Return whether all threads of a group may run a block that begins with an instruction of whole warps (shfl).

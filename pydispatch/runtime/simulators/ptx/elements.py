@@ -18,9 +18,11 @@ _NAMED = {
 }  # fmt: skip
 """PTX type → NumPy type of its values; the other types are computed as unsigned integers of their size."""
 UNSIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+"""Bytes of a type → unsigned NumPy integer."""
 SIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("i1"), 2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
+"""Bytes of a type → signed NumPy integer."""
 FLOAT: dict[int, np.dtype[Any]] = {2: np.dtype("f2"), 4: np.dtype("f4"), 8: np.dtype("f8")}
-"""NumPy types by their size in bytes."""
+"""Bytes of a type → NumPy float."""
 BOOL: np.dtype[Any] = np.dtype("?")
 """The type of predicates."""
 

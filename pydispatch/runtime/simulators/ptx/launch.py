@@ -142,6 +142,6 @@ class Launch:
     def _endless(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> NoReturn:
         """Raise KernelError for a kernel that still runs after `max_steps`, with the line and one of the threads there.
 
-        The arguments are those of `check`.
+        batch, block, frame: the thread blocks, the code and the threads that run now.
         """
         raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

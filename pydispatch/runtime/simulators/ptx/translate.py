@@ -88,9 +88,10 @@ class Translator:
         return self._labels[name]
 
     def _open_block(self) -> CodeBlock:
-        """Return the last block if it is empty and open, else append a new one and return it."""
+        """Return the last block if nothing has been added to it, else append a new one and return it."""
         last = self._blocks[-1]
-        if last.steps or last.end or last.sync or self._next_needs_new_block:
+        has_content = bool(last.steps or last.end or last.sync)
+        if has_content or self._next_needs_new_block:
             self._blocks.append(CodeBlock(len(self._blocks)))
             self._next_needs_new_block = False
         return self._blocks[-1]

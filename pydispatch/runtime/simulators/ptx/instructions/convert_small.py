@@ -32,7 +32,10 @@ class _Float8(NamedTuple):
     nan_bits: int
 
 
-_KINDS = {"e4m3x2": _Float8(3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": _Float8(2, -14, 57344.0, 0x7B, 0x7F)}
+_KINDS = {
+    "e4m3x2": _Float8(fraction_bits=3, least_exponent=-6, largest=448.0, largest_bits=0x7E, nan_bits=0x7F),
+    "e5m2x2": _Float8(fraction_bits=2, least_exponent=-14, largest=57344.0, largest_bits=0x7B, nan_bits=0x7F),
+}
 """PTX type of a pair of 8-bit floats → the encoding of each."""
 _SIGN_BIT, _MAGNITUDE_BITS = 0x80, 0x7F
 _E5M2_SPECIAL_EXPONENT = 31

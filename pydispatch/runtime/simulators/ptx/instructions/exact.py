@@ -180,8 +180,10 @@ def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values:
 
 def _signed(value: float, *signs: float) -> float:
     """Return a value; if it is zero, with the sign of the product of `signs`, because rational numbers have no -0."""
-    negative = sum(copysign(1, sign) < 0 for sign in signs) % 2
-    return (-0.0 if negative else 0.0) if value == 0 else value
+    if value != 0:
+        return value
+    negative_count = sum(copysign(1, sign) < 0 for sign in signs)
+    return -0.0 if negative_count % 2 else 0.0
 
 
 def add64(x: Any, y: Any, mode: str) -> Any:
@@ -210,7 +212,7 @@ def mul64(x: Any, y: Any, mode: str) -> Any:
     result = np.where(is_safe, directed(p, e, mode), p)
 
     def exact_product(a: float, b: float) -> float:
-        """Return a * b, rounded once; a product that is rounded to 0 keeps its sign."""
+        """Return a * b, rounded once in `mode`; a product that is rounded to 0 keeps its sign."""
         return _signed(rounded(Fraction(a) * Fraction(b), mode), a, b)
 
     return _one_by_one(result, is_regular & ~is_safe, exact_product, x, y)
@@ -225,7 +227,7 @@ def div64(x: Any, y: Any, mode: str) -> Any:
     is_regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
 
     def exact_quotient(a: float, b: float) -> float:
-        """Return a / b, rounded once; a quotient that is rounded to 0 keeps its sign."""
+        """Return a / b, rounded once in `mode`; a quotient that is rounded to 0 keeps its sign."""
         return _signed(rounded(Fraction(a) / Fraction(b), mode), a, b)
 
     return _one_by_one(q, is_regular, exact_quotient, x, y)

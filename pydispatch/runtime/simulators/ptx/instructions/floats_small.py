@@ -27,6 +27,7 @@ from pydispatch.runtime.simulators.ptx.instructions.small import (
 
 _SUM, _FUSED, _SIGN = ("rn", "ftz", "sat"), ("rn", "ftz", "sat", "relu"), ("ftz",)
 _EXTREME, _APPROXIMATE = ("ftz", "NaN", "xorsign", "abs"), ("approx", "ftz")
+"""Modifiers of sums and products, fused sums, changes of the sign, minimum and maximum, and approximations."""
 _MODIFIERS = {
     "add": _SUM, "sub": _SUM, "mul": _SUM, "fma": _FUSED, "mad": _FUSED, "min": _EXTREME, "max": _EXTREME,
     "neg": _SIGN, "abs": _SIGN, "ex2": _APPROXIMATE, "tanh": _APPROXIMATE,

@@ -133,8 +133,7 @@ def _parameter(
     A slot is the index of an operand in the list that closures receive.
 
     A parameter of the kernel has slots of special values, which a launch provides. A parameter of another function, or
-    a `.param` variable for the arguments of a call, has slots that are views of its bytes: `ld.param.v2.u32` of
-    `[args+8]` gets the views of bytes 8 to 11 and 12 to 15 of `args`.
+    a `.param` variable for the arguments of a call, has slots that are views of its bytes.
 
     Args:
         builder: Builder of the function.
@@ -151,14 +150,7 @@ def _parameter(
     name, offset = source.base.name, source.base.offset + source.offset
     storage = builder.storage(name)
     if storage is not None:  # a parameter of a function, or a variable for the arguments of a call
-        # Bytes that the name stands for. `count` is the size of a `.param` variable, whose dtype is a byte; it is 0 for
-        # a parameter that is declared as a register (.reg), which has the size of its dtype.
-        size = max(builder.storages[storage].count, builder.storages[storage].dtype.itemsize)
-        if offset < 0 or offset + count * dtype.itemsize > size:
-            builder.fail(instruction, f"leaves '{name}', which has {size} bytes")
-        slots = [builder.view(storage, dtype, offset + k * dtype.itemsize) for k in range(count)]
-        builder.reads.update(slots)
-        return slots
+        return _views_of_bytes(builder, instruction, storage, offset, dtype, count)
     # A parameter of the kernel, whose value is known at launch. Its symbol, named "param", has the offset of the
     # parameter in the memory of parameters; "parameter" is the special value at an offset in it.
     symbol = builder.symbols.get(name)
@@ -166,6 +158,26 @@ def _parameter(
         builder.fail(instruction, f"names '{name}', no parameter of this function")
     byte_offset = symbol.offset + offset
     return [builder.special("parameter", dtype, byte_offset + k * dtype.itemsize) for k in range(count)]
+
+
+def _views_of_bytes(
+    builder: FunctionBuilder, instruction: Instruction, storage: int, offset: int, dtype: np.dtype[Any], count: int
+) -> list[int]:
+    """Return the slots of `count` consecutive values of type `dtype` in a parameter, from byte `offset` on.
+
+    `ld.param.v2.u32` of `[args+8]` gets the views of bytes 8 to 11 and 12 to 15 of `args`.
+
+    storage: index of the parameter or `.param` variable in `builder.storages`.
+    """
+    parameter = builder.storages[storage]
+    # `count` is the size of a `.param` variable, whose dtype is a byte; it is 0 for a parameter that is declared as a
+    # register (.reg), which has the size of its dtype.
+    size = max(parameter.count, parameter.dtype.itemsize)
+    if offset < 0 or offset + count * dtype.itemsize > size:
+        builder.fail(instruction, f"leaves '{parameter.name}', which has {size} bytes")
+    slots = [builder.view(storage, dtype, offset + k * dtype.itemsize) for k in range(count)]
+    builder.reads.update(slots)
+    return slots
 
 
 def _copy(sources: list[int], slots: list[int]) -> Step:

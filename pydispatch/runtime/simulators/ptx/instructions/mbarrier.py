@@ -29,8 +29,11 @@ _LOG2_WORD_BYTES = 3  # shifts an offset in bytes to an index of a barrier
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
 """The bits of the lowest field (pending arrivals), and the first bits of the other two."""
 _MEMORY = ("shared", "shared::cta", "b64")
+"""Modifiers of all kinds: state space and type of the barrier word."""
 _ARRIVAL = (*_MEMORY, "release", "relaxed", "cta", "cluster", "noComplete")
+"""Modifiers of arrivals, also their memory order and scope."""
 _WAIT = (*_MEMORY, "acquire", "relaxed", "cta", "cluster", "parity")
+"""Modifiers of waits."""
 _MODIFIERS = {
     "init": _MEMORY, "inval": _MEMORY, "arrive": _ARRIVAL, "arrive_drop": _ARRIVAL, "test_wait": _WAIT,
     "try_wait": _WAIT,

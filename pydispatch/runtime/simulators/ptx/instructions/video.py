@@ -16,11 +16,14 @@ from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilde
 from pydispatch.runtime.simulators.ptx.elements import dtype_of
 from pydispatch.runtime.simulators.ptx.registry import handles
 
-# vavrg adds 1 to a sum of 0 or more before it is halved, so that an average of x.5 rounds away from zero.
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "vadd": np.add, "vsub": np.subtract, "vmin": np.minimum, "vmax": np.maximum,
     "vabsdiff": lambda x, y: np.abs(x - y), "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
 }  # fmt: skip
+"""Opcode without its number of parts → function of two arrays of int64.
+
+vavrg adds 1 to a sum of 0 or more before it is halved, so that an average of x.5 rounds away from zero.
+"""
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _groups(frame: Frame, masks: Any) -> Any:
-    """Return a number for each thread that threads of the same warp with the same mask share, int64 [n]."""
+    """Return the number of each thread's group, int64 [n]. A group is the threads of a warp that have the same mask."""
     warp = frame.batch.lane_numbers()[frame.threads] >> LANE_BITS
     keys = warp * (1 << 32) + np.broadcast_to(masks, frame.n).astype(np.int64)
     return np.unique(keys, return_inverse=True)[1].reshape(-1)
