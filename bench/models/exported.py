@@ -77,140 +77,142 @@ class Exporter:
             self.names.update(zip(equation.outvars, [results] if isinstance(results, str) else results, strict=True))
         return [self.name(v) for v in jaxpr.outvars]
 
-    def equation(self, e: Any) -> str | list[str]:
+    def equation(self, equation: Any) -> str | list[str]:
         """Append the nodes of an equation; return the name of its result, or a list of names for several.
 
         Raises:
             NotExported: The primitive, or a case of it, has no counterpart here.
         """
-        name, names = e.primitive.name, [self.name(v) for v in e.invars]
-        inner = e.params.get("jaxpr") or e.params.get("call_jaxpr")
+        name, names = equation.primitive.name, [self.name(v) for v in equation.invars]
+        inner = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
         if inner is not None and name != "scan":  # a call, for instance of pjit: its body is inlined
             self.names.update((v, self.constant(c)) for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True))
             return self.run(inner.jaxpr, names)
         if name in OPERATORS:
             return str(self.add(OPERATORS[name], *names))
         if name in REDUCTIONS:
-            return str(self.add(REDUCTIONS[name], names[0], self.ints(e.params["axes"]), keepdims=0))
+            return str(self.add(REDUCTIONS[name], names[0], self.ints(equation.params["axes"]), keepdims=0))
         export = getattr(self, f"_{name}", None)
         if export is None:
             raise NotExported(f"'{name}' has no counterpart in ONNX here")
-        return export(e, *names)
+        return export(equation, *names)
 
     def ints(self, numbers: Sequence[int]) -> str:
         """Add an initializer of i64, the type of shapes and axes in ONNX, and return its name."""
         return self.constant(np.array(numbers, np.int64))
 
-    def _square(self, e: Any, x: str) -> str:
+    def _square(self, equation: Any, x: str) -> str:
         """Export x * x."""
         return self.add("Mul", x, x)
 
-    def _integer_pow(self, e: Any, x: str) -> str:
+    def _integer_pow(self, equation: Any, x: str) -> str:
         """Export a power whose exponent is an integer parameter of the equation."""
-        return self.add("Pow", x, self.constant(np.array(e.params["y"], e.invars[0].aval.dtype)))
+        return self.add("Pow", x, self.constant(np.array(equation.params["y"], equation.invars[0].aval.dtype)))
 
-    def _rsqrt(self, e: Any, x: str) -> str:
+    def _rsqrt(self, equation: Any, x: str) -> str:
         """Export 1 / sqrt(x)."""
         return self.add("Reciprocal", self.add("Sqrt", x))
 
-    def _erfc(self, e: Any, x: str) -> str:
+    def _erfc(self, equation: Any, x: str) -> str:
         """Export 1 - erf(x), as ONNX has no erfc."""
-        return self.add("Sub", self.constant(np.ones((), e.invars[0].aval.dtype)), self.add("Erf", x))
+        return self.add("Sub", self.constant(np.ones((), equation.invars[0].aval.dtype)), self.add("Erf", x))
 
-    def _convert_element_type(self, e: Any, x: str) -> str:
+    def _convert_element_type(self, equation: Any, x: str) -> str:
         """Export a conversion to another element type."""
-        return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(e.params["new_dtype"])))
+        return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(equation.params["new_dtype"])))
 
-    def _select_n(self, e: Any, condition: str, *cases: str) -> str:
+    def _select_n(self, equation: Any, condition: str, *cases: str) -> str:
         """Export a choice between two cases: cases[1] where `condition` is true, cases[0] elsewhere."""
-        if e.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of booleans
+        if equation.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of booleans
             chosen = self.add("And", condition, cases[1])
             return self.add("Or", chosen, self.add("And", self.add("Not", condition), cases[0]))
         return self.add("Where", condition, cases[1], cases[0])
 
-    def _reshape(self, e: Any, x: str) -> str:
+    def _reshape(self, equation: Any, x: str) -> str:
         """Export a change of the shape that keeps the order of elements."""
-        return self.add("Reshape", x, self.ints(e.outvars[0].aval.shape))
+        return self.add("Reshape", x, self.ints(equation.outvars[0].aval.shape))
 
     _squeeze = _expand_dims = _reshape
 
-    def _transpose(self, e: Any, x: str) -> str:
+    def _transpose(self, equation: Any, x: str) -> str:
         """Export a permutation of the axes."""
-        return self.add("Transpose", x, perm=list(e.params["permutation"]))
+        return self.add("Transpose", x, perm=list(equation.params["permutation"]))
 
-    def _broadcast_in_dim(self, e: Any, x: str) -> str:
+    def _broadcast_in_dim(self, equation: Any, x: str) -> str:
         """Export a broadcast: Reshape inserts new axes of size 1, Expand repeats along axes of size 1."""
-        shape, old_shape = e.params["shape"], e.invars[0].aval.shape
+        shape, old_shape = equation.params["shape"], equation.invars[0].aval.shape
         aligned = [1] * len(shape)  # the operand's shape with a size of 1 for each new axis, as Expand needs it
-        for axis, size in zip(e.params["broadcast_dimensions"], old_shape, strict=True):
+        for axis, size in zip(equation.params["broadcast_dimensions"], old_shape, strict=True):
             aligned[axis] = size
         x = x if list(old_shape) == aligned else self.add("Reshape", x, self.ints(aligned))
         return x if list(shape) == aligned else self.add("Expand", x, self.ints(shape))
 
-    def _iota(self, e: Any) -> str:
+    def _iota(self, equation: Any) -> str:
         """Export indices along one axis, the same for all indices of the other axes, as an initializer."""
-        shape, axis = e.params["shape"], e.params["dimension"]
+        shape, axis = equation.params["shape"], equation.params["dimension"]
         aligned = [-1 if d == axis else 1 for d in range(len(shape))]
-        return self.constant(np.broadcast_to(np.arange(shape[axis], dtype=e.params["dtype"]).reshape(aligned), shape))
+        indices = np.arange(shape[axis], dtype=equation.params["dtype"]).reshape(aligned)
+        return self.constant(np.broadcast_to(indices, shape))
 
-    def _concatenate(self, e: Any, *parts: str) -> str:
+    def _concatenate(self, equation: Any, *parts: str) -> str:
         """Export a concatenation along an axis."""
-        return self.add("Concat", *parts, axis=e.params["dimension"])
+        return self.add("Concat", *parts, axis=equation.params["dimension"])
 
-    def _stack(self, e: Any, *parts: str) -> str:
+    def _stack(self, equation: Any, *parts: str) -> str:
         """Export a concatenation along a new axis: Unsqueeze of each operand, then Concat."""
-        axis = e.params["axis"]
+        axis = equation.params["axis"]
         return self.add("Concat", *(self.add("Unsqueeze", p, self.ints([axis])) for p in parts), axis=axis)
 
-    def _slice(self, e: Any, x: str) -> str:
+    def _slice(self, equation: Any, x: str) -> str:
         """Export a slice of all axes whose bounds and strides are constants."""
-        starts, limits = e.params["start_indices"], e.params["limit_indices"]
-        strides = e.params["strides"] or (1,) * len(starts)
+        starts, limits = equation.params["start_indices"], equation.params["limit_indices"]
+        strides = equation.params["strides"] or (1,) * len(starts)
         return self.add("Slice", x, *map(self.ints, (starts, limits, range(len(starts)), strides)))
 
-    def _split(self, e: Any, x: str) -> list[str]:
+    def _split(self, equation: Any, x: str) -> list[str]:
         """Export a split along an axis into parts of given sizes."""
-        return self.add("Split", x, self.ints(e.params["sizes"]), axis=e.params["axis"], outputs=len(e.outvars))
+        sizes, axis = self.ints(equation.params["sizes"]), equation.params["axis"]
+        return self.add("Split", x, sizes, axis=axis, outputs=len(equation.outvars))
 
-    def _top_k(self, e: Any, x: str) -> list[str]:
+    def _top_k(self, equation: Any, x: str) -> list[str]:
         """Export the k largest elements along the last axis; return the names of the elements and their indices."""
-        values, indices = self.add("TopK", x, self.ints([e.params["k"]]), axis=-1, outputs=2)
+        values, indices = self.add("TopK", x, self.ints([equation.params["k"]]), axis=-1, outputs=2)
         return [values, self.add("Cast", indices, to=onnx.TensorProto.INT32)]  # ONNX has indices of i64, JAX of i32
 
-    def _gather(self, e: Any, x: str, indices: str) -> str:
+    def _gather(self, equation: Any, x: str, indices: str) -> str:
         """Export a gather of whole slices along the first axis, whose index vectors have one element."""
-        numbers, shape = e.params["dimension_numbers"], e.invars[0].aval.shape
-        takes_whole_slices = e.params["slice_sizes"] == (1, *shape[1:]) and numbers.collapsed_slice_dims == (0,)
+        numbers, shape = equation.params["dimension_numbers"], equation.invars[0].aval.shape
+        takes_whole_slices = equation.params["slice_sizes"] == (1, *shape[1:]) and numbers.collapsed_slice_dims == (0,)
         indexes_first_axis = numbers.start_index_map == (0,) and not numbers.operand_batching_dims
         if not takes_whole_slices or not indexes_first_axis:
-            raise NotExported(f"a gather of {e.params['slice_sizes']} has no counterpart here")
-        last_axis = e.invars[1].aval.ndim - 1  # the axis of the index vectors, whose size is 1; ONNX lacks it
+            raise NotExported(f"a gather of {equation.params['slice_sizes']} has no counterpart here")
+        last_axis = equation.invars[1].aval.ndim - 1  # the axis of the index vectors, whose size is 1; ONNX lacks it
         return self.add("Gather", x, self.add("Squeeze", indices, self.ints([last_axis])), axis=0)
 
-    def _dynamic_slice(self, e: Any, x: str, *starts: str) -> str:
+    def _dynamic_slice(self, equation: Any, x: str, *starts: str) -> str:
         """Export a slice of constant sizes. starts: names of scalars, one for each axis."""
-        sizes = e.params["slice_sizes"]
+        sizes = equation.params["slice_sizes"]
         begins = [self.add("Cast", self.add("Reshape", s, self.ints([1])), to=onnx.TensorProto.INT64) for s in starts]
         begin = self.add("Concat", *begins, axis=0) if len(begins) > 1 else begins[0]
         return self.add("Slice", x, begin, self.add("Add", begin, self.ints(sizes)), self.ints(range(len(sizes))))
 
-    def _dynamic_update_slice(self, e: Any, x: str, update: str, *starts: str) -> str:
+    def _dynamic_update_slice(self, equation: Any, x: str, update: str, *starts: str) -> str:
         """Export an update of a single index along one axis, and of all indices along the others, as Where."""
-        shape, update_shape = e.invars[0].aval.shape, e.invars[1].aval.shape
+        shape, update_shape = equation.invars[0].aval.shape, equation.invars[1].aval.shape
         axes = [d for d, (n, m) in enumerate(zip(shape, update_shape, strict=True)) if n != m]
         if len(axes) != 1 or update_shape[axes[0]] != 1:
             raise NotExported(f"an update of {update_shape} in {shape} has no counterpart here")
         (axis,) = axes
-        numbers = np.arange(shape[axis], dtype=e.invars[2 + axis].aval.dtype)  # operands 2 and on are the starts
+        numbers = np.arange(shape[axis], dtype=equation.invars[2 + axis].aval.dtype)  # operands 2 and on are the starts
         indices = self.constant(numbers.reshape([-1 if d == axis else 1 for d in range(len(shape))]))
         return self.add("Where", self.add("Equal", indices, starts[axis]), update, x)
 
-    def _scan(self, e: Any, *names: str) -> list[str]:
+    def _scan(self, equation: Any, *names: str) -> list[str]:
         """Export a scan as ONNX's Scan, whose body refers to the loop-invariant operands as values of the outer graph.
 
         Operands of JAX's scan are loop-invariant ones, then initial states, then arrays of which a step takes a slice.
         """
-        p, inner = e.params, e.params["jaxpr"]
+        p, inner = equation.params, equation.params["jaxpr"]
         if p["reverse"]:
             raise NotExported("a scan backwards has no counterpart here")
         fixed, carried = p["num_consts"], p["num_carry"]
@@ -229,10 +231,10 @@ class Exporter:
         return self.add("Scan", *names[fixed:], outputs=len(results), body=body,
                         num_scan_inputs=len(names) - fixed - carried)  # fmt: skip
 
-    def _dot_general(self, e: Any, x: str, y: str) -> str:
+    def _dot_general(self, equation: Any, x: str, y: str) -> str:
         """Export a product as MatMul of reshaped operands, or as MatMulInteger for two matrices of i8."""
-        ((left, right), (left_batch, right_batch)) = e.params["dimension_numbers"]
-        a, b = e.invars[0].aval, e.invars[1].aval
+        ((left, right), (left_batch, right_batch)) = equation.params["dimension_numbers"]
+        a, b = equation.invars[0].aval, equation.invars[1].aval
         if a.dtype == np.int8:
             is_matrix_product = (a.ndim, b.ndim) == (2, 2) and (tuple(left), tuple(right)) == ((1,), (0,))
             if not is_matrix_product:
@@ -241,7 +243,7 @@ class Exporter:
         x, rows = self._matrices(x, a.shape, left_batch, left, last=True)  # sizes of the axes that become rows
         y, columns = self._matrices(y, b.shape, right_batch, right, last=False)
         product = self.add("MatMul", x, y)
-        shape = e.outvars[0].aval.shape
+        shape = equation.outvars[0].aval.shape
         return product if len(rows) == 1 and len(columns) == 1 else self.add("Reshape", product, self.ints(shape))
 
     def _matrices(
@@ -270,9 +272,9 @@ class Exporter:
             x = self.add("Reshape", x, self.ints(sizes))
         return x, rows
 
-    def _conv_general_dilated(self, e: Any, x: str, w: str) -> str:
+    def _conv_general_dilated(self, equation: Any, x: str, w: str) -> str:
         """Export a convolution as Conv between transpositions from JAX's layouts to channels first and back."""
-        p = e.params
+        p = equation.params
         layouts = p["dimension_numbers"]
         if p["batch_group_count"] != 1 or any(n != 1 for n in p["lhs_dilation"]):
             raise NotExported("a convolution of a gradient has no counterpart here")
@@ -285,9 +287,9 @@ class Exporter:
         )  # fmt: skip
         return self.add("Transpose", sums, perm=list(np.argsort(layouts.out_spec)))  # the inverse of out_spec
 
-    def _reduce_window_max(self, e: Any, x: str) -> str:
+    def _reduce_window_max(self, equation: Any, x: str) -> str:
         """Export a maximum over windows of the spatial axes of an image whose channels are the last axis."""
-        p = e.params
+        p = equation.params
         rank = len(p["window_dimensions"])
         # Permutations to channels first, which MaxPool needs, and back.
         front, back = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]

@@ -356,6 +356,7 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
         try:
             function()
         except (Error, OSError, MemoryError) as error:
+            # The report names the function itself.
             failure = str(error).removeprefix(f"@{name}: ") or type(error).__name__
         outcomes.append(Outcome(str(file), name, args.device, failure, time.monotonic() - start_time))
     return outcomes

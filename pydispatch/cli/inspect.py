@@ -36,7 +36,7 @@ the file is run."""
 """Text at the beginning of the help of the command."""
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
-"""Control characters to what is printed in their place, `\\x1b` for the escape character."""
+"""Code of a control character → text that is printed in its place, such as `\\x1b` for the escape character."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +114,9 @@ def _json_report(artifact: Artifact, args: argparse.Namespace) -> dict[str, Any]
     if args.program:
         report["program"] = _program_text(artifact)
     if args.dispatches:
-        report[dispatches.KEY] = {f: [asdict(d) for d in listed] for f, listed in _listing(artifact)}
+        report[dispatches.KEY] = {
+            function: [asdict(dispatch) for dispatch in listed] for function, listed in _listing(artifact)
+        }
         report["chains"] = [{"function": function, "exports": names} for function, names in _chains(artifact)]
         report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
     if args.code:

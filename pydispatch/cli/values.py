@@ -46,7 +46,7 @@ _PREFIXES = {
 SMALL_FLOATS = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.name[:2] in ("F8", "F4")}
 """Floats of 8 and 4 bits by their names, such as f8E5M2."""
 _ABSENT = ("(null)", "(ignored)")
-"""Texts that stand for no value."""
+"""Texts of IREE's runner for a value that is absent or not compared."""
 _MISSPELLED_TENSOR = "*8x"
 """Beginning of a misspelled tensor, such as `*8xf32=1`, which also has the form `*file`.
 
@@ -93,7 +93,7 @@ class Reader:
         for text in texts:
             position = len(values)  # of the next argument: `*file` may have given several
             scalar = scalars[position] if position < len(scalars) else None
-            # Quotes that no shell has removed, as in lists of arguments of tests of IREE.
+            # Quotes around a value that no shell has removed are no part of it.
             values += self.read(text.strip().removeprefix('"').removesuffix('"'), scalar)
         return values
 
