@@ -217,7 +217,8 @@ class _Combined:
 
 def _is_public(op: Operation) -> bool:
     """Return whether `op` is a function that callers of the program can call."""
-    return op.name in FUNCTIONS and not _is_import(op) and op.properties.get("sym_visibility") != StringAttr("private")
+    is_private = op.properties.get("sym_visibility") == StringAttr("private")
+    return op.name in FUNCTIONS and not is_private and not _is_import(op)
 
 
 def _is_import(op: Operation) -> bool:

@@ -89,8 +89,10 @@ class Structured:
     @cached_property
     def contracts(self) -> bool:
         """Return whether reduction loops index several inputs, as in a matrix product."""
-        loops = {i for i, kind in enumerate(self.iterators) if kind == "reduction"}
-        return sum(not loops.isdisjoint(dims_in(m)) for m in self.maps[: len(self.inputs)]) > 1
+        reduction_loops = {i for i, kind in enumerate(self.iterators) if kind == "reduction"}
+        input_maps = self.maps[: len(self.inputs)]
+        reduced_input_count = sum(not reduction_loops.isdisjoint(dims_in(m)) for m in input_maps)
+        return reduced_input_count > 1
 
     @cached_property
     def loop_dims(self) -> list[list[Dim]]:

@@ -137,7 +137,7 @@ def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
     """Return texts, in row-major order, as nested lists in braces of this shape; for (), return the one text itself."""
     if not shape:
         return texts[0]
-    row_size = len(texts) // max(shape[0], 1)
+    row_size = len(texts) // max(shape[0], 1)  # number of texts in each of the shape[0] lists
     rows = (texts[n * row_size : (n + 1) * row_size] for n in range(shape[0]))
     return "{" + ", ".join(_nested(shape[1:], row) for row in rows) + "}"
 

@@ -88,9 +88,11 @@ def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[Unres
     def parse_number() -> None:
         """Parse one item: a value, or a static number."""
         name = parser.parse_optional_unresolved_operand()
-        if name is not None:
+        if name is None:
+            numbers.append(parser.parse_integer(allow_boolean=False))
+        else:
             names.append(name)
-        numbers.append(syntax.DYNAMIC if name is not None else parser.parse_integer(allow_boolean=False))
+            numbers.append(syntax.DYNAMIC)
 
     parser.parse_comma_separated_list(delimiter, parse_number, " in a list of numbers and values")
     return names, numbers

@@ -143,10 +143,10 @@ def _is_rank_reduced(sizes: Sequence[int | None], shape: Sequence[int | None]) -
     """Return whether `shape` is `sizes`, or `sizes` without some of its unit sizes; None is a dynamic size."""
     if not sizes:
         return not shape
-    first, *others = sizes
-    if shape and may_be_equal(first, shape[0]) and _is_rank_reduced(others, shape[1:]):
-        return True
-    return first == 1 and _is_rank_reduced(others, shape)
+    size, *others = sizes
+    if shape and may_be_equal(size, shape[0]) and _is_rank_reduced(others, shape[1:]):
+        return True  # the shape has the size
+    return size == 1 and _is_rank_reduced(others, shape)  # the shape lacks the unit size
 
 
 def _verify_extract_slice(op: tensor.ExtractSliceOp) -> None:

@@ -108,8 +108,8 @@ def _shown(types: Sequence[Attribute]) -> str:
 class IfOp(IRDLOperation):
     """Conditional `cond_if %c (%a = %x) : tensor<i1> (T) -> U {...} else {...}`; branches may use outer values as well.
 
-    `inputs` are the values `%x`, which the branches take as arguments `%a`; `outputs` are the results, which they yield.
-    Older releases write `cond_if %c -> (U) {...}`.
+    `inputs` are the values `%x`, which the branches take as arguments `%a`; `outputs` are the results, which the
+    branches yield. Older releases write `cond_if %c -> (U) {...}`.
     """
 
     name = "tosa.cond_if"
