@@ -300,8 +300,8 @@ class _Body:
 
         Weights are stored in panels, a fixed number of adjacent columns each; a block is the adjacent steps of K whose
         weights in a column share these parameters. A constant of 8.0 is the float 8.0. A tensor has elements of f32, of
-        f16 or bf16 that the body extends to f32, or unsigned bytes that it converts by `sitofp(extui(x))`. It is read
-        at the indices (panel, block, column), or (panel, column) if all blocks of a column share an element.
+        f16 or bf16 that the body extends to f32, or unsigned bytes that it converts by `sitofp(extui(x))`. The body
+        reads the tensor at (panel, block, column), or at (panel, column) if all blocks of a column share an element.
 
         Args:
             value: The operand of the body's operation.
@@ -319,8 +319,9 @@ class _Body:
         if isinstance(value, BlockArgument) and value.owner is generic.block:
             loops = _dims(generic.maps[value.index])
             panel, _, column = dims
-            is_known_type = value.type in ((i8,) if is_integer else (f32, f16, bf16))
-            if loops not in (dims, (panel, column)) or not is_known_type:
+            types = (i8,) if is_integer else (f32, f16, bf16)
+            is_indexed_by_columns = loops in (dims, (panel, column))
+            if not is_indexed_by_columns or value.type not in types:
                 return None
             return PerBlock(tensor=generic.inputs[value.index], has_blocks=loops == dims)
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None

@@ -118,8 +118,9 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     """Return operations as a chain of two contractions; None if they are no chain, or no kernel supports the chain.
 
     In a chain, the second contraction multiplies rows that are computed from the first one, as in attention: `scores`
-    is the product of queries and keys, `rows` their softmax, which is multiplied by the values. `operations` are all
-    those of a dispatch, in execution order.
+    is the product of queries and keys, `rows` their softmax, which is multiplied by the values.
+
+    operations: all operations of a dispatch, in execution order.
     """
     # There must be two contractions, of which the second depends on the first.
     candidates = contractions(operations)
@@ -224,7 +225,7 @@ def _split_into_parts(
     for op in operations:
         for part in Part:
             if info_of(op).cost is Cost.FREE or part_of[op] == part:
-                parts[part].append(op)
+                parts[part].append(op)  # the values of `Part` are the positions of the fields
     crossing: set[SSAValue] = set()  # values that an operation of one part computes, and one of another part reads
     for op in operations:
         for value in inputs_of(op):

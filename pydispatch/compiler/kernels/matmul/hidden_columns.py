@@ -78,7 +78,8 @@ def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
 def _flags_of_tensor(value: SSAValue, known_flags: Mapping[SSAValue, HiddenFlags]) -> HiddenFlags:
     """Return the properties of a tensor at the columns that a mask hides.
 
-    They are those of a constant if the tensor is one, else its entry in `known_flags`, else `UNKNOWN`.
+    If the tensor is a constant, return the properties of its number. Otherwise return its entry in `known_flags`, or
+    `UNKNOWN` without an entry.
     """
     constant = Expression(value, ()).number()
     return known_flags.get(value, HiddenFlags.UNKNOWN) if constant is None else _flags_of_constant(constant)

@@ -347,8 +347,8 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     """Return A, B and N, the dimension of B's columns; N is None if all parallel dimensions index both factors.
 
     B is the factor that has N: for C[d0, d1] += X[d1, d2] * Y[d0, d2], A is Y, B is X and N is 1, the dimension that is
-    contiguous in C. The dimension with the highest score is N. Of equal scores, a dimension of the second factor
-    precedes those of the first, and a lower number a higher one. Without N, A is the first factor and B the second.
+    contiguous in C. The dimension with the highest score is N. If scores are equal, a dimension of the second factor is
+    preferred to dimensions of the first, and then the lowest dimension. Without N, A is the first factor, B the second.
 
     Return None if no dimension can be N although one indexes a single factor, such as d0 in X[2 * d0, d1]: the product
     is then neither a matrix product nor a set of dot products.

@@ -135,9 +135,9 @@ class BlockProducts(PanelWorkgroup):
         """Emit the products of all rows with a chunk of a panel, which are added to the totals, block by block of K.
 
         A panel is some adjacent columns of the weights, a block of K the adjacent steps whose weights in a column share
-        a scale, a chunk some adjacent blocks. Totals are the f32 sums over all of K, [row][column], in memory; the
-        panel's begin at `first_total`. The products over one block of K are computed into `_block_products`, then
-        scaled and added to the totals.
+        a scale, a chunk some adjacent blocks. Totals are the f32 sums over all of K, [row][column], in memory. The
+        first total of the panel is at `first_total`. The products over one block of K are computed into
+        `_block_products`, then scaled and added to the totals.
         """
 
         def emit_block(inner: Builder, block_of_chunk: Index) -> None:
@@ -326,12 +326,13 @@ class BlockProducts(PanelWorkgroup):
     ) -> None:
         """Emit the addition of products over one block of K to the totals, their sums over all of K.
 
-        The products are those of `rows` with column `first_column + j` of the register block. It is the body of a
-        parallel loop over `j`. With row_sum, the sum of the elements of A in the block, it computes for each row
+        This is the body of a parallel loop over `j`. For column `first_column + j` of the register block and each of
+        `rows`, with the sum `row_sum` of the row's elements in the block of K, the code computes
 
             total += offset * row_sum + (product - zero * row_sum) * scale
 
-        without the terms of a zero point, scale or offset that the weights lack. These are loaded once for all rows.
+        without the terms of a zero point, scale or offset that the weights lack. Zero point, scale and offset of the
+        column are loaded once for all rows.
 
         Args:
             position: Position of the register block.

@@ -329,7 +329,7 @@ class _ChainEmitter:
         self._read_from_buffer(chain.rows)
 
     def _restrict_columns(self) -> Index:
-        """Let later loops over the columns of a row visit those before `column_end` only, and return their number.
+        """Let loops that are emitted later visit only the columns before `column_end`, and return their number.
 
         The scores, and the tensors of the row-wise operations with the same shape, get this number as the size of their
         last dimension: loops that are emitted later have this length.
@@ -361,7 +361,7 @@ class _ChainEmitter:
         strides[-1] = 1
         if tiles.axis is not None:  # the dimension that counts rows; None for a single row
             strides[tiles.axis] = tiles.stride
-        # Indices are those in the tensor of all rows; `_offset` counts them from the first row of the workgroup.
+        # The view is addressed by indices in the tensor of all rows; `_offset` subtracts the workgroup's first row.
         view = OperandView(chain.second.a, self.buffer, tuple(strides), uses_tensor_indices=True, locate=self._offset)
         needs_packing = plan.compute != tensor_type(chain.rows).element_type
         outputs = outputs_of(self.frame, result_dims)

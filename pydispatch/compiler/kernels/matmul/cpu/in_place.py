@@ -130,8 +130,8 @@ def paged_operand(contraction: Contraction, pages: GatheredPages, packed_bytes: 
 def is_a_stored_as_packed(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
     """Return whether an argument stores A as packing would: matrix registers can load its rows from there.
 
-    Its elements must be those that are multiplied, and K must be contiguous, in whole groups: the `arithmetic.group`
-    steps of K that one instruction multiplies and adds to one sum.
+    The argument's elements must be multiplied as they are, and K must be contiguous. K must also be whole groups, the
+    `arithmetic.group` steps that one instruction multiplies and adds to one sum.
     """
     a = contraction.a
     tensor, element = contraction.tensor_of(a), contraction.element_of(a)

@@ -61,7 +61,7 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     """
     schedule = stated_schedule(source)  # None if the function states none
     match = contraction_in(source)
-    # 1. Block-quantized weights. There is no such kernel for a dynamic number of rows: kernel 3 computes them then.
+    # 1. Block-quantized weights. If there is no such kernel, as for a dynamic number of rows, kernel 3 is used.
     quantized = block_quantized_of(match.contraction) if match is not None and schedule is None else None
     if match is not None and quantized is not None:
         quantized_kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)

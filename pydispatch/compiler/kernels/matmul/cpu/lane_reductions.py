@@ -53,7 +53,7 @@ class LaneReduction:
     """Emitter of reductions of the blocks of a group: the terms of each block, one for each step, become one value.
 
     The terms of a block are first combined to a partial result for each lane of a vector. The partial results of all
-    blocks are a matrix, which is transposed, so that each lane then combines those of one block.
+    blocks are a matrix [block][lane]. This matrix is transposed: each lane then combines the partial results of a block.
 
     Attributes:
         elements: Tensors of the dispatch function.

@@ -327,7 +327,7 @@ def workgroup_count(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index
     13 rows give `rows <= 1 ? count1 : rows <= 13 ? count2 : count0`, or 0 for no rows.
 
     Args:
-        plans: The plan without an upper bound of the rows, then those with bounds, in ascending order of their bounds.
+        plans: The plan without an upper bound of the rows, then the plans with bounds, by ascending bounds.
         build: Emits the arithmetic.
         sizes: Size of each loop of the contraction.
     """

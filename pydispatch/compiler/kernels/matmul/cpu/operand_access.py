@@ -141,7 +141,7 @@ def _without_groups(grouped: Arithmetic) -> Arithmetic:
 def outer_dims_sharing_b(contraction: Contraction, sizes: Sizes) -> list[int]:
     """Return the outer dimensions at whose indices B is equal, so that packed columns of B may serve all of them.
 
-    Outer dimensions are the parallel ones other than M and N; only those of static size are returned.
+    Outer dimensions are the parallel ones other than M and N. Dynamic ones are left out.
     """
     # A reduced dimension of dynamic size becomes a loop around the packing of B. The copy then has one index of this
     # dimension at a time, and is overwritten before another outer index could use it.

@@ -257,7 +257,7 @@ def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Block
     # The copy of a chunk of rows, as f32 and as digits, takes at most a quarter of the second-level cache.
     copied_bytes_per_step = rows * (F32_BYTES + digits)
     most_steps = level.model.l2.bytes_per_core // 4 // copied_bytes_per_step
-    # Matrix registers multiply several groups of four bytes along K at once, a divisor of those of a block.
+    # Matrix registers multiply several groups of four bytes along K at once. Their number divides that of a block.
     groups = match.steps_per_block // WORD_BYTES
     matrix_steps = max(n for n in range(1, MOST_STEPS + 1) if groups % n == 0)
     return BlockSizes(

@@ -156,7 +156,7 @@ class Products:
         indices = {contraction.n: block.column}
 
         def prefetch(inner: Builder) -> None:
-            """Emit the prefetch of `shape` elements of B: those of the block's `indices` in `next_page`."""
+            """Emit the prefetch of the elements of B at the block's `indices` in `next_page`, in number `shape`."""
             offset = self._offset(inner, next_page, self.b, indices, panel_dim=None)
             strides = [self.b.stride(inner, row_dim), self.b.stride(inner, contiguous_dim)]
             inner.add(PrefetchOp(operands=[view_as(inner, self.b.buffer, offset, shape, strides)]))
@@ -200,7 +200,7 @@ class Products:
             region: The tile, and the current range of each reduction.
             factors: The operand with the rows, and the one with the columns: A and B, or a matrix of ones in place of
                 one of them. The product by ones is the sum of the other factor (`FactorSums`).
-            block: The block: its first row and column are those of the product.
+            block: The block, which locates the product: both have the same first row and first column.
             shape: Rows and columns of the product.
             sums: The sums in memory.
             accumulate: Whether the product is added to the sums; otherwise it replaces them.
@@ -373,8 +373,8 @@ class Products:
         extent_stride = view.stride(build, contraction.n if is_b else contraction.m)
         k_stride = view.stride(build, contraction.k)
         if group > 1:
-            # The strides of a view are those of single steps, as if there were no groups: neighbouring groups are
-            # `group` times as far apart. So are columns of B, each of which has the adjacent steps of a group.
+            # The strides of a view are for single steps, as if there were no groups. Neighbouring groups are `group`
+            # times as far apart, and so are neighbouring columns of B, each of which has the steps of a group.
             k_stride = build.times(k_stride, group)
             k_extent = build.ceil_quotient(region.extent(contraction.k), group)
             extent_stride = build.times(extent_stride, group) if is_b else extent_stride

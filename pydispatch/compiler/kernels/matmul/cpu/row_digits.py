@@ -169,8 +169,8 @@ class _Group:
         # maximum is at least `LEAST_MAXIMUM`, so that the unit of a block of zeros has a finite reciprocal.
         least = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
         reduction.emit(build, [least], arith.MaxSIOp, self._magnitude, self._store_unit)
-        # Then elements are converted, and two sums are reduced: those of the lowest digits, and those of the integers
-        # that the higher digits form; only the former for one digit.
+        # Then elements are converted. A block has the sum of the lowest digits and, if there are several digits, the
+        # sum of the integers that the higher digits form.
         zeros = [i32_constant(build, 0)] * min(2, conversion.digit_count)
         reduction.emit(build, zeros, arith.AddiOp, self._convert, self._store_sums)
 

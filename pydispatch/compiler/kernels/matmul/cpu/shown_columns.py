@@ -51,7 +51,7 @@ def visible_end(
     def end_from_row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit the end of the columns that are visible to row `row_count` - 1 - `i` of the workgroup or a later row.
 
-        `carried` has the end of the columns that are visible to later rows, those of the earlier iterations.
+        `carried` has the end of the columns that are visible to later rows, which earlier iterations have visited.
         """
         row = inner.minus(inner.minus(row_count, 1), i)
         point = rows.indices(inner, row, rank=len(scores))

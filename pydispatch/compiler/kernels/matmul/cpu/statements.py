@@ -34,7 +34,7 @@ class Blocks:
     """Two loops over all register blocks of a tile, which execute `steps` for each block in order.
 
     The outer loop visits columns of blocks and the inner one rows, so that a panel of B stays in the first-level cache
-    while all rows of the tile use it. The extents of the tile are those of the `Region` that the loops are emitted for.
+    while all rows of the tile use it. The `Region` that the loops are emitted for states the extents of the tile.
     """
 
     steps: tuple[BlockStep, ...]

@@ -246,7 +246,7 @@ def _block_of_long_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple[
         """Return the loads of all blocks for a step of K: each loads mr elements of A, and a row of B."""
         return ceil_quotient(m, mr) * (mr + 1)
 
-    most_rows = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
+    most_rows = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))  # two registers of sums for each row
     heights = range(most_rows, most_rows // 2, -1)  # lower blocks leave too many accumulators unused
     return min(heights, key=loads), min(n, 2 * level.vector // sum_bytes)
 

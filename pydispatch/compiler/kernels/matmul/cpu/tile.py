@@ -147,9 +147,9 @@ class _Tile:
 
         Args:
             build: Receives the code.
-            nodes: The statements: those of the tile, or of the body of a loop. They are loops over register blocks
-                (`Blocks`), over steps of K or another reduction (`Loop`), or over tiles that share packed columns of B
-                (`Batch`), packing, and the sums of packed factors.
+            nodes: The statements of the tile, or of the body of a loop. There are loops over register blocks
+                (`Blocks`), over a reduced dimension (`Loop`), or over tiles that share packed columns of B (`Batch`).
+                The other statements pack a factor, or compute the sums of packed factors.
             region: The tile, or the part of it that one iteration covers.
             factor_sums: Sums of packed rows of A and columns of B, which correct products for the offsets that packing
                 subtracts; None without offsets, and until a statement has cleared the sums.

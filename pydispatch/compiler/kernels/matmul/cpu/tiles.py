@@ -116,8 +116,8 @@ MATRIX_ROWS = 32
 def level_of(machine: Machine) -> Level:
     """Return the properties of a machine that tiles depend on: caches, instructions, and sizes for its vectors.
 
-    The sizes are those of its best vector extension in `LEVELS`, else those of its architecture. A Zen 4, whose
-    features include avx2 and avx512f, has the sizes of "avx512f"; an x86-64 without AVX those of "x86_64".
+    `LEVELS` has the sizes for the best vector extension of the machine, or else for its architecture. A Zen 4, whose
+    features include avx2 and avx512f, has the sizes of "avx512f", and an x86-64 without AVX the sizes of "x86_64".
     """
     # `LEVELS` is ordered from the best extension to the architectures; `machine.has` are the CPU's features.
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
@@ -126,7 +126,7 @@ def level_of(machine: Machine) -> Level:
     has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has
     # An element type needs all of its features.
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
-    # avx512bf16 has vdpbf16ps, which adds products of pairs of bf16. Vectors of 64 bytes are those of this level.
+    # avx512bf16 has vdpbf16ps, which adds products of pairs of bf16. The level avx512f has its vectors of 64 bytes.
     pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
     return Level(
         machine.model,

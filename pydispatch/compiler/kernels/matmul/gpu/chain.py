@@ -222,7 +222,7 @@ class _Rows:
     def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
         """Return the indices in the first product's result of an element of the workgroup's rows.
 
-        The indices of the outer dimensions are those of the workgroup. `row` is counted from its first row.
+        The workgroup has one index of each outer dimension. `row` is counted from the first row of the workgroup.
         """
         point: list[Index] = [0] * len(shape_of(self.chain.rows))
         for dim, index in zip(self.chain.outer, self.outer, strict=True):

@@ -221,8 +221,8 @@ class _Multiplication(NamedTuple):
         form: Form of `pyd.mma`: "tensor" for tensor cores, or "fma".
         element: Type of the elements of both factors in workgroup memory.
         sum_type: Type of the accumulators.
-        a, b: The values that are multiplied: those of the factors, or for tensor cores the f16 or bf16 values that are
-            extended to these.
+        a, b: The values that are multiplied: the factors, or for tensor cores the f16 or bf16 values that are extended
+            to the factors.
     """
 
     form: str
@@ -400,7 +400,7 @@ def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[li
 
 
 def collapsed_size(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
-    """Return the product of the sizes of `dims`; `sizes` has those of all loop dimensions."""
+    """Return the product of the sizes of `dims`; `sizes` has the sizes of all loop dimensions."""
     return build.product([sizes[d] for d in dims])
 
 

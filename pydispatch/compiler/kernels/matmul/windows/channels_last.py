@@ -189,8 +189,9 @@ class _Workgroup:
         """Emit the blocks of a tile for the channels of a chunk, given as (first, end).
 
         A block is up to `block_positions` neighbouring positions, whose reductions are computed side by side for each
-        channel. The code of a block is unrolled along its positions. The last positions, too few for a block, are thus
-        one narrower block if their number is known at compile time, else a loop over blocks of one position.
+        channel. The code of a block is unrolled along its positions, so that their number must be known at compile
+        time. The last positions, too few for a block, are one narrower block if their number is known, and else a loop
+        over blocks of one position.
         """
         full_width, count = self.plan.block_positions, tile.count
 
@@ -289,7 +290,7 @@ class _Workgroup:
         def emit_channel(inner: Builder, channel: Index) -> None:
             """Emit the unrolled steps of one channel of `block`, which add to its sums in memory.
 
-            `indices` are those of the reduced loops around.
+            `indices` has the indices of the reduced loops that enclose this code.
             """
             points = block.points(inner, channel, indices)
             offsets = self._sum_offsets(inner, block, points)

@@ -132,7 +132,7 @@ class ImagePlan:
 
     @property
     def tiles_of_workgroup(self) -> int:
-        """Number of tiles that one workgroup computes: those with about `WORKGROUP_BYTES` of results; at least 1."""
+        """Number of tiles that one workgroup computes: at least 1, and results of about `WORKGROUP_BYTES` in total."""
         result_bytes_of_tile = self.rows * self.axes[1].position_count * 4  # results are estimated as f32
         return max(1, WORKGROUP_BYTES // result_bytes_of_tile)
 

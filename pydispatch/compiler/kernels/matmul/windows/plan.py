@@ -58,7 +58,7 @@ class WindowPlan:
         channel_dim: The dimension that vectors are along, the innermost one of the result.
         position_dim: The dimension of the result before `channel_dim`, along which a block has several neighbouring
             indices; None if the result has no other dimension.
-        outer_dims: The other dimensions of the result, outermost first, without those of size 1.
+        outer_dims: The other dimensions of the result with a size above 1, outermost first.
         unrolled_dims: Reduced dimensions whose loops are unrolled: the innermost ones.
         looped_dims: Reduced dimensions that are loops around the unrolled ones.
         block_positions: Number of indices along `position_dim` of a block, whose sums are computed side by side.
@@ -94,7 +94,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     shares_bytes = bits_of(tensor_type(generic.op.results[0]).element_type) < 8
     if shares_bytes:
         return None
-    # The loops of the dimensions of the result, without those of one iteration.
+    # The loops that index the result, outermost first, without loops of one iteration.
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     dims = [d for d in dims if sizes[d] != 1]
     if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
