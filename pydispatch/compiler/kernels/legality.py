@@ -47,13 +47,13 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
 
     Args:
         group: The operations, in topological order.
-        has_chain_kernel: Returns whether all targets have a kernel for a chain of two contractions with row-wise
-            operations between them (`matmul/chain.py`), such as attention; None if they have none for any.
+        has_chain_kernel: Returns whether all targets have a kernel for a chain: two contractions with row-wise
+            operations between them (`matmul/chain.py`), such as attention. None if no chain may be one dispatch.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
         # A chain is legal if the three dispatches that could replace it are: the first product, the row-wise operations
-        # and the second product. Operations that gather a factor are left out: the kernel reads their source while it
-        # packs the factor, and rules of fusion do not apply.
+        # and the second product. Operations that gather rows of a factor by an index tensor are not judged: the kernel
+        # does the same gathering when it packs the factor.
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
         return next((reason for part in parts if (reason := why_not(part)) is not None), None)
     # Groups with a contraction, or with an operation that cannot be lowered.
@@ -217,10 +217,10 @@ def _producers_of_row_values(group: Sequence[Operation], reductions: Sequence[St
     """Return the reductions, and the operations of the group on their results that compute one value for each row."""
     members = set(group)
     producers = {g.op for g in reductions}
-    spaces = {_shape(op.results[0]) for op in producers}
+    row_shapes = {_shape(op.results[0]) for op in producers}  # the shape of a tensor with one element for each row
     for op in group:  # in topological order: producers before their users
         returns_tensor = bool(op.results) and isinstance(op.results[0].type, TensorType)
-        has_element_per_row = returns_tensor and _shape(op.results[0]) in spaces
+        has_element_per_row = returns_tensor and _shape(op.results[0]) in row_shapes
         if has_element_per_row and any(_producer(v, members) in producers for v in op.operands):
             producers.add(op)
     return producers
@@ -229,11 +229,12 @@ def _producers_of_row_values(group: Sequence[Operation], reductions: Sequence[St
 def _reason_not_one_value_per_row(
     op: Operation, index: int, generic: Structured | None, value: SSAValue, is_view: bool
 ) -> str | None:
-    """Return why an operand, a value per row of a reduction, is not uniform in each row of `op`; None if it is.
+    """Return why `op` does not read one value of an operand in each of its rows; None if it does.
 
-    It must be indexed by the outermost parallel loops of `op`: a workgroup that computes whole rows then needs only the
-    values of its own rows. With row sums s and loops (i, j), s[i] is allowed, s[j] is not (`INNER`), nor is s[i + j]
-    (`WINDOW_OF_ROWS`), nor a sum over i of s[i] (`REDUCED_AGAIN`).
+    The operand has one value for each row of a reduction. The outermost parallel loops of `op` must index it: a
+    workgroup that computes whole rows then needs only the values of its own rows. With row sums s and loops (i, j),
+    s[i] is allowed, s[j] is not (`INNER`), nor is s[i + j] (`WINDOW_OF_ROWS`), nor a sum over i of s[i]
+    (`REDUCED_AGAIN`).
 
     Args:
         op: The reader of the operand.
@@ -261,7 +262,8 @@ def _reason_not_one_value_per_row(
     if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
-    # Without row dimensions, all elements of `op` read a single value. Several workgroups would each compute it.
+    # Without row dimensions, all elements of `op` read a single value. If there were several workgroups, each of them
+    # would compute the value again.
     if not row_dims:
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
@@ -308,7 +310,10 @@ def _is_projection(map: AffineMap) -> bool:
 
 
 def _extents(value: SSAValue, map: AffineMap) -> list[int]:
-    """Return the sizes of a value along those of its axes that `map` indexes by a dimension; -1 if dynamic."""
+    """Return the sizes of the axes of a value that `map` indexes by a dimension; -1 if dynamic.
+
+    For f32[8, 1, 16] and (d0, d1) -> (d0, 0, d1) they are [8, 16].
+    """
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
@@ -317,9 +322,9 @@ def _extents(value: SSAValue, map: AffineMap) -> list[int]:
 def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Return why one dispatch would compute an expensive element repeatedly; None if it would not.
 
-    It would where the consumer is larger than the producer, unless the element is computed once per row. For
-    y[i, j] = x[i, j] + exp(v[j]), each exp(v[j]) would be computed for every i. exp(v[i]) is computed before the loop
-    over j, once for each i.
+    An operand is computed where it is read, so that y[i, j] = x[i, j] + exp(v[j]) would compute each exp(v[j]) for
+    every i. In y[i, j] = x[i, j] + exp(v[i]), each exp(v[i]) is computed once, before the loop over j. `generics` has
+    the `linalg.generic` operations of the group.
     """
     members = set(group)
     for op in group:
@@ -359,7 +364,8 @@ def _reason_repeatedly_read(generic: Structured, index: int) -> str | None:
 def _are_outermost(dims: Set[int], extents: Sequence[int | None]) -> bool:
     """Return whether the loops `dims` are the outermost ones of a nest, not counting loops of one iteration.
 
-    `extents` has the number of iterations of each loop, outermost first; None if dynamic.
+    With `extents` (8, 1, 100), the loops {0}, {0, 1} and {0, 2} are outermost, {2} is not. `extents` has the number of
+    iterations of each loop, outermost first; None if dynamic.
     """
     loops = [d for d, extent in enumerate(extents) if extent != 1]
     outermost = loops[: sum(d in dims for d in loops)]  # as many loops as are in `dims`
@@ -371,7 +377,8 @@ def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation,
 
     f32[64, 100] and its row sums, f32[64], may be results of one dispatch: a workgroup computes rows of both. Results
     f32[64, 100] and f32[32, 200] may not (`different_sizes`), nor f32[64, 100] and its column sums, f32[100]
-    (`other_rows`). Only results that no operation of the group reads count.
+    (`other_rows`). Results that operations of the group read are not compared. `generics` has the `linalg.generic`
+    operations of the group.
     """
     # Shapes of the results. Free operations and views are part of their readers; an update is a nest of its own.
     members = set(group)
@@ -382,8 +389,8 @@ def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation,
         for result in op.results:
             if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
                 shapes.add(_shape(result))
-    # Shapes with one element for each row, of which there is at most one (`_reason_against_rows`), and those of results
-    # that have the inner dimensions, too.
+    # The shape of reductions, with one element for each row: `_reason_against_rows` has checked that all reductions
+    # have one shape. `full_spaces` are the shapes of results that have the inner dimensions, too.
     row_spaces = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}
     full_spaces = {s for s in shapes if s not in row_spaces}
     if len(full_spaces) > 1:

@@ -36,8 +36,8 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         frame = Frame(source, backend, reassociate)
         frame.bind()
         return lower_whole(frame)
-    # Matrix kernels reassociate sums and fuse products with additions: unless a target allows that for floats, they are
-    # for integers only.
+    # Matrix kernels reassociate sums and fuse products with additions, which changes the rounding of floats. Without
+    # the permission of the target, they are used for functions without floats only.
     may_regroup = reassociate or not _computes_floats(source)
     contraction = _contraction(source, target, backend) if may_regroup else None
     if contraction is not None:
@@ -49,20 +49,21 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu  # not imported for other targets
 
         return lower_gpu(frame, target, _flat_count)
-    frame.bind(flat=_flat_count(frame))  # tensors of an elementwise function have one dimension
+    # If the function is elementwise, all tensors are bound as one dimension of this many elements; else it is None.
+    frame.bind(flat=_flat_count(frame))
     return lower_loops(frame)
 
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
-    """Return the kernel of a contraction, such as a matrix product, or of a chain of two.
+    """Return the kernel of a contraction, such as a matrix product, or of a chain: two where one reads the other's
+    result.
 
-    In a chain the second one reads the result of the first. Return None for other functions, and if the target has no
-    kernels for it.
+    Return None for a function that computes something else, and if the target has no kernel for the contraction.
     """
     machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
     if machine is not None:  # a CPU
         return lower_contraction(source, backend, machine)
-    if not backend.has_invocations and generation is None:
+    if not backend.has_invocations and generation is None:  # a device without kernels for contractions
         return None
     from pydispatch.compiler.kernels.matmul.gpu.chain import lower_chain_gpu
     from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
@@ -108,7 +109,8 @@ def _flat_count(frame: Frame) -> Index | None:
     dims = frame.elements.dims(results[0])
     if any(_differs_in_rank(frame, v, len(dims)) for v in (*results, *frame.tensors)):
         return None
-    frame.elements.forget_dims()  # the queries above have recorded sizes of several dimensions
+    # The queries above have recorded sizes of several dimensions, which are wrong once tensors are bound as one.
+    frame.elements.forget_dims()
     return frame.build.product(dims)
 
 
@@ -119,10 +121,10 @@ def _differs_in_rank(frame: Frame, value: SSAValue, rank: int) -> bool:
 
 
 def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
-    """Return whether each element of an operation's results depends on the elements at the same position alone.
+    """Return whether each element of an operation's results depends on operand elements at the same position alone.
 
-    Its tensors must have the static shape `shape` (-1 for a dynamic size) or rank 0, and it must be pointwise. An
-    operation without tensors, and the return from the function, need not be.
+    All tensors of the operation must have the shape `shape`, in which -1 is a dynamic size, or rank 0. The operation
+    must be pointwise. Operations without tensors, and the return from the function, are accepted without that check.
     """
     tensor_shapes = [
         tuple(value.type.get_shape()) for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)

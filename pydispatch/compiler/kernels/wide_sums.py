@@ -77,7 +77,7 @@ def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
         result: Position of the result.
         value: The value that the body yields for the result.
     """
-    if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
+    if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:  # an unknown width is not narrow
         return False
     if not isinstance(value, OpResult) or result >= len(op.results):  # a generic on memrefs has no results
         return False
@@ -94,9 +94,9 @@ def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
 
 
 def _widen_result(op: GenericOp, index: int) -> None:
-    """Rewrite result `index` of a reduction to accumulate in f32, and truncate it after the operation.
+    """Rewrite result `index` of a reduction in place to accumulate in f32, and truncate the result after the operation.
 
-    `_is_narrow_reduction` must hold for the result.
+    `_is_narrow_reduction` must hold for the result. All other users of the result use the truncated one.
     """
     argument_index = len(op.inputs) + index  # inputs come before outputs
     _widen_accumulator(op.body.block, index, argument_index)

@@ -69,9 +69,10 @@ class LoopNest:
             workgroup, or an invocation of a GPU, then computes whole rows.
         row_stores: Results that have one element per row, each with its buffer.
         row_reductions: The reductions that run before the inner loops of a row, producers first.
-        row_storage: Values that a loop of a row stores for later loops of the row -> the result whose row, which is
-            written later, serves as their memory; None for workgroup memory. A softmax stores the exponentials in the
-            row of its result. The last loop reads them there, and replaces them by the quotients.
+        row_storage: Value that a loop of a row stores for later loops of the row -> the result whose row, which is
+            written later, serves as its memory; None for workgroup memory. A softmax with rows that are too long for
+            workgroup memory stores the exponentials in the row of its result. The last loop reads them there, and
+            replaces them by the quotients.
         columns: The reductions over outer dimensions (`columns.py`), producers first, if a workgroup computes a range
             of columns, which are the indices of the last dimension; else empty.
         transposition: The dimension along which operands are contiguous, if it is not the last one of the results;
@@ -90,9 +91,9 @@ class LoopNest:
 
     @property
     def representative(self) -> SSAValue:
-        """The first result. It stands for all results where their sizes or the packing of elements in bytes is needed.
+        """The first result, for properties that all results of the nest have in common.
 
-        Both are equal for all results of a nest.
+        These are the sizes, and whether elements have less than a byte, so that bytes contain several elements.
         """
         value, _buffer = self.stores[0]
         return value
@@ -108,7 +109,7 @@ class LoopNest:
             elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 
     def dims(self, elements: Elements) -> list[Index]:
-        """Return the sizes of the dimensions of the nest: of the elements that it computes, see `space`."""
+        """Return the sizes of the dimensions of the nest: those of the iteration space `space`."""
         if isinstance(self.space, UpdateStep):
             return self.space.dims(elements)
         result = self.space.res[0] if isinstance(self.space, OrderedOp) else self.space
@@ -186,7 +187,7 @@ def _set_row_reductions(frame: Frame, nest: LoopNest) -> bool:
     for value, builder, indices in trial.elements.reduced_elements:
         if builder.depth > nest.outer_rank:
             continue  # it depends on an inner loop, and stays in it
-        if any(i not in outer and i != 0 for i in indices):
+        if any(i not in outer and i != 0 for i in indices):  # a computed index, such as i + 1
             nest.row_reductions.clear()
             return False
         nest_dims = [outer.index(i) if i in outer else -1 for i in indices]  # -1: the index is 0
@@ -200,9 +201,9 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> Trial:
     Every element is emitted in the outermost loop where its indices are defined (`Elements.at`). So for a softmax over
     f32[64, 100], the builders of its reductions have depth 1: inside of the loop over 64, outside of that over 100.
 
-    `depth` is the number of loops around the row reductions and row results, which are emitted before the inner loops,
-    as the kernel will emit them. It is None as long as the row reductions are not known: each reduction is then emitted
-    where its result is read.
+    `depth` is the number of outer loops. Row reductions and row results are emitted inside of these, before the inner
+    loops, as the kernel will emit them. `depth` is None as long as the row reductions are not known: each reduction is
+    then emitted where its result is read.
     """
     elements = probe(frame)
     # One loop for each dimension, all nested, before any code: `levels[d]` is the builder inside of d loops.
@@ -231,10 +232,10 @@ def _emit_element(elements: Elements, build: Builder, nest: LoopNest, value: SSA
         elements.at(build, value, indices)
         return
     update = nest.space
-    position = update.position(elements, build, indices)  # emits its computation, as the kernel does
-    if update.is_only_update:  # the written element is the element of the result
+    position = update.position(elements, build, indices)  # emits the computation of the position, as the kernel does
+    if update.is_only_update:  # the element that the update writes is the element of the result
         update.element(elements, build, indices)
-    else:  # a later update may overwrite it
+    else:  # a later update may overwrite the element: compute it from all updates
         elements.at(build, value, position)
 
 
@@ -242,14 +243,14 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Merge nests whose results have one element per row into a nest with these rows, and return the remaining nests.
 
     Row sums of n elements, say, are computed in the loop over rows of a nest over n x m. The reductions of both nests
-    then run once per row, and equal ones are emitted once. The nest over n x m gets rows by this, if it has none: its
-    `outer_rank` becomes 1, and its `row_stores` the row sums.
+    then run once per row, and equal ones are emitted once. A nest over n x m that has no rows gets rows: its
+    `outer_rank` becomes 1. Its `row_stores` become the row sums.
 
     Only nests that reduce are merged: the others have no reduction to share. Nests that update a tensor in place are
     not merged, nor are nests with elements of fewer than 8 bits, which iterate over bytes.
     """
     elements = frame.elements
-    # Merge each nest into one whose outer dimensions are its own, if there is one.
+    # Merge each nest into one of higher rank whose outer dimensions are the dimensions of the nest, if there is one.
     by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))  # the highest rank first
     merged_nests: list[LoopNest] = []
     for nest in by_rank:

@@ -42,7 +42,7 @@ def part_count(elements: Elements, build: Builder, update: UpdateStep, max_parts
     """
     dims = update.dims(elements)
     slices = build.product(dims[: update.slice_index_rank])
-    if not isinstance(slices, int):  # assumed to be many
+    if not isinstance(slices, int):  # a dynamic number of slices is assumed to be large
         return max_parts
     parts = max(1, slices // SLICES_OF_A_PART)
     next_power_of_two = 1 << (parts - 1).bit_length()  # 5 -> 8, 4 -> 4
@@ -50,10 +50,15 @@ def part_count(elements: Elements, build: Builder, update: UpdateStep, max_parts
 
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice."""
+    """Return the number of parts of the destination that workgroups of a CPU write in parallel.
+
+    Each part visits all slices to find its own, which does not pay if a slice has few elements to write: there is one
+    part then.
+    """
     slice_sizes = update.dims(elements)[update.slice_index_rank :]
     slice_elements = prod(size for size in slice_sizes if isinstance(size, int))  # a dynamic size counts as 1
-    return part_count(elements, build, update, max_parts=MOST_PARTS if slice_elements >= WIDE_SLICE else 1)
+    has_wide_slices = slice_elements >= WIDE_SLICE
+    return part_count(elements, build, update, max_parts=MOST_PARTS if has_wide_slices else 1)
 
 
 def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Partition:
@@ -145,13 +150,13 @@ def emit_slices_in_order(
     dims = update.dims(elements)[: update.slice_index_rank]  # those that number the slices
 
     def visit_slice(builder: Builder, slice_number: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the writes of one slice, under the condition that it belongs to `part`.
+        """Emit the writes of one slice, under the condition that its conflict key mod `parts` is `part`.
 
-        It does if the remainder of its conflict key by `parts` is `part`.
+        `slice_number` is its position among all slices, in row-major order of their indices.
         """
         slice_index = builder.split(slice_number, dims)
         is_in_part: SSAValue | bool = True
-        if parts != 1:
+        if parts != 1:  # a single part has all slices
             key = update.conflict_key(elements, builder, slice_index)
             is_in_part = equal(builder, builder.remainder(key, parts), part)
         builder.when(is_in_part, lambda inner: write_slice(inner, slice_index))

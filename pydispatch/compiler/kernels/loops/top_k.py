@@ -55,15 +55,16 @@ def write_top_k(
     heap.sort(build)
 
     def store_element(builder: Builder, position: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Store the element at a position of the sorted heap in column `position` of this row of the results.
+        """Emit the stores of the element at a position of the sorted heap in column `position` of this row of results.
 
-        The element consists of one value for each result: those of the operands, and its column in their row.
+        The element consists of one value for each result: those of the operands, and its column in their row. `row`
+        and `buffers` are arguments of `write_top_k`. The loop carries no values: [] is returned.
         """
         for value, result in zip(heap.load(builder, position), op.res, strict=True):
             if result not in buffers:  # the kernel does not return it
                 continue
             type_ = tensor_type(result).element_type
-            is_column = value.type != type_  # an index, where the result has other integers
+            is_column = value.type != type_  # an `index` in the heap, another integer type in the result
             stored = builder.add(arith.IndexCastOp(value, type_)) if is_column else value
             elements.store(builder, stored, buffers[result], [*row, position])
         return []
@@ -112,7 +113,8 @@ class _Scan:
     def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
         """Emit the visit of one column: its element replaces the root of the heap if it comes before the root.
 
-        The comparator is enough. An element that is equal to the root comes after it, as its column is higher.
+        The columns of both need no comparison: columns are visited in ascending order, so that an element that is equal
+        to the root comes after the root.
         """
         element = self._read(build, column)
         enters = self.heap.compare(build, element, self.heap.load(build, 0))
@@ -120,12 +122,12 @@ class _Scan:
         return []
 
     def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
-        """Emit the visits of the columns `low` to `high`, which skip blocks without an element that precedes the root.
+        """Emit the visits of the columns `low` to `high`, but skip blocks in which no element enters the heap.
 
-        The heap has the first `op.count` elements of the row so far, and its root is the last of them in the order: an
-        element that does not precede the root is none of the results. With the widths (64, 16), 64 elements are
-        compared with the root at once. If one of them precedes it, each 16 of them are compared again, and only blocks
-        of 16 with such an element are visited element by element.
+        The heap has those `op.count` of the elements so far that come first in the order, and its root is the last of
+        them. An element enters the heap if it precedes the root. With the widths (64, 16), 64 elements are compared
+        with the root at once. If one of them enters, each 16 of the 64 are compared again. Only blocks of 16 in which
+        an element enters are visited element by element.
 
         Args:
             build: Receives the code.
@@ -138,9 +140,12 @@ class _Scan:
         width = widths[0]
 
         def visit_block(inner: Builder, start: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the visit of the columns `start` to `start + width`, if one of their elements precedes the root."""
+            """Emit the visits of the block of `width` columns from `start` on, if one of its elements enters the heap.
+
+            The block is divided into blocks of the next smaller width. The loop carries no values: [] is returned.
+            """
             has_entering = self._has_entering(inner, start, width)
-            inner.when(has_entering, lambda hit: self._visit_blocks(hit, start, hit.plus(start, width), widths[1:]))
+            inner.when(has_entering, lambda b: self._visit_blocks(b, start, b.plus(start, width), widths[1:]))
             return []
 
         # The columns in whole blocks, then the remaining ones one by one.
@@ -153,11 +158,12 @@ class _Scan:
         root = self.heap.load(build, 0)
 
         def visit(inner: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit whether the element in column `start + offset`, or one before it, comes before the root."""
+            """Emit `carried[0]` or whether the element in column `start + offset` comes before the root."""
             enters = self.heap.compare(inner, self._read(inner, inner.plus(start, offset)), root)
             return [inner.add(arith.OrIOp(carried[0], enters))]
 
-        (has_entering,) = build.loop(0, width, [_truth(build, 0)], visit)
+        false = _truth(build, 0)
+        (has_entering,) = build.loop(0, width, [false], visit)
         return has_entering
 
 
@@ -177,7 +183,10 @@ class _Heap:
     """
 
     def __init__(self, elements: Elements, op: TopKOp, build: Builder) -> None:
-        """Allocate the heap: on the stack of an invocation if `build` is in a parallel loop, else once for all rows."""
+        """Allocate the heap of a row: on the stack if `build` is in a parallel loop, whose invocations compute rows.
+
+        Else rows are computed one after the other, and share one heap in workgroup memory.
+        """
         self.elements, self.op = elements, op
         types = [*(tensor_type(x).element_type for x in op.inputs), IndexType()]
         if build.in_parallel:  # rows of other invocations have heaps of their own
@@ -205,7 +214,7 @@ class _Heap:
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         """Emit whether `lhs` comes before `rhs` in the order of the results, in which equal elements keep their order.
 
-        With the comparator "<", it is lhs < rhs, or not rhs < lhs and the column of lhs is lower.
+        With the comparator "<": lhs < rhs or (not (rhs < lhs) and lhs.column < rhs.column).
         """
         lhs_column, rhs_column = lhs[-1], rhs[-1]  # an element is its values, then its column
         has_lower_column = build.add(arith.CmpiOp(lhs_column, rhs_column, "ult"))
@@ -269,10 +278,13 @@ class _Heap:
 
     def order(self, build: Builder) -> None:
         """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""
-        parent_count = self.op.count // 2
+        parent_count = self.op.count // 2  # the children of position i are at 2 * i + 1 and 2 * i + 2
 
         def order_subtree(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Make a heap of the subtree below a parent: the last parent for index 0, the root for the last index."""
+            """Emit the code that makes a heap of the subtree below parent number `parent_count - 1 - index`.
+
+            The subtrees below its children are heaps already: parents are visited from the last one up to the root, 0.
+            """
             parent = inner.minus(parent_count - 1, index)
             self.sift_down(inner, self.load(inner, parent), start=parent, size=self.op.count)
             return []
@@ -287,13 +299,14 @@ class _Heap:
         """
 
         def exchange(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Exchange the root with the last element of the heap, which then ends before it, and order the heap again.
+            """Emit exchange number `index`: of the root with the last element of a heap of `op.count - index` elements.
 
-            `index` is the number of earlier exchanges.
+            The former root is then behind the end of the heap, which becomes shorter by one element.
             """
-            last = inner.minus(self.op.count - 1, index)
+            last = inner.minus(self.op.count - 1, index)  # position of the last element
             element = self.load(inner, last)
             self.store(inner, last, self.load(inner, 0))
+            # The element does not stay at the root: it sinks to a position where it precedes no child.
             self.sift_down(inner, element, start=0, size=last)
             return []
 

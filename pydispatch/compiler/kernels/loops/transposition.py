@@ -14,9 +14,10 @@ from pydispatch.compiler.kernels.ops.tensors import collapsed, tensor_type
 
 MOST_SQUARES = 4
 """Maximum number of squares of a block, which are one below the other. A block has several if elements of results have
-fewer bits than elements of operands: the CPU prefetches the following cache lines of long columns. f32 of 256x56x56 to
-bytes with channels last take 214 us with 4 squares, 690 with one (AMD EPYC Zen 4). Where elements keep their width, 4
-squares write to too many cache lines at once: f32 with channels last to channels first 119 us, with one square 97."""
+fewer bits than elements of operands: the CPU prefetches the following cache lines of long columns. The conversion of
+256x56x56 f32 to bytes with channels last takes 214 us with 4 squares, and 690 us with one (AMD EPYC Zen 4). A block has
+one square if elements keep their width, because 4 squares write to too many cache lines at once. The transposition of
+f32 from channels last to channels first takes 119 us with 4 squares, and 97 us with one."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def transposition_of(
     if along is None:
         return None
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, load_indices in loads if load_indices)
-    # A block is a column of squares, of which there are several if operands have longer elements than results.
+    # A block is a column of squares: two squares if elements of operands have twice the bits of elements of results.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)  # `_are_adjacent` compares sizes with tensor shapes
     joinable = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, dim=d))
@@ -100,11 +101,13 @@ def transposition_of(
 
 
 def _transposed_dim(loads: Sequence[Load], indices: Sequence[Index]) -> int | None:
-    """Return the transposed dimension of the nest; None if more loads are contiguous along the last one, or none is.
+    """Return the transposed dimension of the nest, or None.
 
-    For `r[i, j] = a[j, i]` it is 0: the last index of the load is i, and another one is j, the index of the last loop.
-    A load `a[i]` is not transposed, as it does not depend on j. `indices` has the counter of the loop over each
-    dimension of the nest, here (i, j).
+    A load is transposed if its last index is the counter of another loop than the last one, and the counter of the last
+    loop is another of its indices. In `r[i, j] = a[j, i]`, the load is transposed along dimension 0, i. A load `a[i]`
+    is not, because it does not depend on j. The result is None if no load is transposed, or if more loads are
+    contiguous along the last dimension than are transposed. `indices` has the counter of the loop over each dimension
+    of the nest, here (i, j).
     """
     if len(indices) < 2:  # there is no other dimension than the last one
         return None

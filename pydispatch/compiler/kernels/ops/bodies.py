@@ -69,8 +69,8 @@ def clone_op(
     """Clone one scalar operation of a body, and add its results to `mapping`.
 
     `linalg.index`, `tensor.dim` and `tensor.rank` become indices, `tensor.extract` the computation of the element. The
-    clone of a pure operation with one result is hoisted out of loops where its operands allow it, and an equal one that
-    exists is used instead.
+    clone of a pure operation with one result is hoisted out of the loops that define none of its operands. If the
+    kernel has computed an equal operation before, its result is used instead of a clone.
 
     Args:
         elements: Tensors of the kernel.
@@ -142,17 +142,17 @@ def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequ
     """
     assert isinstance(source.type, TensorType)
     element, sizes = source.type.element_type, elements.dims(source)
-    where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
+    clamped = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
     return build.choose(
-        build.not_empty(sizes), lambda b: elements.at(b, source, where), lambda b: elements.zero(b, element)
+        build.not_empty(sizes), lambda b: elements.at(b, source, clamped), lambda b: elements.zero(b, element)
     )
 
 
 def _copied_properties(elements: Elements, op: Operation, may_reassociate: bool = False) -> dict[str, Attribute]:
-    """Return the properties of the clone of an operation, with its fast-math flags.
+    """Return the properties for the clone of an operation: those of the operation, except for the fast-math flags.
 
-    The flag for reassociation is added if `may_reassociate`. Targets that must keep the order of sums (`reassociate =
-    false`) get no flags for reciprocals either.
+    The flag `reassoc` is added if `may_reassociate`. The flag `arcp`, which permits a division to become a product with
+    the reciprocal, is removed for targets that ask for exact rounding (`reassociate = false`).
     """
     attribute = op.properties.get("fastmath")
     flags = set(attribute.data) if isinstance(attribute, arith.FastMathFlagsAttr) else set[FastMathFlag]()
@@ -199,7 +199,11 @@ def _clone_region(
 def scalarized(elements: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
     """Emit an elementwise tensor operation on single elements, and return its results.
 
-    operands: for each operand of `op`, its element; an operand that is a scalar is its own element.
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the operation.
+        op: The operation on tensors.
+        operands: For each operand of `op`, its element; an operand that is a scalar is its own element.
     """
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(

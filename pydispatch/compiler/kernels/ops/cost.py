@@ -13,7 +13,10 @@ EXPENSIVE_BODY = 12
 
 def is_expensive(op: Operation) -> bool:
     """Return whether computing an element of the result of `op`, from elements of its operands, costs more than loading
-    it from memory.
+    the element from memory.
+
+    The body of a `linalg.generic` is expensive from operations of a few instructions (`Cost.SHORT`) on, other tensor
+    operations are expensive from divisions on.
     """
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
@@ -22,9 +25,9 @@ def is_expensive(op: Operation) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Return whether the computation of an element of `value` has an expensive operation, see `is_expensive`.
+    """Return whether an expensive operation (`is_expensive`) is among those that compute an element of `value`.
 
-    The search through its producers ends at arguments, constants and reductions, which are not counted themselves.
+    The search follows operands. It ends at arguments, constants and reductions, which do not count as expensive.
     """
     pending, seen = [value], set[SSAValue]()
     while pending:

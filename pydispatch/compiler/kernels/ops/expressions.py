@@ -28,9 +28,9 @@ AT_ZERO = -1
 class Expression:
     """Scalar as a function of a point (a sequence of indices, such as a row and a column).
 
-    It has one of two forms: an element of a tensor, or a scalar in the body of a generic for one iteration of its
-    loops. Matchers of chained and gathered products follow a value to its inputs by it, and their kernels emit the
-    scalar at points of their own.
+    It is an element of a tensor, or a scalar in the body of a generic for one iteration of its loops, or a scalar of
+    the dispatch function, the same at all points. Matchers of chained and gathered products expand expressions to find
+    the inputs that a value depends on. Kernels of these products emit the scalar at the points that they compute.
 
     Attributes:
         value: The tensor or the scalar.
@@ -54,7 +54,7 @@ class Expression:
         An element of a broadcast of x becomes an element of x. An element of a generic becomes the scalar that its body
         yields and, if the body yields an input as it is, the element of this input.
 
-        `operations` receives the operations on tensors that were followed, the one next to `self` first.
+        The skipped operations on tensors are appended to `operations`, the one that computes `self` first.
         """
         expression = self
         while (inner := expression._one_step_expanded()) is not None:
@@ -88,8 +88,8 @@ class Expression:
         Return None if the input has a computed index, such as i + k: neither the index of a loop nor 0.
         """
         indices, operand = generic.maps[index].results, generic.inputs[index]
-        if not isinstance(operand.type, TensorType):  # a scalar of the dispatch function
-            return Expression(operand, ())
+        if not isinstance(operand.type, TensorType):  # a scalar of the dispatch function, which has no axes
+            return Expression(operand, dims=())
         if not all(isinstance(i, AffineDimExpr) or i == AffineConstantExpr(0) for i in indices):
             return None
         dims = tuple(self.dims[i.position] if isinstance(i, AffineDimExpr) else AT_ZERO for i in indices)
@@ -146,13 +146,13 @@ class Expression:
             return None
         op = self.value.op
         if op.name == "tensor.splat":
-            return Expression(op.operands[0], ()).number()
+            return Expression(op.operands[0], dims=()).number()
         attribute = op.properties.get("value") if op.name == "arith.constant" else None
         scalar = attribute if isinstance(attribute, IntegerAttr | FloatAttr) else splat_of(attribute)
         return None if scalar is None else scalar.value.data
 
     def depends_on(self, dim: int) -> bool:
-        """Return whether the scalar may depend on index `dim` of the point it is a function of; True if not known."""
+        """Return whether the scalar may depend on index `dim` of its point; True if it is not known."""
         op = self.op
         if op is not None and info_of(op).elementwise:
             return any(operand.depends_on(dim) for operand in self.operands)

@@ -42,7 +42,7 @@ def negative_zero(build: Builder, type_: Attribute) -> SSAValue:
 def with_fresh_accumulators(
     build: Builder, carried: Carried, is_sum: Sequence[bool], inside: Callable[[Carried], Carried]
 ) -> Carried:
-    """Emit a loop whose float sums start at -0, add them to the carried sums, and return the new carried values.
+    """Emit a loop whose float sums start at -0.0, add the sums to those carried so far, and return the new values.
 
     For the carried values [total, max], of which only the first is a float sum, the loop starts with [-0.0, max]. With
     its final values [sum, new_max] the result is [total + sum, new_max].
@@ -70,7 +70,8 @@ class LoopLevel:
     Attributes:
         loop: Number of the dimension that the loop visits.
         step: Number of indices of a block; 1 for the level within a block, and for a dimension that is not cut.
-        fresh: Whether each iteration starts with fresh accumulators, which are then added to the carried ones.
+        fresh: Whether each iteration sums up in a fresh accumulator that starts at -0.0, and adds its final value to
+            the sum that the loop carries.
     """
 
     loop: int
@@ -81,18 +82,19 @@ class LoopLevel:
 def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     """Return the loop levels of a sum over dimensions of `sizes`, outermost first.
 
-    An accumulator is a loop-carried sum, which takes at most `MAX_STEPS` (4096) additions of elements, or `MAX_BLOCKS`
-    (256) of other accumulators, since its rounding error grows with them. A loop that has more iterations than one
-    accumulator may take becomes two: over blocks, and within a block. Only the outermost loop is cut more than once,
-    into blocks of blocks. Dynamic sizes count as too long for an accumulator.
+    An accumulator is a loop-carried sum. Its rounding error grows with the number of additions. Therefore, at most
+    `MAX_STEPS` (4096) elements are added to an innermost accumulator, and at most `MAX_BLOCKS` (256) accumulators to an
+    outer one. A loop with more iterations than its accumulator has room for becomes two loops: over blocks, and within
+    a block. Only the outermost loop is cut more than once, into blocks of blocks. Dynamic sizes count as too long for
+    an accumulator.
 
     Example:
         The levels as (loop, step, fresh), where `fresh` is whether each iteration starts an accumulator, for these
         sizes:
 
         - [1000000]: (0, 4096, True), (0, 1, False). Each block of 4096 elements has an accumulator of its own.
-        - [1000, 7]: (0, 585, True), (0, 1, False), (1, 1, False). 7 steps are too few for an accumulator: it also takes
-          585 iterations of loop 0, 585 * 7 = 4095 steps.
+        - [1000, 7]: (0, 585, True), (0, 1, False), (1, 1, False). 7 steps are too few for an accumulator: each one also
+          sums up 585 iterations of loop 0, which are 585 * 7 = 4095 steps.
         - [1000, 1000]: (0, 256, True), (0, 1, True), (1, 1, False). Each iteration of loop 0 has an accumulator for
           loop 1, and each block of 256 iterations has one that adds these up.
     """

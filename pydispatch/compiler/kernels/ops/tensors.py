@@ -69,7 +69,8 @@ def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dim
         dims: Sizes of the tensor.
     """
     for level in builder.chain():
-        if level.pins_loads:  # a branch, which does not run for every element, or code whose memory changes
+        # The block is a branch, which may not run for every element, or memory that it loads from changes in the loop.
+        if level.pins_loads:
             return False
     if list(indices[: len(row)]) != list(row):
         return False

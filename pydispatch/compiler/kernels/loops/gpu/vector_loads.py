@@ -55,10 +55,10 @@ class PairedInput:
 def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[PairedInput, ...]:
     """Return the inputs that are loaded in pairs of elements; () for a reduction that cannot use pairs.
 
-    They are the inputs that depend on the innermost reduced loop or the columns. Each of them must be contiguous along
-    the rows or columns of a block, or the innermost loop. For `C[i, j] = sum over k of A[i, k] * B[k, j]`, whose loops
-    are (i, j, k), with 64 columns and 32 steps, A has the strides (32, 0, 1) and is contiguous along loop 2, and B has
-    the strides (0, 1, 64) and is contiguous along loop 1.
+    Inputs that depend on the innermost reduced loop or on the columns are loaded in pairs. Each of them must be
+    contiguous along the rows or columns of a block, or along the innermost loop. For `C[i, j] = sum over k of
+    A[i, k] * B[k, j]`, whose loops are (i, j, k), with 64 columns and 32 steps, A has the strides (32, 0, 1) and is
+    contiguous along loop 2, and B has the strides (0, 1, 64) and is contiguous along loop 1.
 
     `dims` are the loops of the reduction that count the rows and the columns of a block, here (0, 1).
     """
@@ -79,7 +79,7 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
             continue
         loops = [axis.position for axis in map.results if isinstance(axis, AffineDimExpr)]  # that index the axes
         has_constant_strides = len(set(loops)) == len(map.results)  # each axis is indexed by a loop of its own
-        # Both elements of a pair are read in the block or in the unrolled steps.
+        # Both elements of a pair must be used: by two rows or columns of the block, or by two unrolled steps.
         uses_both = has_constant_strides and loops[-1] in (step, *dims)
         if not uses_both or not _is_pairable_buffer(elements, value):
             return ()
@@ -92,7 +92,7 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
 
 
 def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
-    """Return whether a value is in a read-only buffer of f32 or i32 of static shape, in the order of its indices.
+    """Return whether a value is an argument in a read-only buffer of f32 or i32, of static shape and row-major order.
 
     Its last size must be even, so that a pair does not extend into the next row.
     """
@@ -102,7 +102,7 @@ def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
         return False
     buffer, index_map = elements.buffer_of(value)
     binding = buffer.owner
-    is_in_order = index_map is None
+    is_in_order = index_map is None  # a map would permute or split the indices
     if not isinstance(binding, hal.InterfaceBindingSubspanOp) or not is_in_order:
         return False
     flags = binding.properties.get("flags")
@@ -240,7 +240,7 @@ class _PairedReduction:
         Args:
             build: Receives the code.
             depth: Position of the outermost loop to emit in `generic.reduced_loops`.
-            current: Reduced loop further out -> its index.
+            current: Reduced loop around the loops to emit -> its index.
             sums: The sum of each element of the block before the loops.
         """
         dim = self.generic.reduced_loops[depth]
@@ -253,8 +253,9 @@ class _PairedReduction:
 
             return build.loop(0, size, sums, emit_inner_loops)
         assert isinstance(size, int)
-        # The innermost loop. `paired_inputs` has checked that `size` is even. A pair along this loop serves two steps,
-        # so that the unroll factor is 2 at least; 4 and 8 must keep the products of an iteration below the limit.
+        # The innermost loop. `paired_inputs` has checked that `size` is even. The unroll factor is at least 2, because
+        # a pair along this loop has the elements of two steps. Larger factors are limited to `MAX_UNROLLED_PRODUCTS`
+        # products in an iteration: one for each sum and step.
         unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
         # The index of each loop for the first element of the block in the first step.
         corner = [current.get(d, index) for d, index in enumerate(self.block.corner)]
@@ -263,7 +264,8 @@ class _PairedReduction:
             for paired in self.block.paired
         ]
         steps = partial(self._unrolled_steps, current, unroll)
-        return build.loop(0, size, [*sums, *pairs], steps, step=unroll)[: len(sums)]
+        final_values = build.loop(0, size, [*sums, *pairs], steps, step=unroll)
+        return final_values[: len(sums)]
 
     def _unrolled_steps(
         self, current: dict[int, Index], unroll: int, build: Builder, index: Index, carried: list[SSAValue]
@@ -275,8 +277,9 @@ class _PairedReduction:
             unroll: Number of steps.
             build: Receives the code.
             index: The first step.
-            carried: The sum of each element, then, for each input, the index of the pair that the corner reads. These
-                indices grow by the stride of the innermost loop, times `unroll`, in pairs.
+            carried: The sum of each element, then, for each input, the index of the pair that the corner reads in the
+                first step. In each iteration the index grows by stride * unroll / 2 pairs, where stride is that of the
+                innermost loop in elements.
         """
         innermost, block = self.generic.reduced_loops[-1], self.block
         row_loop, column_loop = block.dims
@@ -316,7 +319,7 @@ class _PairedReduction:
         if self.is_multiply_add:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
-        # Let the body of the generic use the loaded elements where it reads these inputs.
+        # `define` records the loaded elements, so that the body uses them instead of loads of these inputs.
         for paired, element in zip(self.block.paired, loaded, strict=True):
             indices = evaluate(build, self.generic.maps[paired.ordinal], iteration)
             self.elements.define(build, self.generic.inputs[paired.ordinal], indices, element)
