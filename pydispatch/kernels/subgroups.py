@@ -97,9 +97,10 @@ class Subgroups(Coverage):
         assert self.local is not None
         result: Scalar | Literal = Literal(0)
         for coordinate, size in zip(reversed(self.local), reversed(self.workgroup), strict=True):
-            # The last axis comes first, when the result is still 0: nothing is scaled and added.
-            scaled = binary(self.writer, "*", result, Literal(size)) if isinstance(result, Scalar) else None
-            result = coordinate if scaled is None else binary(self.writer, "+", scaled, coordinate)
+            if isinstance(result, Scalar):
+                result = binary(self.writer, "+", binary(self.writer, "*", result, Literal(size)), coordinate)
+            else:  # still 0
+                result = coordinate
         return cast(self.writer, result, "index")
 
     def _first_of_subgroup(self, linear: Scalar) -> Scalar:
@@ -136,23 +137,21 @@ class Subgroups(Coverage):
         stored. If the lane depends on memory, `publish` has stored it, too, and it is loaded here: other invocations
         may have written that memory since.
         """
-        # `lanes`: the memory of stored lanes; None if the lane is computed here.
-        linear, lanes = self._linear_id(), self._published.get(node.args[1])
-        lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
-        other = binary(self.writer, "+", self._first_of_subgroup(linear), lane)
+        own = self._linear_id()
+        stored_lanes = self._published.get(node.args[1])  # memory; None if the lane is computed here
+        stated_lane = self._lane(node) if stored_lanes is None else self._loaded(stored_lanes, own)
+        lane = cast(self.writer, stated_lane, "index")
+        other = binary(self.writer, "+", self._first_of_subgroup(own), lane)
         assert isinstance(other, Scalar)
-        # The lane is in the subgroup, and, in the last subgroup, the invocation in the workgroup. A negative lane is a
-        # large unsigned number.
-        inside = [
-            self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
-            for index, end in (
-                (lane, self.writer.constant(SUBGROUP_SIZE, "index")),
-                (other, self.writer.constant(math.prod(self.workgroup), "index")),
-            )
-        ]
-        exists = self.writer.value(f"arith.andi {inside[0].name}, {inside[1].name} : i1", "i1")
-        source = self.writer.value(f"arith.select {exists.name}, {other.name}, {linear.name} : index", "index")
-        return self._exchanged("shuffle", memory, own=linear, dtype=memory.dtype, operands=f", {source.name}")
+        # The other invocation exists if its lane is in the subgroup and, since the last subgroup may be smaller, its
+        # index is in the workgroup. A negative lane is a large unsigned number.
+        lane_end = self.writer.constant(SUBGROUP_SIZE, "index")
+        index_end = self.writer.constant(math.prod(self.workgroup), "index")
+        in_subgroup = self.writer.value(f"arith.cmpi ult, {lane.name}, {lane_end.name} : index", "i1")
+        in_workgroup = self.writer.value(f"arith.cmpi ult, {other.name}, {index_end.name} : index", "i1")
+        exists = self.writer.value(f"arith.andi {in_subgroup.name}, {in_workgroup.name} : i1", "i1")
+        source = self.writer.value(f"arith.select {exists.name}, {other.name}, {own.name} : index", "index")
+        return self._exchanged("shuffle", memory, own=own, dtype=memory.dtype, operands=f", {source.name}")
 
     def _reduced(self, node: ast.Call, memory: MemoryRef, symbol: str) -> Scalar:
         """Emit the reduction of the published values of the subgroup by an operator, "+", "max" or "min".

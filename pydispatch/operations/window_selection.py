@@ -189,13 +189,14 @@ class _Selection:
         positions, is_inside = self._positions(p)
         clamped = [p.clamped(position, last) for position, last in zip(positions, self.last_position, strict=True)]
         element = _element_at(p, self.dtype, self.parts, clamped)
-        here = Scalar(I64, (p.add_op(arith.IndexCastOp(_row_major_index(p, positions, self.shape), I64.element)),))
+        linear_index = _row_major_index(p, positions, self.shape)
+        element_index = Scalar(I64, (p.add_op(arith.IndexCastOp(linear_index, I64.element)),))
         # The first element of x in a window is taken in any case.
         is_first = p.compare("lt", best_index, p.const(0, I64))
         best_stays = self.select(p, best, element)
         is_preferred = p.binary("or", is_first, p.unary("not", best_stays))
         taken = p.binary("and", Scalar(BOOL, (is_inside,)), is_preferred)  # padding is never selected
-        return [*p.select(taken, element, best).parts, p.select(taken, here, best_index).value]
+        return [*p.select(taken, element, best).parts, p.select(taken, element_index, best_index).value]
 
     def _positions(self, p: CoordinateBuilder) -> tuple[list[SSAValue], SSAValue]:
         """Return the position in x of the window's element along each axis, and an i1: whether x has this element."""
