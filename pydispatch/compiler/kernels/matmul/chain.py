@@ -99,7 +99,8 @@ class Chain:
     def first_loops(self) -> list[int]:
         """For each dimension of `rows`, the loop of the first product that runs over it; `NO_DIM` for none.
 
-        It is [0, 1, 2] for rows [head, query, key], if the loops of the first product are (head, query, key, element).
+        The result is [0, 1, 2] for rows [head, query, key], if the loops of the first product are (head, query, key,
+        element).
         """
         return _dims_of(self.first.generic.output_maps[0])
 
@@ -107,7 +108,8 @@ class Chain:
     def second_loops(self) -> list[int]:
         """For each dimension of `rows`, the loop of the second product that runs over it.
 
-        It is [0, 1, 3] for rows [head, query, key], if the loops of the second product are (head, query, element, key).
+        The result is [0, 1, 3] for rows [head, query, key], if the loops of the second product are (head, query,
+        element, key).
         """
         dims = self.second.a.axis_dims
         assert dims is not None, "`_has_kernel` must have checked it"
@@ -285,8 +287,8 @@ def _part_of(
 def _has_kernel(chain: Chain) -> bool:
     """Return whether the kernel supports the chain.
 
-    It supports f32 or f64 throughout, static sizes, and at most `MAX_COLUMNS` columns. Rows and outer dimensions must
-    be the same in both products. The columns must be N of the first product and K of the second.
+    The kernel supports f32 or f64 throughout, static sizes, and at most `MAX_COLUMNS` columns. Rows and outer
+    dimensions must be the same in both products. The columns must be N of the first product and K of the second.
     """
     first, second = chain.first, chain.second
     values = (chain.scores, chain.rows, second.op.results[0])

@@ -88,8 +88,8 @@ def _flags_of_tensor(value: SSAValue, known_flags: Mapping[SSAValue, HiddenFlags
 def _flags_of_scalar(value: SSAValue, flags_in_body: Mapping[SSAValue, HiddenFlags]) -> HiddenFlags:
     """Return the properties, at the columns that a mask hides, of a scalar that the body of a generic reads.
 
-    They are its entry in `flags_in_body` if the scalar is defined in the body. Otherwise the scalar is from outside,
-    and has the properties of a constant, or `UNKNOWN`.
+    If the scalar is defined in the body, return its entry in `flags_in_body`. Otherwise the scalar is from outside, and
+    has the properties of a constant, or `UNKNOWN`.
     """
     if value in flags_in_body:
         return flags_in_body[value]

@@ -101,8 +101,9 @@ def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
 def _reason_against_consumer(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
     """Return why an operation that depends on the contraction's result cannot join its dispatch; None if it can.
 
-    It can if each of its elements depends on one element of the result. A copy that transposes i32, the sums of byte
-    products, cannot: kernels rescale these sums in vectors along the filters, which a transposition would prevent.
+    The operation can join if each of its elements depends on one element of the result. A copy that transposes i32, the
+    sums of byte products, cannot: kernels rescale these sums in vectors along the filters, which a transposition would
+    prevent.
     """
     if contraction.acc == i32 and op.name == "linalg.generic" and _only_copies(op) and _transposes(op):
         return reasons.TRANSPOSED_AFTER_BYTES

@@ -55,8 +55,8 @@ class LinearIndex:
 def linear_index(expression: AffineExpr) -> LinearIndex | None:
     """Return an affine expression as a linear index; None if it has a division, a remainder or a coefficient below 1.
 
-    It has pairs of (loop, coefficient), ordered by loop, and a constant: `(d3 + 2 * d0) + 5` has the terms
-    ((0, 2), (3, 1)) and the constant 5.
+    The linear index has pairs of (loop, coefficient), ordered by loop, and a constant: `(d3 + 2 * d0) + 5` has the
+    terms ((0, 2), (3, 1)) and the constant 5.
     """
     # A loop, a constant, a sum, or a product by a constant.
     if isinstance(expression, AffineDimExpr):

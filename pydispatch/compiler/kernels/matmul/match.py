@@ -78,8 +78,9 @@ class Factor:
     def is_contiguous(self, dim: int | None) -> bool:
         """Return whether elements at neighbouring indices of loop `dim` are adjacent in the memory of the main input.
 
-        They are if `dim` has the coefficient 1 in the index along the last dimension of the input, which is row-major.
-        The caller must know that no other index depends on `dim`, from `positions_of`: that is not checked here.
+        They are adjacent if `dim` has the coefficient 1 in the index along the last dimension of the input, which is
+        row-major. The caller must know that no other index depends on `dim`, from `positions_of`: that is not checked
+        here.
         """
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].coefficient(dim) == 1
 
@@ -378,7 +379,7 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
 def _choose_m(generic: Structured, a: Factor, b: Factor) -> int | None:
     """Return the dimension that serves as M, the rows of A; None if no dimension indexes A alone.
 
-    It is the longest dimension. A size above `MAX_INNER_ROWS` is no advantage, and counts as `MAX_INNER_ROWS`. For
+    M is the longest candidate. A size above `MAX_INNER_ROWS` is no advantage, and counts as `MAX_INNER_ROWS`. For
     dimensions that are not innermost in C, the limit is `MAX_STRIDED_ROWS`.
     """
     candidates = [d for d in generic.out_dims if len(a.positions_of(d)) == 1 and d not in b.dims]

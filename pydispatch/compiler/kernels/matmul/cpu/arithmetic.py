@@ -229,7 +229,8 @@ def _byte_arithmetic(
 def _can_group_steps(contraction: Contraction) -> bool:
     """Return whether steps of K can be packed in groups: K itself indexes both factors, and N itself indexes B.
 
-    It can for `A[m, k] * B[k, n]`, but not if such an index has a stride or an offset, as in `A[m, 2 * k]`.
+    The steps of `A[m, k] * B[k, n]` can be packed in groups, but not if such an index has a stride or an offset, as in
+    `A[m, 2 * k]`.
     """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
     is_indexed_by_k = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
@@ -280,10 +281,10 @@ def is_stored_as_packed(factor: SSAValue, element: SSAValue, arithmetic: Arithme
 def _matrix_steps(contraction: Contraction, group: int) -> int:
     """Return how many groups of `group` steps of K one instruction on matrix registers multiplies.
 
-    It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS: 100 steps in groups of 4
-    are 25 groups, and an instruction multiplies 5. It must be a divisor since all instructions along K have the same
-    length. Return 0, for no matrix registers, if there is no such divisor, if the size of K is dynamic, or if no
-    dimension of A is indexed by K itself.
+    The result is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS: 100 steps in
+    groups of 4 are 25 groups, and an instruction multiplies 5. It must be a divisor since all instructions along K have
+    the same length. Return 0, for no matrix registers, if there is no such divisor, if the size of K is dynamic, or if
+    no dimension of A is indexed by K itself.
     """
     a, k = contraction.a, contraction.k
     k_axis = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)  # of A's tensor

@@ -210,8 +210,8 @@ class BlockProducts(PanelWorkgroup):
     def _unpack(self, build: Builder, position: _Position) -> None:
         """Emit the conversion of a panel's weights in one block of K from 4 bits to bytes, in `_unpacked_weights`.
 
-        Both are [group][column][step of the group]. A group is four bytes of a column: 8 steps of K with 4 bits, and 4
-        steps with bytes.
+        Packed and unpacked weights are [group][column][step of the group]. A group is four bytes of a column: 8 steps
+        of K with 4 bits, and 4 steps with bytes.
         """
         match = self.match
         groups, width = match.steps_per_block // WORD_BYTES, match.width
@@ -224,10 +224,10 @@ class BlockProducts(PanelWorkgroup):
     def _emit_product(self, build: Builder, position: _Position, height: int) -> None:
         """Emit the product of a register block: `height` rows of A times columns of a panel, over one block of K.
 
-        It is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s, where a group is
-        the adjacent steps of K whose weights in a column share 32 bits. If A was converted to integers, each byte of
-        these, a digit, is a row of `a`. With 4 rows of 3 digits, 32 columns, and blocks of 32 steps of 4-bit weights,
-        `a` is 12x4x8xi8, `b` is 4x32x8xi4, and `c` is 12x32xi32.
+        The product is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s, where a
+        group is the adjacent steps of K whose weights in a column share 32 bits. If A was converted to integers, each
+        byte of these, a digit, is a row of `a`. With 4 rows of 3 digits, 32 columns, and blocks of 32 steps of 4-bit
+        weights, `a` is 12x4x8xi8, `b` is 4x32x8xi4, and `c` is 12x32xi32.
         """
         width = self.sizes.columns
         products_of_row = max(1, self.sizes.byte_digits)  # one for each digit; 0 digits stand for f32
@@ -263,7 +263,7 @@ class BlockProducts(PanelWorkgroup):
     def _view_unpacked_weights(self, build: Builder, column: int) -> SSAValue:
         """Emit the view of the unpacked weights of a register block from `column` on, and return it.
 
-        It is [group][column][step of the group], where a group is four steps of a byte each.
+        The view is [group][column][step of the group], where a group is four steps of a byte each.
         """
         group_count = self.match.steps_per_block // WORD_BYTES
         sizes, strides = [group_count, self.sizes.columns, WORD_BYTES], [self.match.width * WORD_BYTES, WORD_BYTES, 1]

@@ -125,8 +125,8 @@ def _rows_of_workgroup(frame: Frame, chain: Chain, tiles: RowTiles) -> Workgroup
 def _column_unit(*plans: Plan) -> int:
     """Return the number of adjacent columns that are visited or skipped together, a multiple of `COLUMN_UNIT`.
 
-    It is a multiple of the rows of a page, too, if the plans of the products read keys or values in pages: blocks of
-    rows that a table of indices selects.
+    The number is a multiple of the rows of a page, too, if the plans of the products read keys or values in pages:
+    blocks of rows that a table of indices selects.
     """
     return lcm(COLUMN_UNIT, *(plan.pages.rows for plan in plans if plan.pages is not None))
 
@@ -180,7 +180,7 @@ class _ChainEmitter:
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
         """Emit the scores, the first product and elementwise operations on it, in the columns before `column_end`.
 
-        They are stored in `buffer`, workgroup memory.
+        The scores are stored in `buffer`, which is workgroup memory.
         """
         chain = self.chain
         same_dims = list(range(len(shape_of(chain.scores))))  # scores have the dimensions of the product

@@ -101,8 +101,8 @@ def _schedule_of(problem: Problem, tiles: Tiles, pack_a: bool, pack_b: bool) -> 
 def _evicts_b_between_uses(level: Level, problem: Problem) -> bool:
     """Return whether the rows of an image wait for B, the filter of a convolution, to be read from memory again.
 
-    They do if B leaves the second-level cache between two rows, and memory is estimated to deliver it more slowly than
-    register blocks multiply it.
+    The rows wait if B leaves the second-level cache between two rows, and memory is estimated to deliver it more slowly
+    than register blocks multiply it.
 
     Times in us of filters of 3x3, in place / packed once for all rows (Intel Xeon with 2 MiB of L2): on 14x14x256
     3,780 / 1,980; on 28x28x256 with stride 2 4,260 / 2,270.

@@ -72,8 +72,8 @@ def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | 
 def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision: SSAValue, level: Level) -> Operand:
     """Return the properties of an operand B of f16 or bf16 that register blocks convert to f32 as they read it.
 
-    They read B in place in two cases: an argument stores B in panels of adjacent columns, or an argument stores B in
-    rows that are contiguous along N, and reading the rows in place is faster than packing them.
+    Register blocks read B in place in two cases: an argument stores B in panels of adjacent columns, or an argument
+    stores B in rows that are contiguous along N, and reading the rows in place is faster than packing them.
 
     Args:
         contraction: The contraction.

@@ -53,7 +53,7 @@ class LaneReduction:
     """Emitter of reductions of the blocks of a group: the terms of each block, one for each step, become one value.
 
     The terms of a block are first combined to a partial result for each lane of a vector. The partial results of all
-    blocks are a matrix [block][lane]. This matrix is transposed: each lane then combines the partial results of a block.
+    blocks are a matrix [block][lane], which is transposed. Each lane then combines the partial results of one block.
 
     Attributes:
         elements: Tensors of the dispatch function.

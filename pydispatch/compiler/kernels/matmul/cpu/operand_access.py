@@ -155,8 +155,8 @@ def _is_faster_without_groups(
 ) -> bool:
     """Return whether multiplying single steps of K is faster than packing B for instructions on groups of steps.
 
-    It is for few rows of A. Then packing B, which stores the steps of a group side by side, takes longer than the
-    products.
+    Single steps are faster for few rows of A. Then packing B, which stores the steps of a group side by side, takes
+    longer than the products.
 
     Args:
         contraction: The contraction.

@@ -69,7 +69,7 @@ class OperandView:
     def stride(self, build: Builder, dim: int | None) -> Index:
         """Return the distance of neighbours along a dimension of the contraction, in elements.
 
-        It is 0 if `dim` does not index the factor, or is None: the contraction lacks the dimension.
+        The distance is 0 if `dim` does not index the factor, or is None: the contraction lacks the dimension.
         """
         total: Index = 0
         for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):

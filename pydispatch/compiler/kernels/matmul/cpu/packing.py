@@ -196,8 +196,10 @@ class Packing:
     def _can_transpose_in_registers(self, axis_of_n: int) -> bool:
         """Return whether a panel can be loaded along K and transposed in registers, in whole squares.
 
-        It can if B is a dispatch argument of shape [..., N, K] whose elements have the type of packed ones, and steps
-        of K are not grouped. `axis_of_n` is the axis of B's coordinates along which its columns are.
+        The panel can be transposed if B is a dispatch argument of shape [..., N, K] whose elements have the type of
+        packed ones, and steps of K are not grouped.
+
+        axis_of_n: the position in `factor.coordinates` of the coordinate that N indexes.
         """
         coordinates, value = self.factor.coordinates, self.contraction.tensor_of(self.factor)
         is_n_before_k = axis_of_n == len(coordinates) - 2 and coordinates[-1].is_identity(self.contraction.k)

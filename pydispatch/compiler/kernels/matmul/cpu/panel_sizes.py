@@ -92,7 +92,7 @@ class BlockSizes:
 def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
     """Return the block sizes of a product on a CPU; None if its number of rows is unknown, or 0.
 
-    They decide how weights are unpacked, in one of three ways:
+    The sizes determine how weights are unpacked, in one of three ways:
 
     - To bytes in memory, once for all rows of a workgroup. This is for matrix registers, if the CPU has them and the
       rows fill one. It is also for rows that are rounded to single bytes, if they are several register blocks.
@@ -276,8 +276,8 @@ def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> Block
 def _blocks(match: BlockQuantized, most_steps: int) -> int:
     """Return the number of blocks of K in a chunk, a divisor of the product's number of blocks.
 
-    It is the greatest for which the chunk has at most `most_steps` steps of K. If that is fewer than `MIN_PACKED_STEPS`
-    steps, it is the least for which the chunk has `MIN_PACKED_STEPS`, or all blocks.
+    The number is the greatest for which the chunk has at most `most_steps` steps of K. If that is fewer than
+    `MIN_PACKED_STEPS` steps, it is the least for which the chunk has `MIN_PACKED_STEPS`, or all blocks.
     """
     divisors = [n for n in range(1, match.blocks + 1) if match.blocks % n == 0]
     lengths = [n * match.steps_per_block for n in divisors]  # possible numbers of steps of a chunk, ascending

@@ -108,7 +108,8 @@ class Problem:
     def vectorizes_packed_k(self) -> bool:
         """Whether a B that is computed in the dispatch is packed without transposing it, contiguous along K.
 
-        It is if A has so few rows that packing B contiguous along N, which transposes it, would not pay.
+        B is packed in this way if A has so few rows that packing B contiguous along N, which transposes it, would not
+        pay.
         """
         has_known_sizes = self.m is not None and self.n is not None
         has_single_steps = self.group == 1
@@ -120,8 +121,8 @@ class Problem:
     def b_span_bytes(self) -> int:
         """Bytes that B spans in memory, with the gaps between its rows; 0 if the stride of rows or K is not known.
 
-        It is an upper bound: the matrices at the outer indices are assumed to follow each other. In attention, the
-        matrices of all heads may be interleaved in the same rows.
+        The number is an upper bound: the matrices at the outer indices are assumed to follow each other. In attention,
+        the matrices of all heads may be interleaved in the same rows.
         """
         return self.outer * self.b.row_stride_bytes * (self.k or 0)
 
@@ -150,8 +151,9 @@ class Problem:
     def can_read_b_in_place(self) -> bool:
         """Whether B may be read in place.
 
-        It may if an argument has it in panels of adjacent columns. Without panels, M and N must be known at compile
-        time, and B contiguous along N, or A and B along K. Register blocks then have at most N columns.
+        B may be read in place if an argument has it in panels of adjacent columns. Without panels, M and N must be
+        known at compile time, and B contiguous along N, or A and B along K. Register blocks then have at most N
+        columns.
         """
         if not self.b.is_readable_in_place:
             return False
@@ -210,8 +212,8 @@ along K 26 with two workers, 81 to 89 with one; cut into panels of columns 17 wi
 def shares_factor(level: Level, factor_bytes: int) -> bool:
     """Return whether a product of one or two rows by a B of so many bytes is divided among workgroups, by slices of B.
 
-    It is if a single core would wait for B, because memory beyond the second-level cache is slow, and the second-level
-    caches of the cores have room for the slices.
+    The product is divided if a single core would wait for B, because memory beyond the second-level cache is slow, and
+    the second-level caches of the cores have room for the slices.
     """
     model = level.model
     is_slow = model.bandwidth < PREFETCHING_BANDWIDTH
@@ -236,7 +238,7 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
 def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
     """Return whether reading a panel of B, the columns of a register block, in place is at least as fast as packing it.
 
-    It is if one of three conditions holds:
+    Reading in place is at least as fast if one of three conditions holds:
 
     - The panel stays in a cache between the blocks of rows that read it.
     - These blocks are few: at most `FEW_PASSES`, or twice as many if the third-level cache delivers rows in time.
@@ -289,7 +291,8 @@ def _pages(level: Level, stride_bytes: int, steps: int) -> int:
 def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
     """Return whether the hardware prefetcher follows the `steps` rows of a panel of B in the second-level cache.
 
-    It does if their stride is short enough, and their pages take at most half of the second-level TLB.
+    The prefetcher follows the rows if their stride is short enough, and their pages take at most half of the
+    second-level TLB.
     """
     model = level.model
     is_near = stride_bytes <= min(model.prefetch_stride, model.page)
@@ -311,8 +314,8 @@ def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
 def reads_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> bool:
     """Return whether register blocks read A where it is stored instead of a packed copy.
 
-    They do if A has at least a block of rows, and packing does not pay: either the rows of a block stay in the
-    first-level cache (`pays_in_place_a`), or most of them do and a tile uses each element for few cycles.
+    Blocks read A in place if A has at least a block of rows, and packing does not pay: either the rows of a block stay
+    in the first-level cache (`pays_in_place_a`), or most of them do and a tile uses each element for few cycles.
     """
     if not problem.can_read_a_in_place or (problem.m or 0) < tiles.mr:
         return False

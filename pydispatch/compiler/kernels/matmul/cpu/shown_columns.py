@@ -97,8 +97,8 @@ class _MaskSearch:
     def emit(self, build: Builder) -> Index:
         """Emit the number of columns up to which a row of scores has to be computed.
 
-        It is the end of the last unit of `COLUMN_UNIT` adjacent columns that has a visible column, but at most `end`. A
-        column is visible if no mask hides it. If no column in [begin, end) is visible, the result is `begin`.
+        The number is the end of the last unit of `COLUMN_UNIT` adjacent columns that has a visible column, but at most
+        `end`. A column is visible if no mask hides it. If no column in [begin, end) is visible, the result is `begin`.
         """
         units = ceil_quotient(self.columns, COLUMN_UNIT)
 

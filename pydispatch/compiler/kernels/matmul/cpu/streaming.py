@@ -98,8 +98,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
 def _waits_for_memory(level: Level, problem: Problem) -> bool:
     """Return whether register blocks wait for a B that was evicted from the second-level cache.
 
-    They do if three conditions hold: A has at most `MAX_SINGLE_PASS_ROWS` rows, a block multiplies B faster than the
-    memory beyond this cache delivers it, and the CPU's own prefetchers do not keep up.
+    Blocks wait for B if three conditions hold: A has at most `MAX_SINGLE_PASS_ROWS` rows, a block multiplies B faster
+    than the memory beyond this cache delivers it, and the CPU's own prefetchers do not keep up.
 
     Times in us of an Intel Xeon with 2 MiB of L2, B read by the columns of a block / streamed:
         Another B in each call: 16x440x448 199 / 82; 8x248x256 46 / 26; 16x120x128 13.7 / 9.1.
@@ -279,8 +279,8 @@ def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
     """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
 
-    It is if the sums of a block fit into half of the vector registers, C has at least the columns of one block, and the
-    CPU's own prefetchers follow reads as far apart as the rows of B.
+    Such blocks are used if the sums of a block fit into half of the vector registers, C has at least the columns of one
+    block, and the CPU's own prefetchers follow reads as far apart as the rows of B.
     """
     has_registers = _has_registers_of_wide_block(level)
     has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES

@@ -125,7 +125,7 @@ def _register_block(level: Level, request: TileRequest) -> tuple[int, int]:
 def _vectors_of_block_row(level: Level, request: TileRequest, lanes: int) -> int:
     """Return the width of the register block in vectors, each of `lanes` elements.
 
-    It is `level.block_vectors`, 2 on most levels, unless a case below changes it.
+    The width is `level.block_vectors`, 2 on most levels, unless a case below changes it.
 
     Example:
         With AVX-512 and f32, `lanes` is 16. 1,000 rows and columns have blocks of 2 vectors; 3 rows and 512 columns 8;
@@ -267,8 +267,8 @@ def _skinny_vectors(level: Level, m: int) -> int:
 def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
     """Return whether n columns are computed in blocks of three vectors of `lanes` elements, not of `vectors` vectors.
 
-    They do if three conditions hold: n is a multiple of three vectors, the other blocks would compute many columns
-    twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
+    Three vectors are used if three conditions hold: n is a multiple of three vectors, the other blocks would compute
+    many columns twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
 
     144 columns are three blocks of three vectors with 16 lanes; blocks of two vectors would compute 160 columns. With
     three, 3136x24x144 takes 0.89 of the time, 512x512x144 0.83, 3136x64x48 0.75 (AMD EPYC Zen 4, one worker).

@@ -50,7 +50,7 @@ class Level:
     def packed_bytes(self) -> int:
         """Maximum size in bytes of a workgroup's packed operands: twice the second-level cache.
 
-        It may exceed this cache, because the CPU prefetches packed operands from beyond it.
+        The operands may exceed this cache, because the CPU prefetches packed operands from beyond it.
         """
         return 2 * self.model.l2.bytes_per_core
 

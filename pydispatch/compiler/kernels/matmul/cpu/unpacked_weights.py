@@ -30,8 +30,8 @@ F32_BYTES = 4
 class UnpackedProducts(PanelWorkgroup):
     """Emitter of a workgroup that multiplies many rows of f32 by quantized weights, which it first converts to f32.
 
-    It converts the weights of the columns of one register block for a chunk of K, which is a few adjacent blocks of
-    weights with a common scale. All rows of the workgroup are then multiplied by them.
+    The workgroup converts the weights of the columns of one register block for a chunk of K, which is a few adjacent
+    blocks of weights with a common scale. All rows of the workgroup are then multiplied by the converted weights.
     """
 
     @cached_property

@@ -259,8 +259,8 @@ class _Workgroup:
     def _lane_and_block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
         """Return an invocation's lane (number in its subgroup), and the first row and column of the subgroup's block.
 
-        Both are positions in the tile. With blocks of 32x64 in a tile of 128x128, invocation 100 is lane 4 of subgroup
-        3, whose block begins at row 32 and column 64.
+        The row and the column are positions in the tile. With blocks of 32x64 in a tile of 128x128, invocation 100 is
+        lane 4 of subgroup 3, whose block begins at row 32 and column 64.
         """
         tile = self.tile
         lane, subgroup = build.remainder(invocation, LANES), build.quotient(invocation, LANES)

@@ -197,8 +197,9 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
 def _tile_of_scalar_loads(tile: Tile, are_both_scalar: bool) -> Tile:
     """Return the tile to use instead of `tile` on tensor cores if A or B, or both, are loaded element by element.
 
-    It has half the depth, and blocks of at most `MAX_SCALAR_COLUMNS`. If both are loaded element by element, it has at
-    most the size of `LARGEST_SCALAR_TILE`. More sums, or a deeper tile, would leave too few registers for these loads.
+    The tile has half the depth, and blocks of at most `MAX_SCALAR_COLUMNS`. If both are loaded element by element, it
+    has at most the size of `LARGEST_SCALAR_TILE`. More sums, or a deeper tile, would leave too few registers for these
+    loads.
     """
     most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
     if are_both_scalar and tile.height * tile.width > most_elements:

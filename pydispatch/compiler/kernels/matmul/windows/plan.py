@@ -122,8 +122,8 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
 def _positions_of_block(position_count: int | None, steps: int) -> int:
     """Return the number of positions of a block, whose code has `steps` unrolled steps for each position.
 
-    It is the most for which the code has at most `MAX_BLOCK_STEPS` steps, up to `MAX_BLOCK_POSITIONS`, and to the
-    `position_count` of the result (None if it is unknown).
+    The number is the greatest for which the code has at most `MAX_BLOCK_STEPS` steps, up to `MAX_BLOCK_POSITIONS`, and
+    to the `position_count` of the result (None if it is unknown).
     """
     most = max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     return most if position_count is None else max(1, min(most, position_count))
