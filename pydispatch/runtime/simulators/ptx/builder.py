@@ -270,11 +270,11 @@ class FunctionBuilder:
         """Return the slot of the negation of a predicate; a closure computes it before the instruction runs."""
         operand_slot, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
 
-        def step(regs: list[Any]) -> None:
+        def negate(regs: list[Any]) -> None:
             """Store the negation of the predicate for each thread."""
             regs[slot] = np.logical_not(regs[operand_slot])
 
-        self._prelude.append(step)
+        self._prelude.append(negate)
         return slot
 
     def target(

@@ -285,11 +285,11 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
             value = rectify(value)
         return bits16(value, kind)
 
-    def step(regs: list[Any]) -> None:
+    def store_pair(regs: list[Any]) -> None:
         """Store the f32 numbers a and b, rounded to 16 bits each, as one word: b is the low half, a the high half."""
         regs[d][...] = joined(bits_of_half(regs[b]), bits_of_half(regs[a]))
 
-    return step
+    return store_pair
 
 
 _LARGEST = {"f16": 65504.0, "bf16": float(from_bf16(np.uint16(0x7F7F)))}

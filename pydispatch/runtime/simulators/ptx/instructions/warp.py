@@ -324,7 +324,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mask, target = builder.source(instruction, mask_operand, "u32"), builder.target(instruction, lane_result, "u32")
     is_elected_target = builder.target(instruction, is_elected_result, BOOL)
 
-    def step(regs: list[Any]) -> None:
+    def elect_lane(regs: list[Any]) -> None:
         """Store the lowest lane of the mask that executes the instruction, and whether the thread has that lane."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
@@ -334,7 +334,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
         regs[target][...] = lowest
         regs[is_elected_target][...] = lowest == lane
 
-    return step
+    return elect_lane
 
 
 @handles("bar", "barrier")
@@ -344,7 +344,7 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     mask = builder.source(instruction, builder.operands(instruction, 1)[0], UNSIGNED[4])
 
-    def step(regs: list[Any]) -> None:
+    def check_lanes(regs: list[Any]) -> None:
         """Check that the mask contains the executing lanes. There is nothing to wait for: the threads of a frame run
         together.
         """
@@ -354,4 +354,4 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)
 
-    return step
+    return check_lanes

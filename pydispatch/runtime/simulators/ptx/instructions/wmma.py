@@ -197,7 +197,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = UNSIGNED[_BYTES[matrix.type]]
     log2_size = dtype.itemsize.bit_length() - 1
 
-    def step(regs: list[Any]) -> None:
+    def load_fragments(regs: list[Any]) -> None:
         """Load the fragments of all lanes, one element of each after the other, then copy them to the slots `slots`.
 
         `dtype` is the type of an element, by its size; `register` that of a word in a register.
@@ -212,7 +212,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for k, slot in enumerate(slots):  # slots after those that the elements fill repeat them
             regs[slot][...] = words[:, k % words.shape[1]]
 
-    return step
+    return load_fragments
 
 
 def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -231,7 +231,7 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, f"has {len(slots)} registers, expected {expected_count}")
     log2_size = dtype.itemsize.bit_length() - 1
 
-    def step(regs: list[Any]) -> None:
+    def store_fragments(regs: list[Any]) -> None:
         """Store the fragments of all lanes, whose words are in `slots`: one element of each after the other.
 
         `dtype` is the type of an element, by its size.
@@ -244,7 +244,7 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 index = access.offsets >> log2_size
                 access.memory.views[dtype][index] = access.select_threads(fragments[:, element])
 
-    return step
+    return store_fragments
 
 
 @dataclass(frozen=True)
