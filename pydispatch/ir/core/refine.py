@@ -136,9 +136,9 @@ def refine(
     """
     # The definition of the operation with the new constraints and properties.
     known = op.get_irdl_definition()
-    operand_definitions = []
+    operand_definitions: list[tuple[str, OperandDef]] = []
     for name, old in known.operands:
-        constraint = operands.get(name) if isinstance(operands, Mapping) else operands
+        constraint: Any = operands.get(name) if isinstance(operands, Mapping) else operands
         operand_definitions.append((name, old if constraint is None else OperandDef(constraint)))
     definition = replace(
         known,

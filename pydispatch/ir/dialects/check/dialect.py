@@ -103,8 +103,10 @@ class CheckOp(IRDLOperation):
 
 def _may_be_of_one_value(lhs: Attribute, rhs: Attribute) -> bool:
     """Return whether one value may have both types: equal types, or tensor types whose static sizes agree."""
-    if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or lhs.element_type != rhs.element_type:
+    if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType):
         return lhs == rhs
+    if lhs.element_type != rhs.element_type:
+        return False
     sizes, others = lhs.get_shape(), rhs.get_shape()
     return len(sizes) == len(others) and all(n == m or DYNAMIC in (n, m) for n, m in zip(sizes, others, strict=True))
 

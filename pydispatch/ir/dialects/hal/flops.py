@@ -62,9 +62,9 @@ def flops_of(export: Operation) -> Stated | None:
         if count == stated.value.data and 0 <= count < 1 << 53:  # larger integers are not exact as f64
             return [element_type, [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
-        element_type, *terms = stated.data[0].data, *map(_integers, stated.data[1:])
+        terms = [_integers(term) for term in stated.data[1:]]
         if all(map(_is_term, terms)):
-            return [element_type, *terms]
+            return [stated.data[0].data, *terms]  # the element type, then the terms
     raise VerifyException(f"{FLOPS} is the number of operations of a workgroup, such as 64.0 : f32, got {stated}")
 
 

@@ -264,10 +264,14 @@ class OnlineAttentionOp(Attention):
 
     @property
     def is_base_two(self) -> bool:
-        """Return whether exponentials are powers of two, the default, so that the maxima are multiplied by log2(e)."""
+        """Return whether exponentials are powers of two, so that the maxima are multiplied by log2(e).
+
+        That is the default; `decomposition_config = {use_exp2 = false}` changes it.
+        """
         config: Any = self.decomposition_config
         setting = None if config is None else config.data.get("use_exp2")
-        return not (isinstance(setting, IntegerAttr) and setting.value.data == 0)
+        is_false = isinstance(setting, IntegerAttr) and setting.value.data == 0
+        return not is_false
 
 
 @op_definition

@@ -255,8 +255,9 @@ class MapOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check that the result has the type of a tensor output, that the element types are equal, and the body."""
-        if isinstance(self.output.type, TensorType) and (self.res is None or self.res.type != self.output.type):
-            actual = "none" if self.res is None else str(self.res.type)
+        result_type = None if self.res is None else self.res.type
+        if isinstance(self.output.type, TensorType) and result_type != self.output.type:
+            actual = "none" if result_type is None else str(result_type)
             raise VerifyException(f"the result is {actual}, expected {self.output.type} as the output")
         if element_type(self.input.type) != element_type(self.output.type):
             raise VerifyException(f"{self.input.type} and {self.output.type} differ in their elements")

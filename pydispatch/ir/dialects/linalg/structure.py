@@ -78,8 +78,8 @@ def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: S
 
 
 def structure_of_maps(maps: Sequence[AffineMap]) -> Structure:
-    """Return the structure that indexing maps, the output's last, imply: loops that do not index the output are
-    reductions."""
+    """Return the structure that indexing maps imply, of which the last is the output's: loops that do not index the
+    output are reductions."""
     output_dims = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
     return Structure(tuple(maps), parallel=tuple(d in output_dims for d in range(maps[-1].num_dims)))
 

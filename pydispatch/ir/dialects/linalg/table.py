@@ -99,8 +99,8 @@ class Meaning(NamedTuple):
     @property
     def dims(self) -> list[str]:
         """Return the loops: those of the output, then the reductions in the order of their first use."""
-        words = [part for subscript in self.inputs for word in subscript for part in word.split("+")]
-        return list(dict.fromkeys([*self.output, *words]))
+        input_loops = [loop for subscript in self.inputs for word in subscript for loop in word.split("+")]
+        return list(dict.fromkeys([*self.output, *input_loops]))  # each loop once, in the order of first use
 
 
 def _definition(text: str, body: str, unsigned: bool = False) -> Meaning:

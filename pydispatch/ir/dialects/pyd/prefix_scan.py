@@ -43,7 +43,7 @@ class PrefixScanOp(IRDLOperation):
         assert isinstance(block, MemRefType)
         if self.kind.data not in KINDS:
             raise VerifyException(f"pyd.prefix_scan combines by one of {', '.join(KINDS)}, got {self.kind.data}")
-        has_valid_width = isinstance(element, IndexType) or element.width.data in (8, 16, 32, 64)
+        has_valid_width = not isinstance(element, IntegerType) or element.width.data in (8, 16, 32, 64)  # or index
         is_static_line = block.get_num_dims() == 1 and block.get_shape()[0] > 0  # a dynamic size is negative
         if not has_valid_width or not is_static_line or block.element_type != element:
             raise VerifyException(f"pyd.prefix_scan takes a static line of {element}, got {block}")
