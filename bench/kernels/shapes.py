@@ -43,8 +43,8 @@ Makers = Iterator[Callable[[], Work]]
 
 def kernels() -> Makers:
     """Yield functions that create the kernels, one at a time: their arguments take time and memory."""
-    for part in (_resnet50, _mobilenet, _products, _attention, _other_convolutions, _rows, _reductions):
-        yield from part()
+    for makers in (_resnet50, _mobilenet, _products, _attention, _other_convolutions, _rows, _reductions):
+        yield from makers()
 
 
 def _resnet50() -> Makers:

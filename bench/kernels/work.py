@@ -106,17 +106,17 @@ def convolution(
 
     # The name has only what is not the default. The layout of a signal N W C is called
     # nhc, as in the names of earlier reports.
-    how = f"{'x'.join([str(window)] * len(size))}" + (f"/{stride}" if stride > 1 else "")
+    window_text = f"{'x'.join([str(window)] * len(size))}" + (f"/{stride}" if stride > 1 else "")
     if dilation > 1:
-        how += f" dilated {dilation}"
+        window_text += f" dilated {dilation}"
     if 1 < groups < inputs:  # as many groups as inputs: a depthwise convolution, which its name says
-        how += f" groups {groups}"
+        window_text += f" groups {groups}"
     if len(size) == 1:
         layout = "ncw" if channels_first else "nhc"
     else:
         layout = "nchw" if channels_first else "nhwc"
     shape = "x".join(map(str, size))
-    return work(f"{name} {how} {shape}x{inputs} to {outputs} {layout}", run, weights, x)
+    return work(f"{name} {window_text} {shape}x{inputs} to {outputs} {layout}", run, weights, x)
 
 
 def transposed_convolution(name: str, size: int, inputs: int, outputs: int, window: int, stride: int) -> Work:
@@ -147,10 +147,14 @@ def pooling(name: str, kind: str, size: int, channels: int, window: int, stride:
 
 def reduction(name: str, sizes: tuple[int, ...], axes: tuple[int, ...], kind: str = "sum") -> Work:
     """Return the reduction of a tensor over `axes`, in ascending order. kind: "sum" or "max", a function of NumPy."""
-    # A sum "of rows" adds up neighbours in memory, one "of columns" does not.
-    which = "whole" if len(axes) == len(sizes) else "rows" if axes == (len(sizes) - 1,) else "columns"
+    if len(axes) == len(sizes):
+        summed = "whole"
+    elif axes == (len(sizes) - 1,):
+        summed = "rows"  # elements that are neighbours in memory
+    else:
+        summed = "columns"
     shape = "x".join(map(str, sizes))
-    return work(f"{name} {kind} of {which} {shape}", lambda _, x: getattr(jnp, kind)(x, axis=axes), {}, normal(*sizes),
+    return work(f"{name} {kind} of {summed} {shape}", lambda _, x: getattr(jnp, kind)(x, axis=axes), {}, normal(*sizes),
                 numpy=lambda x: getattr(np, kind)(x, axis=axes), tolerance=1e-3)  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def weights_of(config: Config, kind: str) -> dict[str, Any]:
         name = f"model.layers.{layer}"
         weights |= {f"{name}.{norm}.weight": ones for norm in ("input_layernorm", "post_attention_layernorm")}
         weights |= {f"{name}.self_attn.{letter}_proj.weight": matrix(width, width) for letter in "qkvo"}
-        weights |= {f"{name}.mlp.{part}_proj.weight": matrix(hidden, width) for part in ("gate", "up")}
+        weights |= {f"{name}.mlp.{projection}_proj.weight": matrix(hidden, width) for projection in ("gate", "up")}
         weights[f"{name}.mlp.down_proj.weight"] = matrix(width, hidden)
     return weights
 

@@ -105,4 +105,4 @@ def differs(actual: Any, expected: Sequence[Any]) -> float:
     actual: one array or several, of NumPy or JAX.
     """
     results = actual if isinstance(actual, tuple | list) else [actual]
-    return difference([np.asarray(one) for one in results], [np.asarray(one) for one in expected])
+    return difference([np.asarray(array) for array in results], [np.asarray(array) for array in expected])

@@ -172,8 +172,8 @@ ORDER = (OURS, "iree", "onnxruntime", "jax", "numpy")
 def in_order(contenders: Iterable[str]) -> list[str]:
     """Return contenders without duplicates: ours, then peers in the order of `ORDER`, then others."""
     names = list(dict.fromkeys(contenders))
-    known = {name: position for position, name in enumerate(ORDER)}
-    return sorted(names, key=lambda name: (not name.startswith(OURS), known.get(name, len(known))))
+    position_of = {name: position for position, name in enumerate(ORDER)}
+    return sorted(names, key=lambda name: (not name.startswith(OURS), position_of.get(name, len(position_of))))
 
 
 def rows_of(

@@ -117,13 +117,13 @@ def section(name: str, machines: Machines) -> str:
     """Return the section of a benchmark: method, plots, losses, all figures."""
     first = next(iter(machines.values()))  # titles are equal on all machines
     methods = {measured.method: None for measured in machines.values()}
-    where = "; ".join(
+    measured_on = "; ".join(
         f"{machine}, {measured.context['date']}, commit {measured.context['commit']}"
         for machine, measured in machines.items()
     )
     parts = [f'<section id="{escape(name)}"><h2>{escape(first.title)}</h2>']
     parts += [f"<p>{escape(method)}</p>" for method in methods]
-    parts.append(f'<p class="where">{escape(where)}</p>')
+    parts.append(f'<p class="where">{escape(measured_on)}</p>')
     drawn = (plots(measured.rows, machine if len(machines) > 1 else "") for machine, measured in machines.items())
     parts.append(f'<div class="plots">{"".join(chain.from_iterable(drawn))}</div>')
     lost, tables = losses(machines, most=None), list[str]()

@@ -1,4 +1,4 @@
-// A loop on one thread.
+// Contender of rounds.c: a loop on the calling thread.
 #include "contender.h"
 
 // There is nothing to start: the caller's thread runs all indices, however many workers are asked for.

@@ -1,4 +1,5 @@
-// What a system that shares loops among threads does for the benchmark. One file each implements it, and is linked with rounds.c.
+// Interface of a contender of the benchmark of parallel loops: a thread pool or a plain loop. Each contender is one
+// file that implements these functions, and is linked with rounds.c, which calls them.
 #ifndef BENCH_SCHED_CONTENDER_H_
 #define BENCH_SCHED_CONTENDER_H_
 
@@ -11,10 +12,12 @@ extern "C" {
 // One index of a grid.
 typedef void (*kernel_t)(void* self, uint64_t index);
 
-// Once, before all runs. |variant| is the system's way to share, or "". Ends the process when that fails.
+// Called once, before all runs. |variant|: how the system distributes a loop, such as "static", or "" if it has one way
+// only. Ends the process on a failure.
 void contender_start(uint32_t workers, const char* variant);
 
-// A grid is about to be run repeatedly. |picoseconds|: of an index, where the benchmark wants it known; 0: the system finds out.
+// Called before a grid is run repeatedly. |picoseconds|: stated cost of an index; 0: the system estimates the cost
+// itself.
 void contender_prepare(uint32_t picoseconds);
 
 // Calls |kernel| with each index below |count| and returns when all are done.

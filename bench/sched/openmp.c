@@ -1,4 +1,4 @@
-// A parallel for of OpenMP: static, dynamic or guided.
+// Contender of rounds.c: a parallel for of OpenMP with a static, dynamic or guided schedule.
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// tbb::parallel_for in an arena of its own: with the automatic, or the static partitioner.
+// Contender of rounds.c: tbb::parallel_for in an arena of its own, with the automatic, or the static partitioner.
 #include <oneapi/tbb.h>
 
 #include <memory>

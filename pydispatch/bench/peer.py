@@ -43,8 +43,8 @@ def parse(text: str) -> list[tuple[str, str]]:
     The file is "" for a peer that reads the file of the program.
     """
     selected = []
-    for part in text.split(","):
-        name, _, file = part.partition("=")
+    for item in text.split(","):
+        name, _, file = item.partition("=")
         if name not in names():
             raise InvalidArgumentError(f"--peer={text}: expected names of {', '.join(names())}, got '{name}'")
         selected.append((name, file))
@@ -62,10 +62,10 @@ def contender(name: str, question: Question) -> Any:
     """
     module = importlib.import_module(f"{peers.__name__}.{name}")
     if question.file.suffix not in module.READS:
-        wanted = " or ".join(module.READS)
+        suffixes = " or ".join(module.READS)
         raise InvalidArgumentError(
             f"--peer={name}: it does not read '{question.file}'; give it a file of its own: --peer={name}=FILE with "
-            f"a {wanted} file of the same function"
+            f"a {suffixes} file of the same function"
         )
     try:
         return module.work(question)

@@ -304,12 +304,12 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
     """Run the tests of a file on a device; an .mlir is split at `// -----`."""
     args = argparse.Namespace(**vars(args), device=device)
     try:
-        parts = _split_programs(file) if file.suffix == ".mlir" else []
+        programs = _split_programs(file) if file.suffix == ".mlir" else []
     except (OSError, UnicodeDecodeError):
-        parts = []  # the compiler says what is wrong
-    if len(parts) < 2:  # without a separator the file is read as a whole
-        return _run_part(file, text=None, args=args)
-    return [outcome for text in parts for outcome in _run_part(file, text, args)]
+        programs = []  # the compiler says what is wrong
+    if len(programs) < 2:  # without a separator the file is read as a whole
+        return _run_program(file, text=None, args=args)
+    return [outcome for text in programs for outcome in _run_program(file, text, args)]
 
 
 def _split_programs(file: Path) -> list[str]:
@@ -321,7 +321,7 @@ def _split_programs(file: Path) -> list[str]:
     return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(separators)]
 
 
-def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
+def _run_program(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
     """Compile and load one program, run its tests, and return their outcomes.
 
     A program that cannot be compiled or loaded has one outcome, whose `function` is "".

@@ -183,8 +183,8 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
 
     # The module that registers the kind of device (such as "vulkan") names the target to compile for in TARGET. Without
     # it the target is the compiler's default.
-    part = extensions.part("device", _device_kind(args.device))
-    target = None if part is None else getattr(part.load(), "TARGET", None)
+    registration = extensions.part("device", _device_kind(args.device))
+    target = None if registration is None else getattr(registration.load(), "TARGET", None)
     options = {**options, **options_of(args, _COMPILED_WITH)}
     if module is not None:  # given a path, the compiler searches its folder
         options["object_search_path"] = [str(path.parent), *options.get("object_search_path", [])]

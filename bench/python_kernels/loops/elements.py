@@ -27,14 +27,14 @@ def swish(x, y, beta):
 def histogram(x, bins):
     """Add to bins[b] how many elements are b, each thread in an array of its own; ignore elements without a bin."""
     threads = numba.get_num_threads()
-    parts = np.zeros((threads, bins.shape[0]), np.int32)
+    of_threads = np.zeros((threads, bins.shape[0]), np.int32)
     for t in numba.prange(threads):
         for i in range(t * x.shape[0] // threads, (t + 1) * x.shape[0] // threads):
             if 0 <= x[i] < bins.shape[0]:
-                parts[t, x[i]] += 1
+                of_threads[t, x[i]] += 1
     for t in range(threads):
         for i in range(bins.shape[0]):
-            bins[i] += parts[t, i]
+            bins[i] += of_threads[t, i]
 
 
 @jit

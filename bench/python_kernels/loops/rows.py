@@ -63,7 +63,7 @@ def layer_norm_backward(x, w, dy, dx, dw, db):
     """Write dx, the gradient of x, and add those of w and b to dw and db: sums of each thread's rows at first."""
     m, n = x.shape
     threads = numba.get_num_threads()
-    parts = np.zeros((threads, 2, n), np.float32)
+    of_threads = np.zeros((threads, 2, n), np.float32)  # sums of the gradients of w and b
     for t in numba.prange(threads):
         for row in range(t * m // threads, (t + 1) * m // threads):
             # With g = dy * w and the normalized row: dx = (g - mean(g) - normal * mean(g * normal)) * scale.
@@ -80,12 +80,12 @@ def layer_norm_backward(x, w, dy, dx, dw, db):
             for j in range(n):
                 normal = (x[row, j] - mean) * scale
                 dx[row, j] = (dy[row, j] * w[j] - (g_sum + normal * g_dot_normal) / np.float32(n)) * scale
-                parts[t, 0, j] += dy[row, j] * normal
-                parts[t, 1, j] += dy[row, j]
+                of_threads[t, 0, j] += dy[row, j] * normal
+                of_threads[t, 1, j] += dy[row, j]
     for t in range(threads):
         for j in range(n):
-            dw[j] += parts[t, 0, j]
-            db[j] += parts[t, 1, j]
+            dw[j] += of_threads[t, 0, j]
+            db[j] += of_threads[t, 1, j]
 
 
 @jit

@@ -45,10 +45,10 @@ def prefix_sum(x, y, blocks, ticket):
 def segmented_sum(x, segments, sums):
     """Add to sums[s] the elements of segment s, each thread in an array of its own first."""
     threads = numba.get_num_threads()
-    parts = np.zeros((threads, sums.shape[0]), np.float32)
+    of_threads = np.zeros((threads, sums.shape[0]), np.float32)
     for t in numba.prange(threads):
         for i in range(t * x.shape[0] // threads, (t + 1) * x.shape[0] // threads):
-            parts[t, segments[i]] += x[i]
+            of_threads[t, segments[i]] += x[i]
     for t in range(threads):
         for s in range(sums.shape[0]):
-            sums[s] += parts[t, s]
+            sums[s] += of_threads[t, s]
