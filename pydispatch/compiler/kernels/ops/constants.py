@@ -30,10 +30,10 @@ def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
     """Return the element of a dense constant whose elements are all equal; None for another attribute."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr) or not is_splat(attribute):
         return None
-    return cast(IntegerAttr | FloatAttr, _first(attribute))
+    return cast(IntegerAttr | FloatAttr, _first_element(attribute))
 
 
-def _first(attribute: DenseIntOrFPElementsAttr) -> Attribute:
+def _first_element(attribute: DenseIntOrFPElementsAttr) -> Attribute:
     """Return the first element of a dense constant, without unpacking the others."""
     width = element_bytes(attribute.get_element_type())
     type_ = TensorType(attribute.get_element_type(), [1])

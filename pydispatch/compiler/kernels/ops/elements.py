@@ -74,16 +74,21 @@ class EmittedElement(NamedTuple):
 
 
 class LoopCompanion(Protocol):
-    """A reduction that is computed in the loop of another one, `host`; `results` are its values after that loop."""
+    """Reduction that is computed in the loop of another reduction.
+
+    Attributes:
+        host: The other reduction, whose loop carries the values of both.
+        results: The values of the companion after the loop. The emitter of the loop sets them.
+    """
 
     host: Operation
     results: list[SSAValue]
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """Return the initial values of the reduction."""
+        """Emit the initial values of the companion, and return them."""
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction, and return the carried values."""
+        """Emit one iteration of the companion at `index` of the loop, and return its next carried values."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +153,10 @@ class Elements:
         self.computed_elements: list[EmittedElement] = []
         self.reduced_elements: list[EmittedElement] = []  # those of `computed_elements` that a loop reduces
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # (materialized tensor, indices)
-        # Values that one loop over a row stores and later loops over the row load; the indices of the row; and a
-        # second reduction for the loop of another one.
+        # Values that one loop over a row stores and later loops over the row load -> their memory.
         self.row_buffers: dict[SSAValue, RowBuffer] = {}
-        self.row: list[Index] = []
+        self.row: list[Index] = []  # leading indices of the row that is being emitted
+        # A reduction that the loop of another one, its `host`, is to compute too; None if there is none.
         self.companion: LoopCompanion | None = None
         # Materialized tensor -> (buffer, map from its indices to those of the buffer).
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
@@ -176,7 +181,7 @@ class Elements:
         self._dims.clear()
 
     def resize(self, value: SSAValue, dims: list[Index]) -> None:
-        """Register sizes of a tensor that are smaller than those of its type: loops visit only elements within them.
+        """Register sizes of a tensor that are smaller than those of its type, so that loops visit fewer elements.
 
         A mask that hides the last columns makes the tensor narrower, for example.
         """
@@ -209,7 +214,7 @@ class Elements:
     def take_companion(self, host: Operation) -> LoopCompanion | None:
         """Return the second reduction that the loop of the reduction `host` is to compute, too; None if there is none.
 
-        The caller emits that loop: later calls return None.
+        The caller emits the loop with both reductions. The companion is forgotten, so that only one loop computes it.
         """
         companion = self.companion
         if companion is None or companion.host is not host:
@@ -257,9 +262,10 @@ class Elements:
     def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
         """Return the element of a tensor at `indices`, one per dimension and in bounds.
 
-        It is reused if it was computed before in this block or an enclosing one, and loaded if the tensor is stored.
-        Else it is computed by the rule of its operation in the outermost loop where its indices are defined. A row
-        buffer stores the values of a tensor that one loop over a row computes and later loops over the same row load.
+        An element that was computed before in this block or an enclosing one is reused. An element of a stored tensor
+        is loaded. Another element is computed by the rule of its operation, in the outermost loop where its indices are
+        defined. If the tensor has a row buffer, the first loop over a row stores the elements that it computes, and
+        later loops over the same row load them.
         """
         earlier = build.recall((value, tuple(indices)))
         if earlier is not None:
@@ -304,7 +310,8 @@ class Elements:
         """Emit the load of an element of `value` from its buffer, and return it; `source` is an entry of `_buffers`."""
         buffer, index_map = source
         coordinates = indices if index_map is None else index_map(build, indices)
-        if not tensor_type(value).get_num_dims():  # with `flat`, the one index of all loops is passed for rank 0, too
+        # If `flat` is set, callers pass the index of the one loop for all tensors: a tensor of rank 0 has no indices.
+        if not tensor_type(value).get_num_dims():
             coordinates = []
         is_argument = not isinstance(value, OpResult)
         if is_argument:  # its buffer is contiguous, and defined in `entry`, where a view can collapse two dimensions

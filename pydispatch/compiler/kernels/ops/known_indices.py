@@ -29,8 +29,8 @@ class KnownIndices:
     def __init__(self, parent: KnownIndices | None, is_branch: bool = False) -> None:
         """Share the tables of the enclosing builder `parent`; the outermost builder begins with empty ones.
 
-        `is_branch` is whether the code of this builder runs under a condition. Properties that it records are then not
-        added to the tables of `parent`.
+        `is_branch` is whether the code of this builder runs under a condition. Properties that this builder records are
+        then not added to the tables of `parent`, because the condition may be what makes them true.
         """
 
         def table(inherited: MutableMapping[_Key, _Value] | None) -> MutableMapping[_Key, _Value]:
@@ -49,7 +49,7 @@ class KnownIndices:
         )
         # Value -> bound that it is below.
         self._bounds: MutableMapping[SSAValue, Index] = table(parent._bounds if parent else None)
-        # Values that are not negative, without such a bound, as keys.
+        # Values that are known not to be negative, as keys of a dictionary without values: ChainMap needs mappings.
         self._not_negative: MutableMapping[SSAValue, None] = table(parent._not_negative if parent else None)
         # Value that counts from 0 in steps of one, as a loop's index does -> its end.
         self._counters: MutableMapping[SSAValue, Index] = table(parent._counters if parent else None)
@@ -82,7 +82,8 @@ class KnownIndices:
             return isinstance(limit, int) and 0 <= value < limit
         bound = self._bounds.get(value)
         if bound is None and value in self.linear_parts and isinstance(limit, int):
-            # high * size + low, with low < size, is below a multiple of `size` if `high` is below its quotient.
+            # high * size + low, with low < size, is below a multiple of `size` if `high` is below limit / size:
+            # high * 4 + low is below 24 if high is below 6.
             high, size, _low = self.linear_parts[value]
             return isinstance(size, int) and limit % size == 0 and self.is_below(high, limit // size)
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)

@@ -38,30 +38,32 @@ Reads = tuple[ReadTileOp | None, ReadTileOp | None]
 
 
 def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
-    """Return, for each product, which of its factors can be read in place, without a copy into their tiles.
+    """Return, for each product, the reads of its factors A and B that can be left out; None for a factor that cannot.
 
-    That is so for a tile which only products use, each of them directly after a read into the tile.
+    A product then reads the factor from the view itself, without a copy into the tile. The reads of a tile can be left
+    out if only products use the tile, each of them directly after a read into it.
 
-    ops: the reads and products of a function, in order.
+    `ops` are the reads and products of a function, in order.
     """
     products = [op for op in ops if isinstance(op, MatmulOp)]
     reads = {op: [_read_before(op, tile) for tile in (op.a, op.b)] for op in products}
     reads_in_place: dict[Operation, Reads] = {}
     for op in products:
-        first, second = (
+        read_of_a, read_of_b = (
             read if read is not None and _is_for_products(tile, reads) else None
             for tile, read in zip((op.a, op.b), reads[op], strict=True)
         )
-        reads_in_place[op] = first, second
+        reads_in_place[op] = read_of_a, read_of_b
     return reads_in_place
 
 
 def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
     """Return whether products can read the elements of `tile` from memory instead, so that no copy into it is needed.
 
-    That is so if only reads write the tile, and each product with it as A or B directly follows one of them.
+    They can if only reads write the tile, and each product that has the tile as A or B directly follows a read into it.
 
-    reads: for each product, the reads of A and B directly before it, see `_read_before`.
+    `reads` has, for each product, the reads into its tiles A and B directly before it (`_read_before`); None for a tile
+    without such a read.
     """
     for use in tile.uses:
         user = use.operation
@@ -214,7 +216,10 @@ def _end_of_steps(build: Builder, part: TileView | None, index: int, steps: int)
 
 
 def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
-    """Return a factor of a product in the type of C: the tile, or a converted copy of it. index: 0 for A, 1 for B."""
+    """Return a factor of a product in the type of C: the tile, or a converted copy of it.
+
+    `index` is 0 for the factor A, 1 for B.
+    """
     if element_of(tile) == element_of(op.c):
         return TileView(op, tile)
     memory = _factor_memory(op, tile, index)
@@ -263,10 +268,11 @@ def _in_place_or_copied(
 
 
 def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
-    """Return memory for a copy of a factor in the type of C. index: 0 for A, 1 for B.
+    """Return memory of the element type of C for a copy of a factor. `index` is 0 for the factor A, 1 for B.
 
-    A tile of this type needs no copy: it is returned. Otherwise the memory is a workgroup buffer, which is allocated at
-    the start of the function. All products that need a buffer of one shape share it.
+    It is `tile` itself if the tile has this type. Otherwise it is a workgroup buffer, which is allocated at the start
+    of the function. The factors A of all products of the function share one buffer of each shape, and so do their
+    factors B.
     """
     type_ = element_of(op.c)
     if element_of(tile) == type_:

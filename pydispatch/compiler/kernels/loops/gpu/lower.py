@@ -58,10 +58,10 @@ FlatCount = Callable[[Frame], Index | None]
 def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCount) -> Kernel:
     """Lower a dispatch function to a kernel for a GPU.
 
-    Results of the same sizes share a loop nest (`nests_of`); `plan.py` divides each nest into workgroups. Workgroup i
-    computes part i of each nest that has so many: with nests of 4 and 10 parts, the grid has 10 workgroups, of which
-    the first 4 compute a part of both. If a number of parts depends on a size that is computed in the kernel, the host
-    cannot know the grid, and one workgroup computes all parts.
+    Results of the same sizes share a loop nest (`nests_of`); `plan.py` divides each nest into parts. Workgroup i
+    computes part i of each nest: with nests of 4 and 10 parts, the grid has 10 workgroups, of which the first 4 compute
+    a part of both. If a number of parts depends on a size that is computed in the kernel, the host cannot know the
+    grid, and one workgroup computes all parts.
 
     Args:
         frame: The kernel under construction, without bindings.
@@ -81,14 +81,14 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCo
             build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
         one_workgroup = None
         return finish(frame, grid=one_workgroup, plans=plans)
-    # Else there are as many workgroups as the nest with the most has.
+    # Else the grid has as many workgroups as the nest with the most parts.
     groups: Index = 0
     for partition in partitions:
         groups = build.most(groups, partition.workgroups)
 
     def emit_group(builder: Builder, group: Index) -> None:
-        """Emit the work of workgroup `group` in each of `plans` that has so many workgroups."""
-        if len(plans) == 1:  # it has all workgroups
+        """Emit the work of workgroup number `group` in each of `plans` that has more than `group` workgroups."""
+        if len(plans) == 1:  # no check is needed: the grid has as many workgroups as the only plan
             if isinstance(group, SSAValue):
                 builder.assume_below(group, partitions[0].workgroups)
             _emit(frame, plans[0], partitions[0], builder, group)
@@ -107,10 +107,10 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat_count: FlatCo
 
 
 def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], None]) -> None:
-    """Emit the code that runs `work`, the emitter of one workgroup's code, for each of `groups` workgroups.
+    """Emit the code of `groups` workgroups, which `work` emits for one workgroup from a builder and its number.
 
-    Each launched workgroup runs one of them. If `groups` is dynamic or above MAX_GRID, a grid-stride loop runs the
-    remaining ones: of n launched workgroups, number w runs w, w + n, w + 2n and so on.
+    If `groups` is dynamic or above MAX_GRID, fewer workgroups may be launched, and a grid-stride loop does the work of
+    all: of n launched workgroups, number w does the work of the numbers w, w + n, w + 2n and so on.
     """
     build = frame.build
     if groups == 1:
@@ -312,7 +312,8 @@ def _emit_row(elements: Elements, nest: LoopNest, build: Builder, indices: list[
     nest.emit_row_reductions(elements, build, indices)
     for value, buffer in nest.row_stores:
         elements.store(build, elements.at(build, value, indices), buffer, indices)
-    # A reduction that computes a whole row of a result has stored it.
+    # Row reductions may have stored the results already: in a softmax without a division, the loop of the sum stores
+    # the exponentials, which are a result.
     if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
         return
     inner_dims = dims[nest.outer_rank :]
@@ -355,7 +356,9 @@ def _emit_in_order(elements: Elements, nest: LoopNest, build: Builder, group: In
     update are divided into parts, where slices that may write the same element are in one part: an invocation writes
     one element of each slice of its part, in the order of the slices.
     """
-    dims = parallel_sizes(elements, nest, build)  # of a recurrence, those that number rows; of an update, see below
+    # For an operation with ordered elements, the sizes of the dimensions that number rows. For an update, the number of
+    # parts, and then the sizes of a slice.
+    dims = parallel_sizes(elements, nest, build)
     count = build.product(dims)
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), count)
@@ -368,7 +371,7 @@ def _emit_in_order(elements: Elements, nest: LoopNest, build: Builder, group: In
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
-        # The dimensions of an update are the parts, and then those of a slice.
+        # The first of `dims` counts the parts of the update, the others are those of a slice.
         part_count, (part, *indices_in_slice) = dims[0], indices
 
         def write_slice(inner: Builder, slice_index: list[Index]) -> None:
@@ -386,7 +389,7 @@ def _emit_update(elements: Elements, nest: LoopNest, partition: Partition, build
     assert isinstance(update, UpdateStep)
     dims = update.dims(elements)
 
-    outer_rank = max(0, len(dims) - 1)  # the last dimension is a row
+    outer_rank = max(0, len(dims) - 1)  # a row is all elements at one index of each dimension but the last one
 
     def write(builder: Builder, indices: list[Index]) -> None:
         """Emit the store of the element that the update writes at `indices` of, for example, the inserted slice."""

@@ -59,12 +59,13 @@ def distributed_reduction(
 ) -> list[SSAValue] | None:
     """Emit the reduction at `point` as a loop over invocations, and return its results.
 
-    Return None, and emit nothing, inside a parallel loop, for few steps, and if a result is not combined by a single
-    operation that may be regrouped, such as an addition. `Elements.distribute` is this function in kernels for GPUs.
+    Return None, and emit nothing, in three cases: `build` is inside of a parallel loop, the reduction has few steps, or
+    a result is not combined by a single operation that may be regrouped, such as an addition. The caller then emits a
+    sequential loop. In kernels for GPUs, `Elements.distribute` is this function.
 
-    A long float sum is cut into blocks of its outermost reduced loop, which bounds the rounding error: for 1,000,000
-    elements, a sequential loop over blocks of `BLOCK_STEPS` = 262,144 steps, each of which is a loop over invocations
-    whose result is added to the sum.
+    A long float sum is cut into blocks of its outermost reduced loop, which bounds the rounding error. For 1,000,000
+    elements, a sequential loop visits blocks of `BLOCK_STEPS` = 262,144 steps. Each block is a loop over invocations,
+    whose result is added to the sum of the blocks.
 
     Args:
         elements: Tensors of the kernel.
@@ -112,8 +113,8 @@ def _has_enough_steps(generic: Structured, sizes: Sequence[Index]) -> bool:
 
     `sizes` has the size of each loop of the reduction.
     """
-    # A loop that indexes no result may have the kind "parallel" if it has one iteration. `reduce_at`, which computes
-    # the reductions that are not distributed, checks that.
+    # A reduced loop, which indexes no result, may have the kind "parallel" only if it has one iteration. False here
+    # lets `reduce_at` emit the reduction without distribution, which checks the number of iterations.
     if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
         return False
     extents = [sizes[dim] for dim in generic.reduced_loops]
@@ -184,7 +185,7 @@ def _split_combinations(
     Args:
         block: The body, whose arguments `accumulators` are removed, too.
         results: Results of the combining operations, such as the addition of an accumulator and a product.
-        accumulators: The operand of each of them that has the result of earlier steps.
+        accumulators: For each result, the operand of its combining operation that has the result of earlier steps.
     """
     values, regions = [], []
     for result, accumulator in zip(results, accumulators, strict=True):
