@@ -268,8 +268,8 @@ def _loops_number_steps(match: BlockQuantized) -> bool:
     """Return whether the loops over groups, halves and bytes number the steps of K of a block in the row factor.
 
     The step is byte + 4 * group with weights of 8 bits, and byte + 4 * half + 8 * group with 4 bits. The index of each
-    coordinate of the row factor must contain the step times a constant, such as 0 for the index of rows. It must not
-    depend on the loops over panels or columns.
+    coordinate of the row factor must contain the step times a constant, such as 0 for the index of rows. The index must
+    not depend on the loops over panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims  # `half` has one loop for 4 bits, none for 8
     steps_per_group = WORD_BYTES * 8 // match.bits

@@ -143,10 +143,10 @@ def _flags_of_reduction(
 ) -> HiddenFlags:
     """Return the properties of the result of a reduction over columns: `UNIFORM` if hidden columns do not change it.
 
-    A mask gives hidden columns a score of at most its fill, such as -1e9. They do not change a sum to which each adds
-    0, nor a maximum with -inf or with scores of at most the fill. A maximum of scores is also `AT_LEAST_LARGEST`: at
-    least the largest score of the row. Return `UNKNOWN` for another operation, or if its initial value is not the same
-    at all columns.
+    A mask gives hidden columns a score of at most its fill, such as -1e9. Hidden columns do not change a sum to which
+    each adds 0, nor a maximum with -inf or with scores of at most the fill. A maximum of scores is also
+    `AT_LEAST_LARGEST`: at least the largest score of the row. Return `UNKNOWN` for another operation, or if its initial
+    value is not the same at all columns.
 
     Args:
         total: The accumulator after one column, such as `acc + x`.

@@ -355,8 +355,8 @@ def _choose_n(generic: Structured, first: Factor, second: Factor) -> tuple[Facto
     is then neither a matrix product nor a set of dot products.
     """
     parallel, indices_of_c = set(generic.out_dims), generic.output_maps[0].results
-    is_last_a_dim = bool(indices_of_c) and isinstance(indices_of_c[-1], AffineDimExpr)
-    last_dim = indices_of_c[-1].position if is_last_a_dim else None
+    last_index = indices_of_c[-1] if indices_of_c else None
+    last_dim = last_index.position if isinstance(last_index, AffineDimExpr) else None
     best_score: int | None = None
     roles: tuple[Factor, Factor, int | None] = (first, second, None)
     for a, b in ((first, second), (second, first)):

@@ -116,8 +116,8 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
     """Return the entry of a value in `cache`, computed on first use: how the value depends on a contraction's `result`.
 
-    The entry is, for each axis of `value`, the dimension of `result` that the axis runs along. It is False if the value
-    does not depend on `result`, and None if the value depends on it in another way.
+    The entry is, for each axis of `value`, the dimension of `result` that the axis runs along. The entry is False if
+    the value does not depend on `result`, and None if the value depends on it in another way.
     """
     if value not in cache:
         cache[value] = _computed_dims(value, result, cache)

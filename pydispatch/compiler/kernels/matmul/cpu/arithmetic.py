@@ -282,9 +282,9 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
     """Return how many groups of `group` steps of K one instruction on matrix registers multiplies.
 
     The result is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS: 100 steps in
-    groups of 4 are 25 groups, and an instruction multiplies 5. It must be a divisor since all instructions along K have
-    the same length. Return 0, for no matrix registers, if there is no such divisor, if the size of K is dynamic, or if
-    no dimension of A is indexed by K itself.
+    groups of 4 are 25 groups, and an instruction multiplies 5. The number must be a divisor since all instructions
+    along K have the same length. Return 0, for no matrix registers, if there is no such divisor, if the size of K is
+    dynamic, or if no dimension of A is indexed by K itself.
     """
     a, k = contraction.a, contraction.k
     k_axis = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)  # of A's tensor

@@ -68,7 +68,7 @@ class _BlockOfRow(NamedTuple):
         unit: The f32 value of the integer 1; None for elements of f32.
         row_sum: Sum of the elements in the block of K, in f32.
         zero_terms: Two i32 values, the zero point of the weights times the sum of `low` over the block of K, and times
-            the sum of `high`. They are subtracted from the products. Empty for elements of f32, and if the zero point
+            the sum of `high`. Both are subtracted from the products. Empty for elements of f32, and if the zero point
             differs between columns or blocks.
     """
 

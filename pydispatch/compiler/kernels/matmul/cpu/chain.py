@@ -191,10 +191,10 @@ class _ChainEmitter:
     def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _ChainEmitter:
         """Emit the first product for the visible columns, and again for all columns if hidden ones may have an effect.
 
-        A mask gives hidden columns a low score, such as -1e9; `floor` is half of it. They have no effect if each row of
-        the workgroup has a score above `floor`: in the softmax, their weights are rounded to 0 then. With 256 visible
-        columns of 1024, the first attempt computes 256. If the scores of a row, such as one without visible columns,
-        are all at most `floor`, the second attempt computes all 1024.
+        A mask gives hidden columns a low score, such as -1e9; `floor` is half of that score. Hidden columns have no
+        effect if each row of the workgroup has a score above `floor`: in the softmax, their weights are rounded to 0
+        then. With 256 visible columns of 1024, the first attempt computes 256. If the scores of a row, such as one
+        without visible columns, are all at most `floor`, the second attempt computes all 1024.
 
         Return the emitter for the later parts. Its `column_end` is a runtime value: the end of the columns that were
         computed.

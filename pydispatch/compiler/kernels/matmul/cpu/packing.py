@@ -91,8 +91,8 @@ class Packing:
     def _emit_coordinate_loops(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit loops over the coordinates of the factor from `len(outer)` on, around the copy of one element.
 
-        The factor has a coordinate for each axis of its tensor; they are in the order of the axes. The code for one
-        coordinate calls this method again for the next one, inside of its loop.
+        The factor has a coordinate for each axis of its tensor, in the order of the axes. The code for one coordinate
+        calls this method again for the next one, inside of its loop.
 
         Example:
             A packed A[m, k] has a loop over rows around a loop over steps of K. If the last register block reads rows

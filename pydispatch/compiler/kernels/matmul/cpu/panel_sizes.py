@@ -94,8 +94,8 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 
     The sizes determine how weights are unpacked, in one of three ways:
 
-    - To bytes in memory, once for all rows of a workgroup. This is for matrix registers, if the CPU has them and the
-      rows fill one. It is also for rows that are rounded to single bytes, if they are several register blocks.
+    - To bytes in memory, once for all rows of a workgroup. This way is for matrix registers, if the CPU has them and
+      the rows fill one. This way is also for rows that are rounded to single bytes and fill several register blocks.
     - To f32 in memory, once for all rows of a workgroup, if that takes fewer operations than the third way.
     - In registers, again for each register block of rows.
     """
@@ -126,8 +126,8 @@ def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
 def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
     """Return how many instructions the products of a vector of weights with all rows take, unpacked in registers.
 
-    The vector is loaded and unpacked once for each register block of rows. It is multiplied once for each row, or, if
-    elements of A are rounded to `byte_digits` bytes (digits), once for each digit of each row.
+    The vector is loaded and unpacked once for each register block of rows. The vector is multiplied once for each row,
+    or, if elements of A are rounded to `byte_digits` bytes (digits), once for each digit of each row.
     """
     blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
     if not digits:

@@ -56,9 +56,9 @@ class Problem:
         panel_width: Columns of a panel if an argument has B in panels of adjacent columns, else 0.
         group: Steps of K that one instruction takes.
         matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
-        b_uses: At how many outer indices a packed element of B can be used. It is the product of the static sizes of
-            the outer dimensions that do not index B. It is 1 if a reduced dimension is dynamic: B is then packed in a
-            loop over that dimension, again for each outer index.
+        b_uses: At how many outer indices a packed element of B can be used: the product of the static sizes of the
+            outer dimensions that do not index B. The number is 1 if a reduced dimension is dynamic: B is then packed in
+            a loop over that dimension, again for each outer index.
     """
 
     sum_bytes: int

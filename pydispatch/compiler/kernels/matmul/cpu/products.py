@@ -268,7 +268,7 @@ class Products:
     ) -> SSAValue:
         """Return rows of an operand from `indices` on as a memref of [rows, `reduced.contract_dims` ..., steps of K].
 
-        `indices` are the indices of dimensions in the tile; they are 0 for all others.
+        `indices` maps dimensions to indices in the tile; the index of a dimension without an entry is 0.
         """
         offset = self._offset(build, region, view, indices, panel_dim=None)  # only B is in panels
         return self._memref(build, region, view, offset, rows, reduced, is_b=False)

@@ -58,7 +58,8 @@ class RowConversion:
             remain f32.
         first_row: The first of these rows.
         end_row: The number of rows of A.
-        repeats_last: Whether some of the workgroup's rows may be beyond the last row of A: they are copies of it.
+        repeats_last: Whether some of the workgroup's rows may be beyond the last row of A. Such rows become copies of
+            the last row.
         blocks: Number of blocks of K in a chunk.
         lanes: Number of blocks that are converted to digits at a time: as many as a vector has 32-bit elements.
     """

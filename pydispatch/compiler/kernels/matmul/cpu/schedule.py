@@ -28,7 +28,7 @@ class Schedule(Tiles):
 
     Attributes:
         pack_a, pack_b: Whether A, and B, are packed.
-        batch: Number of tiles that a workgroup computes with the same packed columns of B. They are at different
+        batch: Number of tiles that a workgroup computes with the same packed columns of B. The tiles are at different
             indices of outer dimensions that do not index B, such as the batch in C[batch, m, n] with B[k, n].
     """
 

@@ -255,8 +255,9 @@ def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple
     """Return the rows and columns of the register block that streams B in chunks of about 8 rows, for m rows of A.
 
     The block is four vectors wide if such blocks may have at least three rows, and m rows need several of them. Else it
-    is two vectors wide. It has all n columns if they are fewer. The last block overlaps the one before it, and computes
-    some rows again: the height is the one for which all blocks compute the fewest rows. Sums have `sum_bytes` bytes.
+    is two vectors wide. If n is less than that width, the block has all n columns. The last block overlaps the one
+    before it, and computes some rows again: the height is the one for which all blocks compute the fewest rows. Sums
+    have `sum_bytes` bytes.
 
     Example:
         With 28 accumulators of 16 f32, blocks of 64 columns have at most 6 rows. 8 rows of A are two blocks of 4; two

@@ -145,7 +145,8 @@ def _byte_products(machine: Machine) -> str:
     "unsigned by signed" is vpdpbusd (x86), in vectors of the widest registers; "equal signs" are sdot and udot, and
     "all signs" smmla, ummla and usmmla (AArch64). "" stands for a machine without dot products of bytes.
     """
-    # AVX-VNNI has vpdpbusd for vectors of up to 32 bytes. It is not used with AVX-512, whose vectors have 64 bytes.
+    # AVX-VNNI has vpdpbusd for vectors of up to 32 bytes. The instruction is not used with AVX-512, whose vectors have
+    # 64 bytes.
     has_vectors_of_32_bytes = "avxvnni" in machine.has and "avx512f" not in machine.has
     if "avx512vnni" in machine.has or has_vectors_of_32_bytes:
         return "unsigned by signed"

@@ -121,8 +121,8 @@ class UnpackedProducts(PanelWorkgroup):
         """Emit the conversion of the weights of a block of K to f32, for the columns of a register block.
 
         A weight u becomes (u - zero) * scale + offset, with a scale of 1 if there is none. A block is the adjacent
-        steps of K whose weights in a column share these parameters. They are stored first, as the matrix [zero, scale
-        and perhaps offset][column] that `pyd.unpack` reads.
+        steps of K whose weights in a column share these parameters. The parameters are stored first, as the matrix
+        [zero, scale and perhaps offset][column] that `pyd.unpack` reads.
 
         Args:
             build: Receives the code.
@@ -151,7 +151,7 @@ class UnpackedProducts(PanelWorkgroup):
         """
         match = self.match
         # Each is a tensor of parameters (`PerBlock`), or one number for all columns and blocks.
-        scale = 1.0 if match.scale is None else match.scale
+        scale: PerBlock | float = 1.0 if match.scale is None else match.scale
         parameters = [match.zero, scale, match.offset][: self._parameter_count]
         for row, parameter in enumerate(parameters):
             if isinstance(parameter, PerBlock):

@@ -101,7 +101,8 @@ class _RowTiles:
         outer: Sizes of the outer dimensions, such as the number of heads.
         rows: Number of rows of a workgroup, a divisor of `row_count`.
         page_rows: Number of columns that are visited or skipped together: whole pages of the factors B, the keys and
-            the values. The rows of a page are columns of the chain. It is the least common multiple of both page sizes.
+            the values. The rows of a page are columns of the chain. The number is the least common multiple of both
+            page sizes.
     """
 
     axis: int | None

@@ -379,10 +379,10 @@ def _vector_width(bits: int, row_length: int, length: int, tile_elements: int, i
 
     Args:
         bits: Bits of an element.
-        row_length: Elements of a row of the tensor. It must be whole vectors, so that each row begins at a multiple of
-            the vector's size.
-        length: Elements of the tile along the vector. It must be whole vectors.
-        tile_elements: Elements of the tile. It must have a vector for each invocation.
+        row_length: Elements of a row of the tensor. The row must be whole vectors, so that each row begins at a
+            multiple of the vector's size.
+        length: Elements of the tile along the vector; they must be whole vectors.
+        tile_elements: Elements of the tile. The tile must have a vector for each invocation.
         invocations: Number of invocations of a workgroup.
     """
     for width in (16, 8, 4, 2):

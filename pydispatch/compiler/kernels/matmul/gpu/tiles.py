@@ -105,7 +105,6 @@ def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, ou
         tile_rows = ceil_quotient(height or ASSUMED_EXTENT, tile.height)
         tile_columns = ceil_quotient(width or ASSUMED_EXTENT, tile.width)
         waves = ceil_quotient(tile_rows * tile_columns * outer, CORES)
-        wave_time = tile.height * tile.width / tile.throughput  # for each step of K
-        return waves * wave_time
+        return waves * tile.height * tile.width / tile.throughput  # a wave takes height * width / throughput
 
     return min(table, key=time)
