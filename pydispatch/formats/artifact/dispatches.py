@@ -122,15 +122,15 @@ def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
                 holds 9:8 matmul
     """
     lines: list[str] = []
-    unshown = {choice.subject: choice for choice in choices}  # in the end, those that belong to no dispatch
+    unshown = {choice.subject: choice for choice in choices}  # choices that are not in `lines` yet
     for function, dispatches in listing:
         count = len(dispatches)
         lines.append(f"@{function}: {count} dispatch{'' if count == 1 else 'es'}")
         for dispatch in dispatches:
             lines.append(f"  @{dispatch.export}")
             lines.append(f"    holds {', '.join(dispatch.ops) or 'a copy'}")
-            # Several counts are those of the executable's variants.
-            lines += [f"    workgroups: {' or '.join(dispatch.grids)}"] if dispatch.grids else []
+            if dispatch.grids:  # several counts are those of the executable's variants
+                lines.append(f"    workgroups: {' or '.join(dispatch.grids)}")
             for producer, consumer, reason in dispatch.apart:
                 reads = f", which reads {producer}" if producer else ""  # unknown in artifacts of older versions
                 lines.append(f"    apart from {consumer}{reads}: {reason}")

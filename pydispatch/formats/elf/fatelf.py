@@ -69,9 +69,11 @@ class FatElfRecord:
     def key(self) -> tuple[int, int, int, int]:
         """Return the fields that identify the target: `join` refuses two files for which they are equal.
 
-        The loader takes the first loadable file of its machine, whatever system it is for.
+        The operating system of a loadable file is left out, because the loader takes the first loadable file of its
+        machine, whatever system it is for.
         """
-        return (self.machine, 0 if self.is_loadable else self.osabi, self.word_size, self.byte_order)
+        osabi = 0 if self.is_loadable else self.osabi
+        return (self.machine, osabi, self.word_size, self.byte_order)
 
     @property
     def is_loadable(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from bisect import bisect_right
+from bisect import bisect_left
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.elf.reader import is_elf
@@ -86,8 +86,9 @@ class Words:
         """Return the line and column of an offset, both from 1; line breaks are searched for on first use."""
         if self._newlines is None:
             self._newlines = [match.start() for match in re.finditer("\n", self.text)]
-        line = bisect_right(self._newlines, offset - 1) if offset else 0  # line breaks before the offset
-        return line + 1, offset - (self._newlines[line - 1] if line else -1)
+        breaks_before = bisect_left(self._newlines, offset)  # number of line breaks before the offset
+        last_break = self._newlines[breaks_before - 1] if breaks_before else -1
+        return breaks_before + 1, offset - last_break
 
     def fail_at(self, offset: int, message: str) -> ArtifactError:
         """Return an ArtifactError "name:line:column: message" for an offset in the text."""

@@ -63,7 +63,8 @@ class Override:
             return value
         if self.type == "bool":
             return float(bool(word))
-        return float(word - (word >> 31 << 32) if self.type == "i32" else word)
+        is_negative = self.type == "i32" and word >= 1 << 31
+        return float(word - (1 << 32) if is_negative else word)
 
 
 def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = None) -> list[Override]:
@@ -84,11 +85,15 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
     declared = {declaration.name for declaration in module.overrides}
     overrides: list[Override] = []
     for declaration in module.overrides:
-        id_ = word = module.number(declaration, "id")  # without a name of its own, the word is the one of its id
+        id_ = module.number(declaration, "id")  # None without an @id
+        is_word_of_other = id_ is not None and 0 <= id_ < len(names) and names[id_] in declared
+        word: int | None
         if declaration.name in names:
             word = names.index(declaration.name)
-        elif id_ is not None and 0 <= id_ < len(names) and names[id_] in declared:
-            word = None  # the word has the name of another override
+        elif is_word_of_other:
+            word = None
+        else:
+            word = id_
         if word is not None and 0 <= word < count:
             key = declaration.name if id_ is None else str(id_)  # WebGPU names an override with an @id by the id alone
             overrides.append(
@@ -225,7 +230,9 @@ def _type_of_value(module: WgslModule, tokens: Sequence[WgslToken], known: dict[
     concrete = types - {"integer", "float"}  # literals without a suffix take the type of the other operands
     if concrete:
         return concrete.pop() if len(concrete) == 1 else ""
-    return "float" if "float" in types else "integer" if types else ""
+    if "float" in types:
+        return "float"
+    return "integer" if types else ""
 
 
 def _type_of_operand(module: WgslModule, token: WgslToken, known: dict[str, str]) -> str:
@@ -252,7 +259,7 @@ def _after_brackets(tokens: Sequence[WgslToken], at: int) -> int:
         text = tokens[i].text
         if text in ("(", "["):
             expected.append(")" if text == "(" else "]")
-        elif text == "<" and (i == at or expected[-1] == ">"):
+        elif text == "<" and (i == at or expected[-1] == ">"):  # not a comparison, as in `(a < b)`
             expected.append(">")
         elif text == expected[-1]:
             expected.pop()

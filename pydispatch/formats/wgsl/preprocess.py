@@ -66,16 +66,17 @@ class _State:
         folders: Include folders, which are searched after the folder of the including file.
         macros: Values of macros by name; "" for one without a value.
         including: Paths of the files that are being included, outermost first.
-        left: Number of characters that macros and includes may still produce; nested ones could produce without limit.
+        budget: Number of characters that macros and includes may still produce; nested ones could produce without
+            limit.
     """
 
     folders: Sequence[Path]
     macros: dict[str, str] = field(default_factory=dict)
     including: list[str] = field(default_factory=list)
-    left: int = MAX_BYTES
+    budget: int = MAX_BYTES
 
     def charge_budget(self, characters: int, location: str, what: str, remedy: str) -> None:
-        """Subtract characters from the budget of a module, `left`; raise ArtifactError if it is exhausted.
+        """Subtract characters from the budget of the module; raise ArtifactError if it is exhausted.
 
         Args:
             characters: Number of characters.
@@ -83,8 +84,8 @@ class _State:
             what: The macro or include that produces them.
             remedy: Advice to the user.
         """
-        self.left -= characters
-        if self.left < 0:
+        self.budget -= characters
+        if self.budget < 0:
             limit = f"makes more than {MAX_BYTES} characters with the macros and includes before"
             raise ArtifactError(f"{location}: {what} {limit}; {remedy}")
 
@@ -133,8 +134,8 @@ class _FilePreprocessor:
     def __init__(self, where: str, state: _State) -> None:
         """Begin before the first line."""
         self.where, self.state = where, state
-        self.branches: list[_Branch] = []
-        self.line = 0
+        self.branches: list[_Branch] = []  # open conditions, outermost first
+        self.line = 0  # number of the line that is being read, from 1
 
     @property
     def location(self) -> str:
@@ -147,7 +148,8 @@ class _FilePreprocessor:
         A directive that backslashes continue over several lines becomes as many lines, so that lines keep their
         numbers.
         """
-        joined, continuation_count = "", 0  # the lines so far of a directive that is continued, and their number
+        joined = ""  # text so far of a directive that backslashes continue
+        continuation_count = 0  # number of its lines so far
         for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
             self.line = line_number
             line = joined + line.rstrip("\r")
@@ -213,19 +215,23 @@ class _FilePreprocessor:
         if branch.has_else:
             raise self._error(f"#{name} after the #else of the condition of line {branch.line}")
         branch.has_else = name == "else"
-        may_follow = branch.is_outer_active and not branch.is_taken
-        branch.is_active = may_follow and (name == "else" or self._condition("if", rest))
-        branch.is_taken |= branch.is_active
+        # At most one branch is active: the first whose condition is true. Conditions after it are not evaluated.
+        may_be_active = branch.is_outer_active and not branch.is_taken
+        branch.is_active = may_be_active and (name == "else" or self._condition("if", rest))
+        if branch.is_active:
+            branch.is_taken = True
 
     def _condition(self, name: str, rest: str) -> bool:
         """Return whether the condition of an #if, #ifdef or #ifndef is true. `rest` is the text after the directive."""
         if name == "if":
-            text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in self.state.macros)), rest)
+            # `defined(FAST)` and `defined FAST` become 1 or 0.
+            text = _DEFINED.sub(lambda match: "1" if (match[1] or match[2]) in self.state.macros else "0", rest)
             # A macro without a value counts as 1: `#define FAST` makes `#if FAST` true.
             return holds(self._expanded(text, empty="1"), self.location)
         if not re.fullmatch(r"[^\W\d]\w*", rest):
             raise self._error(f"#{name} needs the name of a macro, got '{rest}'")
-        return (rest in self.state.macros) == (name == "ifdef")
+        is_defined = rest in self.state.macros
+        return is_defined if name == "ifdef" else not is_defined
 
     def _define(self, rest: str) -> None:
         """Execute a #define. `rest` is the text after it: a name, and a value if the macro has one."""
@@ -325,10 +331,18 @@ def _without_comments(text: str) -> str:
     A block comment without an end reaches to the end of the text.
     """
     parts: list[str] = []
-    at = depth = 0  # depth: number of block comments around the text at `at`
-    while (match := (_BLOCK_EDGE if depth else _COMMENT).search(text, at)) is not None:
-        skipped = text[at : match.start()]
-        parts += ["\n" * skipped.count("\n")] if depth else [skipped, " "]
-        depth += (match.group() == "/*") - (match.group() == "*/")
+    at = 0  # offset of the text that is not in `parts` yet
+    depth = 0  # number of block comments around the text at `at`
+    while True:
+        match = (_BLOCK_EDGE if depth else _COMMENT).search(text, at)
+        before = text[at : match.start()] if match is not None else text[at:]
+        parts.append("\n" * before.count("\n") if depth else before)
+        if match is None:
+            return "".join(parts)
+        if depth == 0:
+            parts.append(" ")
+        if match.group() == "/*":
+            depth += 1
+        elif match.group() == "*/":
+            depth -= 1
         at = match.end()
-    return "".join([*parts, "\n" * text.count("\n", at) if depth else text[at:]])

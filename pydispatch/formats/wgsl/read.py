@@ -90,11 +90,11 @@ class _WgslReader:
 
         Raises ArtifactError for invalid text, and for a name that is declared twice.
         """
-        # The names in the directives, by the keyword of these.
-        lists: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
+        # Keyword of a directive → the names after it: `enable f16;` adds f16 to the names of enable.
+        directive_names: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
         while self._peek() in _DIRECTIVES:
             end = self._index_of((";",))
-            lists[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
+            directive_names[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
             self.at = end + 1
         first_declaration_token = self.at
         declarations: list[Declaration] = []
@@ -113,8 +113,8 @@ class _WgslReader:
             text=self.text,
             where=self.where,
             tokens=self.tokens,
-            enables=tuple(lists["enable"]),
-            requires=tuple(lists["requires"]),
+            enables=tuple(directive_names["enable"]),
+            requires=tuple(directive_names["requires"]),
             first_declaration_token=first_declaration_token,
             declarations=tuple(declarations),
             named=named,
@@ -236,13 +236,13 @@ class _WgslReader:
             self.at += 1
             name = self._parse_name()
             arguments: list[str] = []
-            close = self._closing_token("(") if self._peek() == "(" else 0
-            while self.at < close:  # at the opening parenthesis or a comma
-                self.at += 1
-                end = self._index_of((",", ")"))
-                arguments.append("".join(token.text for token in self.tokens[self.at : end]))
-                self.at = end
-            if close:
+            if self._peek() == "(":
+                close = self._closing_token("(")
+                while self.at < close:  # at the opening parenthesis or a comma
+                    self.at += 1
+                    end = self._index_of((",", ")"))
+                    arguments.append("".join(token.text for token in self.tokens[self.at : end]))
+                    self.at = end
                 self.at = close + 1
             attributes.append(Attribute(name, tuple(argument for argument in arguments if argument)))
         return tuple(attributes)
@@ -276,7 +276,10 @@ class _WgslReader:
         return type_
 
     def _closing_token(self, mark: str) -> int:
-        """Return the index of the token that closes the bracket `mark`, which must be the next token; read nothing."""
+        """Return the index of the token that closes the bracket `mark`, which must be the next token.
+
+        The cursor does not move.
+        """
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         start, self.at = self.at, self.at + 1
@@ -285,10 +288,10 @@ class _WgslReader:
         return end
 
     def _index_of(self, ends: tuple[str, ...], angles: bool = False) -> int:
-        """Return the index of the next token of `ends` that is not nested in brackets; read nothing.
+        """Return the index of the next token of `ends` that is not nested in brackets. The cursor does not move.
 
-        In `f(a, b), c;` at the cursor, the next `,` is the second one. Raises ArtifactError for a bracket that closes
-        none, and if there is no such token.
+        In `f(a, b), c;` at the cursor, the next `,` is the second one. Raises ArtifactError for a closing bracket
+        without an opening one, and if there is no such token.
 
         angles: whether `<` and `>` are brackets too, as in a type.
         """

@@ -42,9 +42,9 @@ class _Writer:
         """Begin the copy with the id `id`; `write` adds its instructions to the output of the copier."""
         self.copier, self.copy, self.id = copier, copy, id
         self.function = copier.parts.functions[copy.function]
-        self.ids: dict[int, int] = {}
-        self.calls: list[int] = []
-        self.bases: dict[int, int] = {}
+        self.ids: dict[int, int] = {}  # id in the library -> id in the output
+        self.calls: list[int] = []  # ids of the called functions
+        self.bases: dict[int, int] = {}  # pointer -> variable that it is derived from
 
     def write(self) -> None:
         """Add the function to the output, with new ids and without its buffer parameters.
@@ -105,7 +105,8 @@ class _Writer:
                 self.ids[id] = self.copier.map[id]
 
     def _is_variable_pointer(self, inst: SpirvInstruction) -> bool:
-        """Return whether an instruction's result is a pointer into a buffer that only VariablePointers allows."""
+        """Return whether an instruction's result is a pointer into a buffer that requires VariablePointers: one that is
+        chosen, loaded or passed as an argument, not derived from a variable by access chains."""
         if not inst.type_word or inst.op in _PLAIN_POINTERS:
             return False
         pointee = self.copier.parts.pointee(inst.type_id)
@@ -155,7 +156,7 @@ class _Writer:
         """
         copier, callee = self.copier, inst.words[3]
         parameters = copier.parts.functions[callee].parameters
-        arguments: list[tuple[int, int]] = []
+        buffer_arguments: list[tuple[int, int]] = []  # (index of the parameter, variable of the output)
         other_arguments: list[int] = []
         for index, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
             if argument not in self.ids:
@@ -164,13 +165,13 @@ class _Writer:
             if not copier.is_buffer_pointer(parameter.type_id):
                 other_arguments.append(value)
             elif value in copier.out.variables:
-                arguments.append((index, value))
+                buffer_arguments.append((index, value))
             else:
                 raise copier.refuse("a function passes a buffer on that is no variable and no parameter")
-        copy = FunctionCopy(callee, self.copy.buffers, tuple(arguments))
-        copied = copier.request(copy)
-        self.calls.append(copied)
-        return instruction(Op.FUNCTION_CALL, [copier.map[inst.type_id], self.ids[inst.id], copied, *other_arguments])
+        copied_callee = copier.request(FunctionCopy(callee, self.copy.buffers, tuple(buffer_arguments)))
+        self.calls.append(copied_callee)
+        result_type, result = copier.map[inst.type_id], self.ids[inst.id]
+        return instruction(Op.FUNCTION_CALL, [result_type, result, copied_callee, *other_arguments])
 
     def _track_pointer(self, inst: SpirvInstruction) -> None:
         """Record in `bases` the variable that a pointer is derived from, if the instruction computes one.

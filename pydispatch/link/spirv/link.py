@@ -101,8 +101,8 @@ class _SpirvLinker:
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
         """Begin with an output that has the kernels' globals; no import is bound yet."""
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
-        self.copiers: dict[int, FunctionCopier] = {}
-        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.copiers: dict[int, FunctionCopier] = {}  # index of a library -> its copier
+        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # (import, buffers of a call) -> linked function
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
         """Link all imports, and return the encoded module with the libraries that were used and the unresolved symbols.

@@ -16,9 +16,9 @@ def _high_20_bits(value: int) -> int:
     """Return the upper 20 bits of a 32-bit value, rounded to nearest.
 
     The second instruction of a pair adds the lower 12 bits as a signed number, -2048 to 2047. If it is negative, the
-    upper 20 bits must be greater by 1.
+    upper 20 bits must be greater by 1: 0x1FFF is 2 << 12, plus -1.
     """
-    return value + 0x800 >> 12
+    return (value + 0x800) >> 12
 
 
 _U = fields("I", 20, (BitField(0, 20, 12),))
@@ -49,9 +49,10 @@ def _in_place_update(layout: str, change: Callable[[int, int], int]) -> Put:
     bits = 8 * struct.calcsize("<" + layout)
 
     def put(content: bytearray, offset: int, value: int) -> None:
-        """Replace the number at an offset by `change(number, value)`."""
+        """Replace the number of format `layout` at an offset by the low `bits` bits of `change(number, value)`."""
         (old,) = struct.unpack_from("<" + layout, content, offset)
-        struct.pack_into("<" + layout, content, offset, change(old, value) & ((1 << bits) - 1))
+        new = change(old, value) & ((1 << bits) - 1)
+        struct.pack_into("<" + layout, content, offset, new)
 
     return put
 
