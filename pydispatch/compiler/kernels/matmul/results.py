@@ -45,9 +45,8 @@ def matching_dims(value: SSAValue, result: SSAValue, cache: DimCache | None = No
 def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
     """Return whether the operations in `readers` read only one element of `value` for each column of the contraction.
 
-    Uses of `value` by other operations do not count. An operation that indexes `value` by the row, too, reads more. If
-    the contraction's result is C[i, j] with the columns j, the reader y[i, j] = C[i, j] * s[j] reads one element of s
-    for each column, and y[i, j] = C[i, j] * s[i] does not.
+    Uses of `value` by other operations do not count. For a contraction's result C[i, j] with the columns j, the reader
+    y[i, j] = C[i, j] * s[j] reads one element of s for each column. The reader y[i, j] = C[i, j] * s[i] does not.
 
     Args:
         value: The tensor that is read besides the contraction's result.

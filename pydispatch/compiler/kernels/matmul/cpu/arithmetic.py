@@ -229,8 +229,7 @@ def _byte_arithmetic(
 def _can_group_steps(contraction: Contraction) -> bool:
     """Return whether steps of K can be packed in groups: K itself indexes both factors, and N itself indexes B.
 
-    The steps of `A[m, k] * B[k, n]` can be packed in groups, but not if such an index has a stride or an offset, as in
-    `A[m, 2 * k]`.
+    The steps of `A[m, k] * B[k, n]` can be packed in groups. Those of `A[m, 2 * k] * B[k, n]` cannot.
     """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
     is_indexed_by_k = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))

@@ -224,10 +224,10 @@ class BlockProducts(PanelWorkgroup):
     def _emit_product(self, build: Builder, position: _Position, height: int) -> None:
         """Emit the product of a register block: `height` rows of A times columns of a panel, over one block of K.
 
-        The product is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s, where a
-        group is the adjacent steps of K whose weights in a column share 32 bits. If A was converted to integers, each
-        byte of these, a digit, is a row of `a`. With 4 rows of 3 digits, 32 columns, and blocks of 32 steps of 4-bit
-        weights, `a` is 12x4x8xi8, `b` is 4x32x8xi4, and `c` is 12x32xi32.
+        The product is a `pyd.contract`, c[r, n] = sum(a[r, g, s] * b[g, n, s]) over groups g and their steps s. A group
+        is the adjacent steps of K whose weights in a column share 32 bits. If A was converted to integers, each byte of
+        an integer, a digit, is in a row of its own in `a`. With 4 rows of 3 digits, 32 columns, and blocks of 32 steps
+        of 4-bit weights, `a` is 12x4x8xi8, `b` is 4x32x8xi4, and `c` is 12x32xi32.
         """
         width = self.sizes.columns
         products_of_row = max(1, self.sizes.byte_digits)  # one for each digit; 0 digits stand for f32

@@ -80,8 +80,9 @@ class Problem:
     def is_skinny_variant(self) -> bool:
         """Whether the kernel is for a range of several row counts, all lower than a register block.
 
-        With a dynamic M, the number of rows selects one of several kernels at run time, such as those for 1, for 2 to
-        13 (a skinny variant), and for at least 14 rows. The last has no `max_rows`.
+        With a dynamic M, there may be kernels for 1 row, for 2 to 13 rows, and for at least 14 rows. The number of rows
+        selects one of them at run time. Only the kernel for 2 to 13 rows is a skinny variant: the last one has no
+        `max_rows`, and the first one is for a single row count.
         """
         return self.max_rows is not None and self.min_rows != self.max_rows
 

@@ -73,10 +73,10 @@ class Products:
         around it if vectors are along K.
 
         Example:
-            A convolution by 3 x 3 filters over an image [row, column, channel] of 64 channels, which is read in place,
-            has K of size 64, the channels, and two reductions of size 3, the rows and the columns of a filter. The
-            channels of the next column are 64 steps further in both operands. So `k_steps` is 64 * 3 = 192, and
-            `contract_dims` has the rows.
+            A convolution by 3 x 3 filters over an image [row, column, channel] that is read in place. K is the 64
+            channels. The other reduced dimensions are the 3 rows and the 3 columns of a filter. The channels of the
+            next column are 64 steps further in both operands. So `k_steps` is 64 * 3 = 192, and `contract_dims` has the
+            rows.
         """
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         k_steps = region.extent(k)

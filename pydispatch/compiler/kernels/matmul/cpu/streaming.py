@@ -64,8 +64,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed: read in place a few whole rows at a time, for all rows of A, instead of packed.
 
     B must be row-major, with known sizes and at least `MIN_STREAMING_STEPS` rows. With one or two rows of A, B is
-    always streamed. With more rows, up to about `MAX_STREAMING_ROWS`, B is streamed if K is the only reduction, each
-    element of B is used at a single index of the outer dimensions, and one of two conditions holds:
+    always streamed. With more rows, up to about `MAX_STREAMING_ROWS`, K must be the only reduced dimension, and each
+    element of B must be used at a single index of the outer dimensions. B is then streamed in one of two cases:
 
     - Rows of B are further apart than the CPU prefetches, and B exceeds half of the second-level cache, or twice this
       cache for more than `MAX_SINGLE_PASS_ROWS` rows of A.
@@ -192,8 +192,8 @@ def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> i
     """Return how many bytes ahead of its reads a register block prefetches a streamed B; 0 for no prefetching.
 
     A streamed B is read in place, a few whole rows at a time. The block reads a chunk of `steps` rows of B, and
-    prefetches the rows of the next chunk, unless B is not streamed, or the CPU's own prefetchers reach the
-    next row in time. With one or two rows of A, the block prefetches only if B comes from main memory.
+    prefetches the rows of the next chunk. The block prefetches nothing if B is not streamed, or if the CPU's own
+    prefetchers reach the next row in time. With one or two rows of A, it prefetches only if B comes from main memory.
 
     Times in us of an AMD EPYC Zen 4 with one worker, without / with prefetching:
         B in main memory: 1x4096x4096 3,026 / 2,566; 4x4096x4096 2,990 / 2,500; 8x4096x4096 4,423 / 3,257.
@@ -280,8 +280,8 @@ def _block_of_short_chunk(level: Level, m: int, n: int, sum_bytes: int) -> tuple
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
     """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
 
-    Such blocks are used if the sums of a block fit into half of the vector registers, C has at least the columns of one
-    block, and the CPU's own prefetchers follow reads as far apart as the rows of B.
+    Three conditions must hold. The sums of a block fit into half of the vector registers. C has at least as many
+    columns as a block. The CPU's own prefetchers follow reads as far apart as the rows of B.
     """
     has_registers = _has_registers_of_wide_block(level)
     has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES

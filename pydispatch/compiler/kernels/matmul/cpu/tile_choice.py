@@ -251,9 +251,9 @@ def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool
 def _skinny_vectors(level: Level, m: int) -> int:
     """Return the width, in vectors, of the register block of a skinny product. The block has all m rows.
 
-    Registers hold m * width vectors of sums. For a step of K, they also hold the shorter one of the block's column of A
-    (m elements, a register each) and its row of B, and one register of the other. In a block that is a vector too wide
-    for the registers, 7x512x512 took 1.8 times as long.
+    Registers hold m * width vectors of sums. For a step of K, a block multiplies m elements of A, each in a register,
+    by `width` vectors of B. The fewer ones of these are all in registers, besides one of the others. In a block that is
+    a vector too wide for the registers, 7x512x512 took 1.8 times as long.
     """
 
     def fits(vectors: int) -> bool:

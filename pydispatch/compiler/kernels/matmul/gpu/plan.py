@@ -97,10 +97,10 @@ class Plan:
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
-    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`, unless elements are i64 or the
-    tile of the first plan is no higher than that. A first tile of 128x128, which 8 subgroups compute in blocks of
-    32x64, is joined by a tile of 16x256, in 8 blocks of 16x32. The kernel has the code of both plans, and the number of
-    rows selects one at run time.
+    With a dynamic number of rows, there is a second plan, for at most `SKINNY_ROWS` rows. There is none if elements are
+    i64, or if the tile of the first plan is not higher than `SKINNY_ROWS`. The kernel has the code of both plans, and
+    the number of rows selects one at run time. If the first plan has a tile of 128x128, which 8 subgroups compute in
+    blocks of 32x64, the second one has a tile of 16x256, in 8 blocks of 16x32.
 
     `architecture` is the compute capability of the device, such as 80.
     """

@@ -118,8 +118,8 @@ class PaddedInputs:
         """Emit the padded elements that the reduction reads at a point of its loops, and register them for its body.
 
         The body uses registered values instead of applying the rule of `tensor.pad`, which emits a branch for each
-        element. For an image that is padded by 1 before its rows and columns, the element at [y, x] is the element of
-        the image at [y - 1, x - 1] or, at an edge, a select between the nearest element and the padding.
+        element. If an image is padded by 1 before its rows and columns, the value at [y, x] is the element of the image
+        at [y - 1, x - 1]. At an edge, the value is a select between the nearest element of the image and the padding.
 
         Args:
             build: Receives the code.
