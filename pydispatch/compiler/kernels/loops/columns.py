@@ -95,7 +95,7 @@ def find_column_reductions(
         if not _reads_along_columns(generic, nest_dims.index(last_dim)) or _has_subbyte_results(value.op):
             return []
         reduction = ColumnReduction(value.op, nest_dims=tuple(nest_dims))
-        if reduction in reductions:  # another result of it was read at the same point
+        if reduction in reductions:  # the nest reads another result of the same reduction at the same point
             continue
         is_read_elsewhere = any(other.op is value.op for other in reductions)
         if is_read_elsewhere:  # at another point, which would need accumulators of its own
@@ -167,7 +167,7 @@ class ColumnBuffers:
     @staticmethod
     def allocate(elements: Elements, reductions: Sequence[ColumnReduction], columns: int) -> ColumnBuffers:
         """Allocate the buffers of all results of `reductions`, for `columns` columns each."""
-        buffers = ColumnBuffers({}, {})
+        buffers = ColumnBuffers(totals={}, block_sums={})
         for reduction in reductions:
             for result in reduction.op.results:
                 element = tensor_type(result).element_type
@@ -189,7 +189,10 @@ def emit_column_reductions(
     columns: ColumnRange,
     buffers: ColumnBuffers,
 ) -> None:
-    """Emit the reductions, producers first, for a range of columns; register their results as stored in `buffers`."""
+    """Emit the reductions, producers first, for a range of columns, whose results are stored in `buffers`.
+
+    The results are registered as stored, so that later code of the nest loads them.
+    """
     for reduction in reductions:
         emitter = _ColumnEmitter(elements, reduction, columns, buffers)
         emitter.emit(build)
@@ -237,15 +240,17 @@ class _ColumnEmitter:
         self.low, self.high, self.column_count = columns.low, columns.high, columns.dims[-1]
         columns_dim = len(columns.dims) - 1  # of the nest
         self.column = reduction.nest_dims.index(columns_dim)  # the loop of the reduction that runs over columns
-        # The index of each loop of the reduction in the current row; 0 for the loop over columns and for reduced loops,
-        # whose indices are filled in later, and for loops of one iteration. The latter two have the dimension -1.
+        # The index of each loop of the reduction in the current row. It is 0 for the loop over columns and for reduced
+        # loops, whose indices are filled in later, and for loops of one iteration. Reduced loops and loops of one
+        # iteration have the dimension -1.
         self.row_point: Point = [0 if dim in (-1, columns_dim) else columns.outer[dim] for dim in reduction.nest_dims]
         self.sizes = loop_sizes(elements, self.generic)
         # Iterations of the outermost reduced loop in a block; 0 for no blocks.
         self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
         # Steps that one loop over the columns adds to the accumulators.
         self.jammed_steps = JAMMED_STEPS if self._is_jamming_faster(reduction.op) else 1
-        # Buffers of each result: of all steps, and of those of the current block.
+        # Buffers of each result: of the sums over all steps, and of the sums over the current block. Without blocks,
+        # steps are added to the totals directly.
         self.totals = [buffers.totals[result] for result in reduction.op.results]
         has_blocks = self.steps_per_block > 0
         self.sums = [buffers.block_sums[result] for result in reduction.op.results] if has_blocks else self.totals
@@ -253,8 +258,9 @@ class _ColumnEmitter:
     def _is_jamming_faster(self, op: Operation) -> bool:
         """Return whether unroll-and-jam is faster: whether a pass over the columns should add several steps at once.
 
-        It is for inexpensive sums of floats over enough columns. The steps of a column in one pass form a chain of
-        dependent operations. Additions of floats are short; a chain of maxima would wait for longer instructions.
+        It is faster for inexpensive sums of floats over enough columns. The steps of a column in one pass depend on
+        each other. Additions of floats have a short latency. Maxima take several instructions, for which the next step
+        would wait.
         """
         # A range of unknown size is assumed to have enough columns.
         count = (
@@ -407,8 +413,9 @@ def sums_in_blocks(elements: Elements, reduction: ColumnReduction) -> bool:
 def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
     """Return the number of iterations of the outermost reduced loop per block, with about `BLOCK_STEPS` steps in all.
 
-    Return 0 if the reduction is not cut into blocks: if it is no float sum that may be reassociated, is short, or has
-    an inner loop of dynamic size. `sizes` has the size of each loop of the reduction.
+    With 1024 steps per block, a sum over 5000 x 100 elements has blocks of 10 outermost iterations. Return 0 if the
+    reduction is not cut into blocks: if it is no float sum that may be reassociated, is short, or has an inner loop of
+    dynamic size. `sizes` has the size of each loop of the reduction.
     """
     if not generic.reduced_loops or not all(are_sums(elements, generic)):
         return 0

@@ -38,9 +38,9 @@ class PipelinedReduction:
         elements: Tensors of the kernel.
         value: Result of the reduction.
         dims: For each dimension of the result, the dimension of the nest that indexes it; -1 for index 0.
-        host: The reduction of the current row whose loop it shares.
-        next_row: Indices of the next row, while a row is open.
-        results: Values of the next row, once the loop of `host` is emitted.
+        host: A later reduction of the current row, whose loop also computes this reduction of the next row.
+        next_row: Indices of the next row; set by `begin`.
+        results: Values of the next row; empty until the loop of `host` is emitted, whose emitter sets them.
     """
 
     elements: Elements
@@ -59,9 +59,11 @@ class PipelinedReduction:
 
         The loop of `host`, a later reduction of this row, then also reduces the row `next_row`.
         """
+        # Code of this row uses the value that the loop of the row before has computed.
         self.elements.define(build, self.value, self._indices_of_row(row), carried[0])
         self.next_row, self.results = next_row, []
-        self.elements.companion = self  # until the loop of `host` is emitted, which resets it
+        # The emitter of the loop of `host` takes the companion from there, and sets `results`.
+        self.elements.companion = self
 
     def end(self) -> list[SSAValue]:
         """End a row, and return the reduction of the next row."""
@@ -90,7 +92,8 @@ class PipelinedReduction:
     def _loop_indices(self, *, step: Index) -> list[Index]:
         """Return the index of each loop of the reduction at a step of the next row."""
         reduction = self._reduction
-        # One loop is reduced, and has the index `step`; the entries of the others are replaced by indices of the row.
+        # Only one loop is reduced, and has the index `step`. The indices of all other loops are replaced by those of
+        # the row.
         indices: list[Index] = [step] * len(reduction.iterators)
         result_indices = self._indices_of_row(self.next_row)
         for row_index, result in zip(result_indices, reduction.output_maps[0].results, strict=True):
@@ -144,7 +147,11 @@ def _have_equal_loop(elements: Elements, first: Structured, second: Structured) 
 
 
 def _has_same_bits_in_any_grouping(generic: Structured) -> bool:
-    """Return whether the operation that combines the accumulator with a step's value is exact, such as a maximum."""
+    """Return whether a reduction has the same bits in any order of its steps, because its operation is exact.
+
+    The operation is the one that combines the accumulator with a step's value, such as a maximum. The reduction has one
+    result, so that its accumulator is the last argument of the body.
+    """
     terminator = generic.block.last_op
     assert terminator is not None
     combiner, accumulator = terminator.operands[0].owner, generic.block.args[-1]

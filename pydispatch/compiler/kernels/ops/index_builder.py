@@ -134,7 +134,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
         """
         if isinstance(rhs, int) and rhs == 1:
             return lhs
-        divisor = rhs if isinstance(rhs, int) else self.most(rhs, 1)  # with a run-time 0, lhs + rhs - 1 may be negative
+        # At least 1, so that lhs + divisor - 1 is not negative, as `quotient` requires, even if `rhs` is 0 at run time.
+        divisor = rhs if isinstance(rhs, int) else self.most(rhs, 1)
         return self.quotient(self.plus(lhs, self.minus(divisor, 1)), rhs)
 
     def least(self, lhs: Index, rhs: Index) -> Index:

@@ -28,10 +28,10 @@ MIN_VALUES = 4
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
-    """Return the operand that `step` combines with `before`; None for other steps.
+    """Return the other operand of `step`, a maximum or minimum of `before` and this operand; None for other values.
 
-    `step` must be the result of one of KINDS on f32 or f64, with `before` as the other operand, and without fast-math
-    flags that make it one instruction.
+    The operation of `step` is one of KINDS on f32 or f64. None is also returned if it has fast-math flags that make it
+    one instruction.
     """
     if not isinstance(step, OpResult) or step.op.name not in KINDS:
         return None
@@ -58,7 +58,8 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
     """
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
-    # An infinity that is the identity of the operation, such as an initial value, changes nothing.
+    # The identity of the operation, such as the initial value -inf of a maximum, is left out, unless all values are the
+    # identity.
     values = [v for v in values if not _is_constant(v, info_named(name).identity)] or [values[0]]
     is_maximum = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
@@ -98,7 +99,7 @@ def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:
 
 
 def _is_constant(value: SSAValue, constant: object) -> bool:
-    """Return whether a value is the float constant `constant`; False for one that is not known, or of another type."""
+    """Return whether a value is the float constant `constant`; False for a value that is no float constant."""
     if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
         return False
     return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == constant

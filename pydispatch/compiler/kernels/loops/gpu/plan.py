@@ -55,8 +55,8 @@ slice in one part, so that the number of parts that would occupy the device depe
 class Distribution(Enum):
     """Share of a nest that one invocation, or one workgroup, computes.
 
-    An update writes elements of a tensor in place, as an inserted slice or a scatter. It is ordered if several slices
-    may be written at the same position.
+    An update writes elements of a tensor in place, as an inserted slice or a scatter. An update is ordered if several
+    of its slices may write the same element.
     """
 
     ELEMENTS = auto()  # an invocation computes an element with all its reductions
@@ -75,7 +75,7 @@ class GpuLoopPlan:
 
     Attributes:
         nest: The nest.
-        distribution: The share of an invocation or workgroup.
+        distribution: What one invocation, or one workgroup, computes, such as an element or a row.
         collapsed_count: For `ELEMENTS`: the number of inner dimensions that are collapsed into one.
         block: For `BLOCKS`: the block of one invocation.
     """
@@ -108,10 +108,12 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, Distribution.RECURRENCE)
     if isinstance(nest.space, UpdateStep):
-        return GpuLoopPlan(nest, Distribution.IN_ORDER if nest.space.slice_index_rank else Distribution.UPDATE)
+        # Dimensions that number slices are those of an ordered update, whose slices may write the same element.
+        is_ordered = nest.space.slice_index_rank > 0
+        return GpuLoopPlan(nest, Distribution.IN_ORDER if is_ordered else Distribution.UPDATE)
     if elements_per_byte(nest.representative) > 1:
         return GpuLoopPlan(nest, Distribution.BYTES)
-    # Nests with rows: a workgroup has a row if it is long enough to occupy its invocations.
+    # Nests with rows: a workgroup computes a row if the row is long enough to occupy all invocations.
     dims = nest.dims(elements)
     has_long_rows = nest.by_rows and row_size(nest, elements) >= FEWEST_DISTRIBUTED_STEPS
     if has_long_rows and _can_distribute_reductions(elements, nest):
@@ -241,7 +243,8 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     if plan.distribution is Distribution.BYTES:
         per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
-        # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
+        # The partition is one of bytes. Each element of a byte is computed and inserted with operations of its own,
+        # which are estimated to cost as much as 2 bytes.
         return partition_elements(build, frame.backend, [byte_count], bytes_per_element=2 * per_byte)
     if plan.distribution is Distribution.ROWS:  # a workgroup for each row
         rows = build.product(dims[: nest.outer_rank])
@@ -291,7 +294,7 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     slice_dims = nest.space.dims(elements)[nest.space.slice_index_rank :]
     static_sizes = [size for size in slice_dims if isinstance(size, int)]
     is_static = len(static_sizes) == len(slice_dims)
-    # An invocation has one element of a slice in one part: short slices need more parts to occupy the device.
+    # An invocation writes one element of each slice of one part: short slices need more parts to occupy the device.
     most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if is_static else FEW_PARTS
     has_packed_elements = elements_per_byte(nest.representative) > 1  # whose bytes must not belong to several parts
     max_parts = 1 if has_packed_elements else _power_of_two_below(min(MOST_PARTS, max(1, most_parts)))
