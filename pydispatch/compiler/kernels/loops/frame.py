@@ -31,9 +31,9 @@ class Kernel:
 
     Attributes:
         function: Its function in kernel IR.
-        layout: Its interface: constants and bindings.
-        count: Region that computes its grid from the dynamic sizes.
-        globals: Constants of the module that it loads from.
+        layout: Interface of the function: the number of push constants, and the bindings.
+        count: Region that computes the grid, the number of workgroups, from the dynamic sizes.
+        globals: Constants of the module that the function loads from.
         tiles: For each binding, the size of a tile in bytes: workgroup i accesses only tile i. 0 for a binding of which
             a workgroup may access any byte. Empty if unknown.
     """
@@ -70,9 +70,9 @@ class Frame:
         backend: Properties of the target.
         block, build: The entry block, and its builder.
         elements: Emits elements of the tensors.
-        returned: The tensors that the dispatch function returns.
-        results: For each of them, the buffer that the kernel writes.
-        updated: For each of them, the position of the argument that it updates in place; None for a new tensor.
+        returned: The results: tensors that the dispatch function returns.
+        results: For each result, the buffer that the kernel writes.
+        updated: For each result, the position of the argument that it updates in place; None for a new tensor.
         tensors: The tensor arguments.
         buffers: Buffers of the tensor arguments, then of the results that are not updated arguments.
         words: Push constants of 32 bits that scalar arguments take.
@@ -89,7 +89,7 @@ class Frame:
         self.block = Block()
         self.build = Builder(self.block, source)
         self.elements = Elements(source, self.build, RULES, reassociate)
-        self.results: list[SSAValue] = []  # buffers that the kernel writes
+        self.results: list[SSAValue] = []  # for each result, the buffer that the kernel writes; filled by `bind`
         terminator = source.body.block.last_op
         if not isinstance(terminator, func.ReturnOp):
             raise CompileError("a dispatch function returns its results", location_of(source))
@@ -97,7 +97,8 @@ class Frame:
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0  # push constants of 32 bits that scalars have taken
         self._load_scalars()
-        self.updated = updated_arguments(source)  # for each result, the argument that it updates in place, or None
+        # For each result, the position of the argument that it updates in place, or None.
+        self.updated = updated_arguments(source)
         self.buffers: list[SSAValue] = []  # of the tensor arguments, then of the results that are not updated arguments
 
     @property
@@ -182,7 +183,8 @@ class Frame:
         each binding, see `Kernel.tiles`.
         """
         self.build.add(func.ReturnOp())
-        function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
+        no_arguments: list[Attribute] = []  # tensors and scalars are bindings and push constants
+        function = func.FuncOp(self.source.sym_name.data, (no_arguments, []), Region(self.block))
         set_location(function, self.source)
         count = count_region(self.source, workgroups, self.elements)
         layout = Layout(self.words, self.bindings)
@@ -196,8 +198,8 @@ def count_region(source: func.FuncOp, grid: Grid | None, kernel_elements: Elemen
         source: The dispatch function.
         grid: Emits the number of workgroups, called with the tensors and the builder of the region; None for one
             workgroup.
-        kernel_elements: The tensors of the kernel: if it accesses them as one dimension, `grid` does so, too. None for
-            tensors in their own shapes.
+        kernel_elements: The tensors of the kernel. If the kernel accesses them as one dimension, `grid` gets tensors of
+            one dimension, too. None for tensors in their own shapes.
     """
     sizes = sizes_of(source)
     block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])

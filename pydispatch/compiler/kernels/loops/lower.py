@@ -57,7 +57,7 @@ def lower_loops(frame: Frame) -> Kernel:
         for nest, partition in zip(nests, partitions, strict=True):
             _emit_serially(frame, nest, partition)
         return frame.finish(workgroups=None)
-    # The number of this workgroup, and its part of each nest.
+    # Else the grid has as many workgroups as the nest with the most parts: emit this workgroup's part of each nest.
     is_single_group = all(
         isinstance(partition.workgroups, int) and partition.workgroups == 1 for partition in partitions
     )
@@ -84,8 +84,9 @@ def lower_loops(frame: Frame) -> Kernel:
 def slice_bytes_of(frame: Frame, elements_of_slice: int) -> tuple[int, ...]:
     """Return, for each binding, the bytes of the slice that a workgroup accesses; () if workgroups have no slices.
 
-    Workgroup i accesses only slice i of a binding. 0 stands for a binding of which any workgroup may access any byte.
-    `elements_of_slice` is the number of adjacent elements that a workgroup computes; 0 if they are not adjacent.
+    Workgroup i accesses only slice i of a binding: with slices of 1024 bytes, workgroup 2 accesses the bytes 2048 to
+    3071. 0 stands for a binding of which any workgroup may access any byte. `elements_of_slice` is the number of
+    adjacent elements that a workgroup computes; 0 if they are not adjacent.
     """
     new_results = [v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None]
     tensors = [*frame.tensors, *new_results]  # in the order of the bindings
@@ -98,12 +99,14 @@ def slice_bytes_of(frame: Frame, elements_of_slice: int) -> tuple[int, ...]:
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """Lower a dispatch function that is the code of one workgroup of a grid that the user chose.
+    """Lower a dispatch function whose body is the code of one workgroup, of a grid that the user chose.
 
-    The function itself computes the part of the results that belongs to a workgroup, from the workgroup's number.
+    The body reads the workgroup's number, and computes the part of the results that belongs to this workgroup. Nests
+    are therefore not divided among workgroups here.
     """
     elements, build = frame.elements, frame.build
-    # A result is a slice that is inserted into a `tensor.empty`: other workgroups write the elements outside of it.
+    # A result is a slice that is inserted into a `tensor.empty`. Only the slice is stored: other workgroups write the
+    # elements outside of it.
     for nest in analyse(frame, nests_of(frame, only_inserted_slices=True)):
         _emit_serially(frame, nest, _partition_nest(frame.backend, nest, elements, build))
     return frame.finish(workgroups=None)
@@ -275,9 +278,9 @@ def _emit_results(
 def store_elements(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
     """Emit the elements of all results of a nest at `indices`, and their stores in the buffers of the results.
 
-    A result that an earlier loop over the same row has stored, such as one that a reduction along the row reads, is
-    skipped. All elements are computed before any is stored: the row of one result may still hold another value of the
-    row, such as the exponentials of a softmax, from which elements of other results are computed.
+    A result is skipped if an earlier loop over the same row has stored it, such as one that a reduction along the row
+    reads. All elements are computed before any is stored: the row of one result may still hold another value, such as
+    the exponentials of a softmax, from which elements of other results are computed.
     """
     stores = [(value, buffer) for value, buffer in nest.stores if not is_stored(elements, value, buffer)]
     computed = [(elements.at(build, value, indices), buffer) for value, buffer in stores]
@@ -341,7 +344,7 @@ def _emit_nest(
         """
         if nest.by_rows:
             _emit_row_values(elements, builder, nest, outer)
-            # A reduction that computes a whole row of a result has stored it.
+            # Nothing is left to emit if the reductions have computed, and stored, the whole row of each result.
             if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
                 return
         # The results of column reductions are read from buffers, which the next range of columns overwrites.

@@ -50,7 +50,8 @@ class UpdateStep:
     def conflict_key(self, elements: Elements, build: Builder, slice_index: Sequence[Index]) -> Index:
         """Return a number that is equal for slices that may write the same element: these are applied in order.
 
-        `slice_index` has the index of the slice in each of the `slice_index_rank` dimensions that count slices.
+        If each slice of a scatter is a row of the destination, the key may be the number of the row. `slice_index` has
+        the index of the slice in each of the `slice_index_rank` dimensions that count slices.
         """
         return self.rule.conflict_key(elements, build, self.op, slice_index)
 
@@ -63,8 +64,8 @@ class UpdateStep:
     ) -> None:
         """Emit the store of the written element at `indices`, if it is inside the destination.
 
-        Updates form a chain if each one changes the result of the one before in place. Another update of the chain may
-        write the same element. Each of them then stores the element of the chain's result, so that their order does not
+        Updates form a chain if each one changes the result of the one before in place. Two updates of a chain may write
+        the same element. Both then store the final value, that of the chain's result, so that their order does not
         matter.
 
         Args:
@@ -117,7 +118,7 @@ def updates_of(value: SSAValue) -> list[UpdateStep]:
             value = value.op.operands[rule.destination]
         elif value.op.name == "tensor.empty":  # whose other elements are undefined
             break
-        elif looks_through(value.op):
+        elif looks_through(value.op):  # a cast of the tensor type, which changes no elements
             value = value.op.operands[0]
         else:
             raise unsupported(value.op, "it stands between an update and the argument that it changes")

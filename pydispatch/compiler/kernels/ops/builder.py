@@ -37,7 +37,8 @@ class Builder(IndexBuilder):
         The arguments are the attributes of these names.
         """
         self.block, self.source, self.parent, self.pins_loads = block, source, parent, pins_loads
-        # Code that continues the block of the parent (`without_load_motion`) is no branch: it runs whenever that runs.
+        # A builder that continues the block of its parent (`without_load_motion`) is no branch: its code always runs
+        # with that of the parent.
         super().__init__(parent, is_branch=pins_loads and parent is not None and parent.block is not block)
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
@@ -68,8 +69,8 @@ class Builder(IndexBuilder):
     def outermost_for(self, values: Sequence[Index], for_load: bool = False) -> Builder:
         """Return the outermost builder where all `values` are defined: code that needs only these may be hoisted to it.
 
-        With `for_load`, do not leave a block with pinned loads: before it the load may be out of bounds, or read what a
-        later store overwrites.
+        With `for_load`, do not leave a block whose loads are pinned to it: outside of the block, the load may be out of
+        bounds, or read memory that is stored later.
         """
         deepest = max((self.builder_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
         for builder in self.chain():
@@ -88,7 +89,8 @@ class Builder(IndexBuilder):
         if known is not None:
             return known
         builder = self if info_of(op).traps else self.outermost_for(list(op.operands))
-        outer_source, builder.source = builder.source, self.source  # its location stays that of this builder
+        # `add` takes the location from `source`. Hoisted code gets the location of this builder, not the outer one's.
+        outer_source, builder.source = builder.source, self.source
         value = builder.add(op)
         builder.source = outer_source
         builder._known[key] = value
@@ -131,8 +133,8 @@ class Builder(IndexBuilder):
     def nested(self, block: Block, pins_loads: bool = False) -> Builder:
         """Return a builder of a block nested in this one. The caller later adds the operation that contains the block.
 
-        With `pins_loads`, the block is a branch: its loads are not hoisted out of it, and properties of index values
-        that are recorded in it do not hold outside.
+        `pins_loads` is set for a branch, which may not run: its loads are not hoisted out of it, and properties of
+        index values that are recorded in it do not hold outside.
         """
         return Builder(block, self.source, self, pins_loads)
 
@@ -261,6 +263,7 @@ class Builder(IndexBuilder):
             inner = self.nested(block, pins_loads=True)  # loads may be out of bounds where the condition does not hold
             value = emit_branch(inner)
             inner.add(scf.YieldOp(value))
+        # `value` is that of the last branch; both have one type.
         return self.add(scf.IfOp(condition, [value.type], Region(then_block), Region(other_block)))
 
     def when(self, condition: SSAValue | bool, then: Callable[[Builder], None]) -> None:

@@ -25,7 +25,7 @@ FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
-    """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations; return whether it could be.
+    """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations, or return False.
 
     Products of f16 or bf16 need tensor cores, which a recent enough GPU has, and steps in multiples of 16. Other types
     are multiplied by fused multiply-adds, and need equal types of A and C. Tiles must be allocations, with rows that
@@ -41,8 +41,9 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     element_type, sum_type = element_of(op.a), element_of(op.c)
     bits, sum_bits = bit_width(element_type) or 64, bit_width(sum_type) or 64  # an index has 64 bits
     # The instructions, and the rows and columns of the smallest block of C that 32 invocations compute together.
+    # The first generation whose tensor cores multiply this type; None for a type that no tensor cores multiply.
     tensor_generation = next((first for type_, first in FIRST_GENERATIONS if isinstance(element_type, type_)), None)
-    if tensor_generation is not None:  # tensor cores multiply this type from this generation on
+    if tensor_generation is not None:
         form, smallest_block = "tensor", (16, 16)
         is_supported = generation >= tensor_generation and steps % 16 == 0
     else:
@@ -136,7 +137,7 @@ class _ProductEmitter:
 
         `form` is "tensor" for tensor cores or "fma" for fused multiply-adds. For a C of 64 x 64, 128 invocations and a
         grid of (2, 2) blocks, blocks have 32 x 32 elements. Each of the 32 invocations (lanes) of a block has the sums
-        of 32 elements; `self.layout` states of which.
+        of 32 elements, whose positions in the block are those of `self.layout`.
         """
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
         self.op, self.form, self.invocations = op, form, invocations
@@ -194,8 +195,11 @@ class _ProductEmitter:
         return loop
 
     def _emit_per_invocation(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
-        """Emit `body` once for each invocation of the workgroup; it gets a builder and the invocation's number."""
-        build.parallel(0, self.invocations, body, index_below=self.invocations)
+        """Emit a parallel loop over the invocations of the workgroup.
+
+        `body` emits the code of one invocation, from a builder and the invocation's number.
+        """
+        build.parallel(0, self.invocations, body)
 
     def _lane_and_block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
         """Return (lane, row, column): an invocation's number among the 32 of its block, and the block's position in C.
@@ -209,9 +213,9 @@ class _ProductEmitter:
     def _sum_positions(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
         """Yield (index, row, column) of each sum of an invocation: its index in private memory, and its position in C.
 
-        The lanes of a block are a grid with rows of `across` lanes. A lane's sums begin `row_step` rows below those of
-        the lane above it, and `column_step` columns right of those of its left neighbour. `layout.rows` and
-        `layout.columns` are the positions of the sums relative to the first one.
+        The lanes of a block are a grid with rows of `layout.across` lanes: with 8 lanes across, lane 11 is in row 1 and
+        column 3. Its first sum is at row 1 * `row_step` and column 3 * `column_step` of the block. `layout.rows` and
+        `layout.columns` are the positions of all its sums relative to the first one.
         """
         lane, block_row, block_column = self._lane_and_block(build, invocation)
         layout = self.layout

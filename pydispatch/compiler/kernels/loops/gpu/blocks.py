@@ -55,7 +55,7 @@ class OutputBlock:
         value: Result of the reduction.
         row_dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
         rows, columns: Size of a block in elements.
-        loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
+        loop_of_dim: For each dimension of the nest, the position of the loop of the reduction that has its index.
         paired_inputs: Inputs that are loaded in pairs. If there are any, the columns of a block are adjacent in pairs:
             c + 2 * l, c + 2 * l + 1, c + 2 * l + 128, ...
     """
@@ -72,8 +72,8 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     """Return the block that an invocation computes of a nest with one reduction and elementwise operations on it.
 
     A block is a few rows by a few columns of elements whose reductions share loads: of a matrix product, 8 rows and 2
-    columns. Return None for other nests, for a last dimension that is shorter than a workgroup can use, and if no input
-    serves several rows.
+    columns. Return None for other nests, for a last dimension with fewer elements than `NARROWEST`, which would leave
+    too many invocations without work, and if no input serves several rows.
 
     `pairs` is whether the device can load two adjacent elements of 32 bits as one i64. A block that uses such loads has
     columns that are adjacent in pairs.
@@ -104,8 +104,9 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
 def _block_shape(rows_of_nest: Index, columns_of_nest: Index) -> tuple[int, int]:
     """Return the rows and columns of a block: (8, 2) for 64 rows and 128 columns, (8, 1) for dynamic sizes.
 
-    Columns are divided among the `LANES` invocations of a workgroup: a block has as many as leave none without work.
-    If no candidate divides the rows, blocks have the most, and the last one computes its last row repeatedly.
+    The columns of the nest are divided among the `LANES` invocations of a workgroup. A block has the largest number of
+    `COLUMNS` with which no invocation is without work, and the largest of `ROWS` that divides the rows of the nest. If
+    none of `ROWS` divides them, it has the largest of all, and the last block computes its last row repeatedly.
     """
     rows = next((r for r in ROWS if _is_multiple(rows_of_nest, r)), ROWS[0])
     most_columns = columns_of_nest // LANES if isinstance(columns_of_nest, int) else 1
@@ -210,7 +211,8 @@ def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: 
 def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Partition:
     """Return the partition of a nest into workgroups of `LANES` blocks that are adjacent along the last dimension.
 
-    Its outer iterations are rows of blocks, of `block.rows` elements each: a workgroup computes one.
+    An outer iteration of the partition is a row of blocks, which has `block.rows` rows of elements. A workgroup
+    computes a tile of one row of blocks.
     """
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.row_dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.row_dim], block.rows))
@@ -278,7 +280,7 @@ def _emit_strided(
         replaced by the last column, which several invocations then compute.
         """
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not has_all_columns:  # the first one exists
+        if not has_all_columns:  # the loop over the first columns ends at the row's end, so that `column` exists
             columns = [column, *(builder.least(c, builder.minus(row_length, 1)) for c in columns[1:])]
         points = [[*row, c] for row in rows for c in columns]
         # The reduction of each element. The elements of the nest's results are then computed from these.
