@@ -1,4 +1,4 @@
-"""Panels: the layout of a constant factor in which register blocks read it, a fixed number of columns side by side.
+"""Panels: a layout of a constant factor for register blocks. A panel has some adjacent columns with all their rows.
 
 A tensor with the dimension n is stored in panels along n when its shape is [n / width, the other dimensions in their
 order, width]. If n is no multiple of the width, zeros fill the last panel.

@@ -1,4 +1,4 @@
-"""Initial value of a contraction's result, and the mapping from elements of dependent values to its elements."""
+"""Initial value of a contraction's result, and the elements of the result that dependent values are computed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel of a chain: some rows of the first product, row-wise operations on them, and the second product of them.
+"""The kernel of a chain: rows of the first product, row-wise operations on the rows, and the second product by them.
 
 The rows stay in workgroup memory: each row-wise operation overwrites the row that it reads.
 """

@@ -1,4 +1,4 @@
-"""Arithmetic of a contraction, and access to its factors, as far as no schedule decides them.
+"""Arithmetic of a contraction, and the memory in which register blocks can read its factors, before a schedule is made.
 
 The schedule depends on the result, a `Problem`: the sizes of the contraction, and the layout of its factors.
 """

@@ -1,4 +1,4 @@
-"""Packing: the elements of a factor that a tile reads, with what is fused into it, copied into workgroup memory.
+"""Packing: copies of a factor's elements in workgroup memory, which the operations fused into the factor compute.
 
 The copy has the order in which register blocks read it: panels of columns for B, rows for A, groups of steps of K where
 one instruction multiplies several.

@@ -1,4 +1,4 @@
-"""The free choices of a contraction's kernel as a value, and which of them are legal.
+"""Schedules of a contraction's kernel (its tiles, and which operands are packed), and which of them are legal.
 
 A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/ir.md), which replaces the default.
 """

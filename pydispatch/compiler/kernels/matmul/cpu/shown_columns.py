@@ -1,4 +1,4 @@
-"""Searches in the columns of a row: for the last one that masks show, and for one for which a condition holds."""
+"""Searches in the columns of a row: for the last column that masks show, and for any column that meets a condition."""
 
 from __future__ import annotations
 

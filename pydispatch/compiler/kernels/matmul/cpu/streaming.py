@@ -1,4 +1,4 @@
-"""Streaming: the schedule of a skinny A times rows of B that are stored far apart, or come late.
+"""Streaming: the schedule of a skinny A times a B whose rows are far apart in memory, or arrive late from memory.
 
 B passes once, some steps of K at a time (a chunk), by rows of wide tiles. Main memory and the third-level cache give
 whole rows several times as fast as the few columns of a panel. While a block multiplies its rows of a chunk, it
