@@ -39,7 +39,7 @@ MOST_INTEGER_BYTES = 3
 whose significand has 24 bits."""
 
 LARGEST_ZERO = 255
-"""Largest magnitude of a constant zero point: its product with the sum of a block's integers fits into 32 bits."""
+"""Largest magnitude of a constant zero point. Up to this one, its products with sums over a block fit into 32 bits."""
 
 i4 = IntegerType(4)
 

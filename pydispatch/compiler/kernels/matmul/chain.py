@@ -28,7 +28,7 @@ MAX_COLUMNS = 4096
 """Maximum number of columns of the first product: the rows of a register block must stay in the second-level cache."""
 
 NO_DIM = -1
-"""Entry of a list of dimensions for a result of a map that is no dimension but another expression."""
+"""Stands for an index that is no loop in a list of an affine map's loops: (d0, d1 + d2) has the list [0, NO_DIM]."""
 
 
 class Part(IntEnum):

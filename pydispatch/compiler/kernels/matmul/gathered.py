@@ -19,7 +19,7 @@ from pydispatch.compiler.kernels.ops.expressions import Expression
 from pydispatch.ir.values import shape_of
 
 MIN_PAGE_ROWS = 8
-"""Minimum number of rows of a page: register blocks do not cross pages, and smaller ones are slow."""
+"""Minimum number of rows of a page. Register blocks do not cross pages, and blocks for smaller pages are slow."""
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ NEUTRAL_FLAGS = {
     "arith.addf": HiddenFlags.ZERO,
     **dict.fromkeys(MAXIMA, HiddenFlags.NEGATIVE_INFINITY | HiddenFlags.AT_MOST_FILL),
 }
-"""Operation of a reduction -> flags, each of which states a value that leaves the accumulator unchanged: 0 in a sum; in
-a maximum -inf, or a score of at most the fill, which the largest visible score exceeds."""
+"""Operation of a reduction -> flags of values that leave its result unchanged. In a sum, the value must be 0. In a
+maximum, it must be -inf, or a score of at most the fill, which the largest visible score exceeds."""
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:

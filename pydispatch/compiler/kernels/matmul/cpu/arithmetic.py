@@ -31,7 +31,7 @@ from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
 from pydispatch.ir.structured import as_structured
 
 HALF_TYPES = (Float16Type(), BFloat16Type())
-"""The half-precision types."""
+"""The floats of 16 bits."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ MAX_UNROLLED_STEPS = 32
 """Maximum number of iterations of the innermost reductions that are unrolled; more make code that is too long."""
 
 MAX_BLOCK_STEPS, MAX_BLOCK_POSITIONS = 100, 4
-"""Maximum number of positions times unrolled steps of a block, and maximum number of its positions."""
+"""Maximum number of steps in the unrolled code of a block, positions * unrolled steps, and of the block's positions."""
 
 MIN_CHANNELS = 8
 """Minimum number of channels for which vectors along channels pay."""
