@@ -60,7 +60,7 @@ def _lower(function: FuncOp, op: Operation) -> None:
 
     A shuffle loads the value that it selects; a reduction or ballot combines the loaded values.
     """
-    build = Builder(Block(), op)
+    build = Builder(Block(), source=op)
     if isinstance(op, SubgroupShuffleOp):
         value = build.add(memref.LoadOp.get(op.values, [op.source]))
     else:
@@ -112,8 +112,8 @@ class _Reduction:
         # The partial results, by a loop before the parallel loops around the operation.
         partials = self._allocate(self.op.results[0].type)
         outermost_loop = outermost_parallel(self.op)  # the operation itself if there is none
-        # A builder takes the locations of its code from the operation that is its second argument.
-        before_loops = build if outermost_loop is self.op else Builder(Block(), outermost_loop)
+        # `source` is the operation whose location the emitted code gets.
+        before_loops = build if outermost_loop is self.op else Builder(Block(), source=outermost_loop)
         before_loops.parallel(0, self.blocks, lambda inner, block: self._emit_partial(inner, block, partials))
         if before_loops is not build:
             move_before(before_loops.block, outermost_loop)

@@ -309,7 +309,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     free_results = [v for v, _ in nest.stores if v not in loops]  # in whose rows no value is stored yet
     storage: dict[SSAValue, SSAValue | None] = {}
     row_dims = trial.dims[nest.outer_rank :]
-    row_elements = prod(size if isinstance(size, int) else 0 for size in row_dims)
+    row_elements = prod(size if isinstance(size, int) else 0 for size in row_dims)  # meaningful if all are static
     is_static = all(isinstance(size, int) for size in row_dims)
     # The memory of each candidate that is stored.
     for value, builders in loops.items():
@@ -317,7 +317,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
             storage[value] = value  # in its own row of the result
         elif len(builders) > 1 and is_costly(value):
             bits = bits_of(_element(value))
-            if bits < BYTE_BITS:  # rows of such elements share bytes
+            if bits < BYTE_BITS:  # rows of such elements share bytes: the value is computed by each loop
                 continue
             if is_static and row_elements * bits // BYTE_BITS <= frame.backend.row_bytes:
                 storage[value] = None  # in workgroup memory
@@ -416,6 +416,7 @@ def probe(frame: Frame) -> Elements:
 
     # The number of elements, if all tensors are accessed as one dimension.
     is_flat_dynamic = isinstance(frame.elements.flat, SSAValue)
+    # A static number, or None, is taken over; a dynamic one becomes an argument of the block.
     elements.flat = block_argument(IndexType()) if is_flat_dynamic else frame.elements.flat
     # The arguments of the dispatch function. Elements of a tensor are loaded from the buffer that is registered for it.
     for argument in frame.source.body.block.args:

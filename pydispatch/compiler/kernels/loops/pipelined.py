@@ -90,7 +90,7 @@ class PipelinedReduction:
         return [0 if dim < 0 else row[dim] for dim in self.dims]
 
     def _loop_indices(self, *, step: Index) -> list[Index]:
-        """Return the index of each loop of the reduction at a step of the next row."""
+        """Return the index of each loop of the reduction in the next row, at index `step` of its reduced loop."""
         reduction = self._reduction
         # Only one loop is reduced, and has the index `step`. The indices of all other loops are replaced by those of
         # the row.

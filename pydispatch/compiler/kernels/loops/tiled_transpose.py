@@ -246,7 +246,7 @@ class _TiledTranspose:
         There is a branch for each pair (rows, columns) of `_extents_in_registers`, which transposes a block of this
         size in registers. Blocks of other sizes are copied element by element.
         """
-        has_other_extents: SSAValue | bool = True
+        has_other_extents: SSAValue | bool = True  # as long as no pair was compared
         for rows, columns in self._extents_in_registers():
             has_extents = both(build, equal(build, block.rows, rows), equal(build, block.columns, columns))
             static_block = replace(block, rows=rows, columns=columns)
@@ -282,8 +282,9 @@ class _TiledTranspose:
 
         def has_short_blocks(size: Index, block: int, fewest: int) -> bool:
             """Return whether the last block of a dimension may be shorter than `fewest`, too short for registers."""
-            is_dynamic = not isinstance(size, int)  # its last block may have any length
-            return is_dynamic or 0 < size % block < fewest
+            if not isinstance(size, int):  # the last block of a dynamic dimension may have any length
+                return True
+            return 0 < size % block < fewest
 
         return (
             not self.has_whole_bytes

@@ -183,7 +183,8 @@ class IndexBuilder(KnownIndices, IndexArithmetic[SSAValue]):
     def divmod(self, linear: Index, size: Index) -> tuple[Index, Index]:
         """Return the quotient and remainder of `linear` by `size`.
 
-        The pair is recorded in `dividends`: an access to two adjacent dimensions at this pair can use `linear` instead.
+        The pair is recorded in `dividends`. A load from a `memref<6x4xf32>` at the pair [n / 4, n mod 4] can then
+        become a load at [n] from a view of the memref with one dimension.
         """
         pair = self.quotient(linear, size), self.remainder(linear, size)
         self.dividends[pair] = (linear, size)

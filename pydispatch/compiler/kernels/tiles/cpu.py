@@ -124,8 +124,9 @@ def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:
     for row in range(0, rows, SIDE):
         for column in range(0, columns, SIDE):
             height, width = min(SIDE, rows - row), min(SIDE, columns - column)
-            source_block = source.view(build, column, row, (width, height))
-            target_block = target.view(build, row, column, (height, width))
+            # The source is the part before transposition: its rows are columns of the tile.
+            source_block = source.view(build, row=column, column=row, sizes=(width, height))
+            target_block = target.view(build, row=row, column=column, sizes=(height, width))
             build.add(TransposeOp(operands=[source_block, target_block]))
 
 
@@ -370,8 +371,8 @@ class _RegisterBlocks:
     def _emit_block(self, build: Builder, row: Index, column: Index, height: int, width: int) -> None:
         """Emit the product of the register block of C at a row and column, with this height and width."""
         operands = [
-            self.lhs.view(build, row, 0, (height, self.steps)),
-            self.rhs.view(build, 0, column, (self.steps, width)),
-            self.c.view(build, row, column, (height, width)),
+            self.lhs.view(build, row, column=0, sizes=(height, self.steps)),
+            self.rhs.view(build, row=0, column=column, sizes=(self.steps, width)),
+            self.c.view(build, row, column, sizes=(height, width)),
         ]
         build.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))

@@ -147,7 +147,7 @@ class _ProductEmitter:
         adjacent_elements = adjacent_elements_of(bit_width(sum_type) or 64)  # of a lane; an index has 64 bits
         self.layout = lane_layout(form, self.block_rows, self.block_columns, adjacent_elements)
         # Allocate the sums in a block of its own, and then move the allocation to the start of the function.
-        build = Builder(Block(), op)
+        build = Builder(Block(), source=op)
         self.sums = storage(build, sum_type, rows * columns // invocations, PRIVATE)
         first_op = _enclosing_function(op).body.block.first_op
         assert first_op is not None
@@ -174,7 +174,7 @@ class _ProductEmitter:
         op_after_loop = loop.next_op  # there is one: at least the terminator of the block
         assert op_after_loop is not None
         for body, op_after in ((self._load_sums, loop), (self._store_sums, op_after_loop)):
-            outside = Builder(Block(), self.op)
+            outside = Builder(Block(), source=self.op)
             self._emit_per_invocation(outside, body)
             move_before(outside.block, op_after)
 
@@ -238,7 +238,7 @@ class _ProductEmitter:
     def _multiply(self, build: Builder, invocation: Index) -> None:
         """Emit the product of one block, which the 32 invocations of the block compute together."""
         lane, row, column = self._lane_and_block(build, invocation)
-        left = TileView(self.op, self.op.a).view(build, row, 0, (self.block_rows, self.steps))
-        right = TileView(self.op, self.op.b).view(build, 0, column, (self.steps, self.block_columns))
+        left = TileView(self.op, self.op.a).view(build, row, column=0, sizes=(self.block_rows, self.steps))
+        right = TileView(self.op, self.op.b).view(build, row=0, column=column, sizes=(self.steps, self.block_columns))
         operands = [build.value(lane), left, right, self.sums]
         build.add(MmaOp(operands=operands, properties={"form": StringAttr(self.form)}))

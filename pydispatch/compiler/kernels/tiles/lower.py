@@ -66,7 +66,7 @@ def _lower_on_cpu(ops: Sequence[ReadTileOp | MatmulOp], level: Level) -> None:
     for op in ops:
         if op in reads_in_place:
             continue
-        build = Builder(Block(), op)
+        build = Builder(Block(), source=op)
         if isinstance(op, ReadTileOp):
             cpu.read(build, op)
         else:
@@ -83,7 +83,7 @@ def _lower_on_gpu(ops: Sequence[ReadTileOp | MatmulOp], invocations: int, genera
     (`pyd.mma`), such as 80; None for other GPUs.
     """
     for op in ops:
-        build = Builder(Block(), op)
+        build = Builder(Block(), source=op)
         if isinstance(op, ReadTileOp):
             gpu.read(build, op)
         else:

@@ -154,7 +154,7 @@ class TileView:
         layout = StridedLayoutAttr([None, column_stride], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
         for branch_build, part in ((then, self), (other, copy)):
-            view = part.view(branch_build, 0, 0, (rows, columns))
+            view = part.view(branch_build, row=0, column=0, sizes=(rows, columns))
             in_own_space = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
             cast = branch_build.add(memref.CastOp.get(view, in_own_space))
             branch_build.add(scf.YieldOp(branch_build.add(memref.MemorySpaceCastOp(cast, type_))))

@@ -116,7 +116,7 @@ def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
 
 def _begin_first_copies(loop: scf.ForOp, reads: Sequence[_Read], stages: int, invocations: int) -> None:
     """Insert, before the loop, copies of the tiles of the first stages - 1 iterations, one group for each iteration."""
-    build = Builder(Block(), loop)
+    build = Builder(Block(), source=loop)
     for iteration in range(stages - 1):
         variable = build.plus(loop.lb, build.times(loop.step, iteration))
         _begin_copies(build, loop, reads, variable, slot=iteration)
@@ -137,7 +137,7 @@ def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     those of iterations 6 and 7.
     """
     variable, first_read = loop.body.block.args[0], reads[0].op
-    build = Builder(Block(), first_read)
+    build = Builder(Block(), source=first_read)
     # Names with `_ahead` belong to the iteration that is stages - 1 later than this one.
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
     slot, slot_ahead = (build.remainder(build.plus(iteration, count), stages) for count in (0, stages - 1))
@@ -148,7 +148,8 @@ def _begin_copies_ahead(loop: scf.ForOp, reads: Sequence[_Read], stages: int, in
     # The uses of each tile read the slot of this iteration instead.
     for read in reads:
         rows, columns = shape_of(read.op.tile)
-        tile = view_as(build, read.tiles, build.times(slot, rows * columns), (rows, columns), [columns, 1])
+        tile_offset = build.times(slot, rows * columns)
+        tile = view_as(build, read.tiles, tile_offset, sizes=(rows, columns), strides=[columns, 1])
         for use in read.uses:
             use.operation.operands[use.index] = tile
     move_before(build.block, first_read)
@@ -261,7 +262,7 @@ def _value_in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variab
 def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
     """Allocate memory for `stages` tiles, at the allocation of the single tile that `op` reads into; return it."""
     rows, columns = shape_of(op.tile)
-    build = Builder(Block(), op)
+    build = Builder(Block(), source=op)
     tiles = storage(build, element_of(op.tile), stages * rows * columns, WORKGROUP)
     allocation = op.tile.owner
     assert isinstance(allocation, memref.AllocOp)
@@ -336,8 +337,8 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
     """
     (row, column), run = position, read.run
     at_once, by_elements = branch(build), branch(build)
-    source = part.view(at_once, row, column, (1, run))
-    target = view_as(at_once, read.tiles, run_offset, [1, run], [run, 1])
+    source = part.view(at_once, row, column, sizes=(1, run))
+    target = view_as(at_once, read.tiles, run_offset, sizes=[1, run], strides=[run, 1])
     at_once.add(CopyAsyncOp(operands=[source, target]))
 
     def copy_element(inner: Builder, element: Index, _: list[SSAValue]) -> list[SSAValue]:

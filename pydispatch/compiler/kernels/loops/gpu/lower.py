@@ -135,8 +135,8 @@ def finish(
 ) -> Kernel:
     """Complete the function, and return its kernel, with attributes for the emitter.
 
-    The attributes are the workgroup size, the width of indices in bits, and the bindings whose elements are written
-    once (`pyd.once`).
+    The attributes are the workgroup size (`pyd.invocations`), the width of indices in bits (`pyd.index_width`), and the
+    bindings whose elements are written once and never read, so that they need no barriers (`pyd.once`).
 
     Args:
         frame: The kernel.

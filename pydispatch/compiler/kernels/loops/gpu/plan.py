@@ -103,7 +103,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         pairs: Whether the device loads two adjacent elements of 32 bits as one i64.
     """
     elements = frame.elements
-    # Nests whose kind alone decides.
+    # The kind alone decides for operations with ordered elements, updates, and elements of less than a byte.
     nest.columns, nest.transposition = [], None  # only kernels for CPUs treat these specially
     if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, Distribution.RECURRENCE)
@@ -124,7 +124,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         return GpuLoopPlan(nest, Distribution.LANES)
     if nest.by_rows:  # one row is the whole nest
         return GpuLoopPlan(nest, Distribution.ROWS)
-    # Nests without rows: their reductions, if any, depend on the innermost loop, too, as in a matrix product.
+    # Nests without rows: their reductions, if any, are computed for each element, as in a matrix product.
     block = block_of(frame, nest, pairs=pairs)
     if block is not None:
         return GpuLoopPlan(nest, Distribution.BLOCKS, block=block)
@@ -160,7 +160,9 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
 def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[Index]) -> bool:
     """Return whether a nest has few elements with long reductions, so that a workgroup per element pays.
 
-    `dims` are the sizes of the nest; a dynamic one counts as 1.
+    Few are at most `FEW_RESULTS`. Long are reductions of more than `LONG_REDUCTION_RATIO` steps for each element of the
+    nest: the fewer elements there are, the fewer invocations would work without distribution. `dims` are the sizes of
+    the nest; a dynamic one counts as 1.
     """
     element_count = prod(size for size in dims if isinstance(size, int))
     if element_count > FEW_RESULTS:

@@ -164,7 +164,8 @@ class PairedBlock:
         offsets: (row, column) of each element, relative to the corner: for 2 rows and 2 columns (0, 0), (0, 1), (1, 0),
             (1, 1).
         column_pair: Half of the corner's column, which is even. In a row of an input that is contiguous along the
-            columns, a corner in column 6 reads pair 3: the elements 6 and 7.
+            columns, a corner in column 6 reads pair 3: the elements 6 and 7. It is passed because the creator of the
+            block computes it without a division.
     """
 
     paired: Sequence[PairedInput]
