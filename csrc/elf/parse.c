@@ -18,8 +18,9 @@ static pyd_status_t check_identification(pyd_span_t file) {
     return PYD_ELF_CORRUPT("the file (%zu bytes) does not start with the ELF magic 7f 45 4c 46", file.size);
   }
   if (!header) return PYD_ELF_CORRUPT("cut off after %zu bytes, inside the 64-byte file header", file.size);
-  if (header[EH_CLASS] == 1) return PYD_ELF_UNSUPPORTED("32-bit file: build it for a 64-bit machine");
-  if (header[EH_DATA] == 2) return PYD_ELF_UNSUPPORTED("big-endian file: only little-endian machines are supported");
+  if (header[EH_CLASS] == /* ELFCLASS32 */ 1) return PYD_ELF_UNSUPPORTED("32-bit file: build it for a 64-bit machine");
+  if (header[EH_DATA] == /* ELFDATA2MSB */ 2)
+    return PYD_ELF_UNSUPPORTED("big-endian file: only little-endian machines are supported");
   if (header[EH_CLASS] != 2 || header[EH_DATA] != 1 || header[EH_IDENT_VERSION] != 1) {
     return PYD_ELF_CORRUPT("class %u, byte order %u, version %u in the header; expected 2, 1, 1", header[EH_CLASS],
                            header[EH_DATA], header[EH_IDENT_VERSION]);
@@ -27,7 +28,7 @@ static pyd_status_t check_identification(pyd_span_t file) {
   return PYD_STATUS_OK;
 }
 
-// Checks the file header: a 64-bit little-endian shared object for a known machine, which it sets.
+// Checks the file header: a 64-bit little-endian shared object for a known machine. Sets |view->machine|.
 static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
   pyd_status_t status = check_identification(file);
   if (!pyd_ok(status)) return status;
@@ -76,7 +77,7 @@ static pyd_status_t check_segment_memory(const pyd_elf_view_t* view, const pyd_e
     return PYD_ELF_UNSUPPORTED("segment %u spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, index,
                                segment->memory_size, PYD_ELF_MAX_IMAGE);
   }
-  // Later sums of this address, a size and a rounding up cannot wrap then.
+  // Below this limit, later sums of the address, a size and a rounding up to an alignment cannot wrap.
   if (segment->vaddr > UINT64_MAX - PYD_ELF_MAX_IMAGE - 2 * PYD_ELF_MAX_ALIGNMENT) {
     return PYD_ELF_CORRUPT("segment %u: address 0x%" PRIx64 " + 0x%" PRIx64 " bytes wraps around", index,
                            segment->vaddr, segment->memory_size);
@@ -118,7 +119,7 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
   return PYD_STATUS_OK;
 }
 
-// Reads program header |index|. Types that are not listed do not matter for loading.
+// Reads program header |index|. Types without a case do not matter for loading.
 static pyd_status_t read_program_header(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
   pyd_elf_range_t range = {pyd_load_u64(header + PH_VADDR), pyd_load_u64(header + PH_MEMSZ)};
   switch (pyd_load_u32(header + PH_TYPE)) {
@@ -164,7 +165,8 @@ static pyd_status_t check_protection(const pyd_elf_view_t* view, uint64_t page) 
   for (uint32_t i = 1; i < view->segment_count; ++i) {
     const pyd_elf_segment_t* a = &view->segments[i - 1];
     const pyd_elf_segment_t* b = &view->segments[i];
-    if (a->flags != b->flags && (a->vaddr + a->memory_size - 1) / page == b->vaddr / page) {
+    const bool share_page = (a->vaddr + a->memory_size - 1) / page == b->vaddr / page;  // last byte of a, first of b
+    if (a->flags != b->flags && share_page) {
       return PYD_ELF_UNSUPPORTED("segments of different protection share the %" PRIu64 "-byte page at 0x%" PRIx64
                                  ": link with -z max-page-size=65536 (or a multiple of the page size)",
                                  page, b->vaddr & ~(page - 1));
@@ -177,7 +179,7 @@ static pyd_status_t check_protection(const pyd_elf_view_t* view, uint64_t page) 
 // that segment: some linkers round its size up to a page.
 static pyd_status_t cut_relro(pyd_elf_view_t* view) {
   if (!view->relro.size) return PYD_STATUS_OK;
-  const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->relro.vaddr, 1);
+  const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->relro.vaddr, /* size */ 1);
   if (!holder || !(holder->flags & PF_W)) {
     return PYD_ELF_CORRUPT("PT_GNU_RELRO at 0x%" PRIx64 " lies in no writable segment", view->relro.vaddr);
   }
@@ -193,6 +195,7 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
   const pyd_elf_segment_t* first = &view->segments[0];
   const pyd_elf_segment_t* last = &view->segments[view->segment_count - 1];
   if (view->alignment < page) view->alignment = page;
+  // The image begins at a multiple of the largest alignment, and ends with a page. Segments are in ascending order.
   view->low = first->vaddr & ~(view->alignment - 1);
   view->high = (last->vaddr + last->memory_size + page - 1) & ~(page - 1);
   if (view->high - view->low > PYD_ELF_MAX_IMAGE) {
@@ -215,8 +218,8 @@ static pyd_status_t check_section_headers(pyd_span_t file) {
                          count, offset, file.size);
 }
 
-// Parses and checks a file. |is_system|: the file is for the system's loader, so that features which embedded code must
-// not use are accepted.
+// Parses and checks a file. |is_system|: the file is for the system's loader, not for this library's own: features that
+// only the system's loader supports are accepted.
 static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd_elf_view_t* out_view) {
   *out_view = (pyd_elf_view_t){.file = file, .is_system = is_system};
   pyd_status_t st = read_header(file, out_view);

@@ -11,9 +11,9 @@ uint32_t pyd_affinity_cpu(void) {
 
 bool pyd_affinity_is_supported(void) { return true; }
 
-// Reads the affinity mask of a thread. Returns false if it does not fit.
+// Reads the affinity mask of a thread. Returns false if the kernel's mask does not fit into |*out_cpus|.
 bool pyd_affinity_get(const pyd_thread_t* thread, pyd_cpu_set_t* out_cpus) {
-  *out_cpus = (pyd_cpu_set_t){{0}};  // the call writes no more than the mask of the kernel
+  *out_cpus = (pyd_cpu_set_t){{0}};  // the call leaves the bits after the kernel's mask unchanged
   return pthread_getaffinity_np(thread->handle, sizeof(*out_cpus), (cpu_set_t*)out_cpus) == 0;
 }
 

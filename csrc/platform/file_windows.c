@@ -12,9 +12,9 @@ enum { kAlignment = 64 };
 // Files of up to this many bytes are copied: a mapping costs two handles and 64 KiB of address space.
 #define COPY_LIMIT ((uint64_t)64 << 10)
 
-// Returns the failure to |what| (a verb, such as "open") the file at |path|, with the last error of Windows.
-static pyd_status_t system_error(const char* what, const char* path) {
-  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': Windows error %lu", what, path,
+// Returns the failure to |verb| (such as "open") the file at |path|, with the last error of Windows.
+static pyd_status_t system_error(const char* verb, const char* path) {
+  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': Windows error %lu", verb, path,
                          (unsigned long)GetLastError());
 }
 
@@ -28,7 +28,7 @@ static pyd_status_t read_copy(HANDLE file, const char* path, size_t size, pyd_fi
   pyd_status_t status = PYD_STATUS_OK;
   if (!ReadFile(file, data, (DWORD)size, &done, NULL)) {
     status = system_error("read", path);
-  } else if (done != size) {  // only at the end of the file: ReadFile waits for all bytes of a file
+  } else if (done != size) {  // the file has ended: ReadFile reads fewer bytes of a file only at its end
     status = pyd_status_make(PYD_CODE_SYSTEM, "'%s' became shorter while it was read: %lu of %lu bytes", path,
                              (unsigned long)done, (unsigned long)size);
   }
@@ -57,6 +57,7 @@ static pyd_status_t map_or_read(HANDLE file, const char* path, pyd_file_map_t* o
   return status;
 }
 
+// Maps the file at |path|, or copies it into memory if it is small.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   *out_map = (pyd_file_map_t){0};
   wchar_t* wide;
@@ -72,6 +73,7 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
 
 void pyd_file_drop_pages(pyd_span_t bytes) { (void)bytes; }  // Windows trims views of files by itself
 
+// Unmaps or frees the bytes of a file.
 void pyd_file_unmap(pyd_file_map_t* map) {
   if (map->is_copy) {
     _aligned_free((void*)map->span.data);

@@ -11,6 +11,7 @@ void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64
   pyd_trace_record(sched->trace, &event, NULL, 0);
 }
 
+// Ends the idle time of the calling thread |self|, and records it as a trace event.
 void pyd_sched_trace_idle(pyd_sched_thread_t* self) {
   const pyd_sched_t* sched = self->sched;
   const uint64_t begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed);  // ticks
@@ -28,15 +29,15 @@ void pyd_sched_trace_exit(const pyd_sched_thread_t* self) {
 // is going to run a queued task. Returns false if |interrupt|, which may be NULL, ended the wait; the permit must be
 // released in this case, too.
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt) {
-  // 0: no event. With a free permit the thread is not going to wait.
+  // 0 records no event: with a free permit the thread is not going to wait.
   const uint64_t begin = pyd_permit_is_free(sched->permits) ? 0 : pyd_sched_trace_begin(sched);
   const bool is_uninterrupted = pyd_permit_take(sched->permits, priority, is_for_tasks ? sched : NULL, interrupt);
   pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
   return is_uninterrupted;
 }
 
-// Records the worker number of each pool thread and, of threads without work, how long they have been idle by now. Must
-// be called after the trace was stopped, as other threads must not record events meanwhile.
+// Records the worker number of each pool thread and, for each idle thread, the time since it became idle. Must be
+// called after the trace was stopped, as other threads must not record events meanwhile.
 void pyd_sched_trace_threads(pyd_sched_t* sched) {
   if (!sched->trace) return;
   pthread_mutex_lock(&sched->lifecycle);
@@ -44,13 +45,13 @@ void pyd_sched_trace_threads(pyd_sched_t* sched) {
       sched->options.are_lent ? sched->workers : atomic_load_explicit(&sched->started, memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
     pyd_sched_thread_t* self = &sched->threads[i];
-    if (sched->options.are_lent && !self->is_taken) continue;
+    if (sched->options.are_lent && !self->is_taken) continue;  // an entry without a donated thread
     const uint64_t thread = (uint64_t)(uintptr_t)self->thread.handle;
     const pyd_trace_event_t event = {.begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed),
                                      .end = pyd_cpu_ticks(),
                                      .kind = PYD_TRACE_IDLE};
-    // A working thread has no time since which it is idle.
-    if (event.begin) pyd_trace_record_for(sched->trace, thread, &event, NULL, 0);
+    const bool is_idle = event.begin != 0;
+    if (is_idle) pyd_trace_record_for(sched->trace, thread, &event, NULL, 0);
     pyd_trace_label(sched->trace, thread, self->worker);
   }
   pthread_mutex_unlock(&sched->lifecycle);

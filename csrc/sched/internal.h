@@ -235,16 +235,17 @@ static inline uint64_t pyd_sched_multiply(uint64_t a, uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-// Converts ticks of the CPU's clock to picoseconds. sched->tick is scaled by 256, hence the shift. Many ticks are
-// divided first, so that the product does not overflow.
+// Converts ticks of the CPU's clock to picoseconds. |sched->tick|: picoseconds per tick, times 256.
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
-  return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
+  const bool product_fits = ticks < UINT64_C(1) << 40;
+  return product_fits ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
 
-// Returns the scope of the participants in the job of |slot|. If the job has a worker limit, jobs that a participant
-// runs within it are limited to one worker.
+// Returns the scope (the context that nested jobs inherit) of the participants in the job of |slot|. If the job has a
+// worker limit, a job that a participant runs within it is limited to one worker.
 static inline pyd_scope_t pyd_sched_scope_of(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
-  return (pyd_scope_t){slot->scope, sched, slot->max_participants < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
+  const bool has_limit = slot->max_participants < sched->workers;
+  return (pyd_scope_t){slot->scope, sched, has_limit, PYD_SCOPE_PERMIT_INHERITED};
 }
 
 // Returns whether one more pool thread may participate. |state|: slot.state.
@@ -256,6 +257,7 @@ static inline bool pyd_slot_has_room(uint32_t state) {
 // slot cannot get a new job before the last of them has left.
 static inline void pyd_sched_hide(pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   const uint32_t bit = 1u << (slot - sched->slots);
+  // Writes only if necessary, as idle threads poll the word.
   if (atomic_load_explicit(&sched->open, memory_order_relaxed) & bit) {
     atomic_fetch_and_explicit(&sched->open, ~bit, memory_order_relaxed);
   }
@@ -313,12 +315,12 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
 
 // pool.c
 void pyd_sched_pool_main(void* thread);
-// wake.c: wakes up to |count| parked threads of the first |among|; returns how many.
+// wake.c: wakes up to |count| parked threads among the first |among| entries of sched->threads; returns how many.
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count);
 // Wakes a thread for a task that was queued, unless one spins and will see it.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
-// Returns how many entries of sched->threads, from the first one on, may join the job of |slot|. The last entry is
-// worker 0, which in the job of a caller is the caller.
+// Returns how many entries of sched->threads, from the first one on, may join the job of |slot|: all for the job of a
+// task. In the job of a caller the caller is worker 0, so that the last entry, whose thread is worker 0, may not join.
 static inline uint32_t pyd_sched_joiners(const pyd_sched_t* sched, const pyd_sched_slot_t* slot) {
   return slot->task ? sched->workers : sched->workers - 1;
 }

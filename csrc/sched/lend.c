@@ -3,8 +3,8 @@
 
 static pyd_status_t refuse(const char* why) { return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", why); }
 
-// Gives the calling thread the first free entry of the pool; returns NULL when all are taken. The entry of worker 0,
-// which joins only jobs of tasks, is the last one. The caller holds the lifecycle mutex.
+// Gives the calling thread, which an embedder donates, the first free entry of sched->threads; returns NULL when all
+// are taken. The caller holds the lifecycle mutex.
 static pyd_sched_thread_t* claim_entry(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < sched->workers; ++i) {
     pyd_sched_thread_t* thread = &sched->threads[i];
@@ -17,12 +17,13 @@ static pyd_sched_thread_t* claim_entry(pyd_sched_t* sched) {
   return NULL;
 }
 
-// Gives the entry of a donated thread back and notifies a thread that closes the scheduler.
+// Releases the entry |thread| of sched->threads, which the calling thread has had, and notifies a thread that closes
+// the scheduler and waits for donated threads.
 static void release_entry(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
-  // This thread may have consumed the wake-up for a task as it left: wake another thread for it.
+  // This thread may have been woken for a task and have left without the task: wake another thread.
   if (atomic_load_explicit(&sched->queued, memory_order_seq_cst)) pyd_sched_wake_for_tasks(sched);
   pthread_mutex_lock(&sched->lifecycle);
-  if (thread->is_taken) {  // a fork in between resets the entry in the child
+  if (thread->is_taken) {  // false in the child of a fork, which has reset the entry and the count
     thread->is_taken = false;
     atomic_fetch_sub_explicit(&sched->started, 1, memory_order_relaxed);
   }
@@ -44,10 +45,10 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   if (!thread)
     return refuse(
         "the device has as many threads as workers; end the lending of another one, or create it with more workers");
-  const uint64_t fp_mode = pyd_cpu_fp_mode();  // jobs run in the floating-point mode of their callers
+  const uint64_t fp_mode = pyd_cpu_fp_mode();  // restored below, as jobs set the floating-point mode of their callers
   pyd_sched_pool_main(thread);
   pyd_cpu_set_fp_mode(fp_mode);
-  const bool destroys_sched = thread->destroys_sched;
+  const bool destroys_sched = thread->destroys_sched;  // the last reference was released on this thread
   release_entry(sched, thread);
   if (destroys_sched) {
     pyd_sched_end_threads(sched, /* self */ NULL, /* blocking */ NULL);  // this thread has left

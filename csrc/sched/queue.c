@@ -10,15 +10,27 @@ static pyd_task_list_t* list_of(const pyd_task_t* task) {
 static void append(pyd_task_list_t* list, pyd_task_t* task) {
   task->next = NULL;
   task->previous = list->tail[task->priority];
-  *(task->previous ? &task->previous->next : &list->head[task->priority]) = task;
+  if (task->previous) {
+    task->previous->next = task;
+  } else {
+    list->head[task->priority] = task;
+  }
   list->tail[task->priority] = task;
 }
 
-// Removes |task| from its queue and makes it RUNNING. The caller holds the mutex.
+// Removes |task| from its queue, a doubly linked list, and makes it RUNNING. The caller holds the mutex.
 static void unlink_queued(pyd_task_t* task) {
   pyd_task_list_t* list = list_of(task);
-  *(task->previous ? &task->previous->next : &list->head[task->priority]) = task->next;
-  *(task->next ? &task->next->previous : &list->tail[task->priority]) = task->previous;
+  if (task->previous) {
+    task->previous->next = task->next;
+  } else {
+    list->head[task->priority] = task->next;
+  }
+  if (task->next) {
+    task->next->previous = task->previous;
+  } else {
+    list->tail[task->priority] = task->previous;
+  }
   atomic_store_explicit(&task->state, PYD_TASK_RUNNING, memory_order_relaxed);
   if (task->is_blocking) {
     --task->sched->blocking.queued;
@@ -27,8 +39,8 @@ static void unlink_queued(pyd_task_t* task) {
   }
 }
 
-// Queues a task for the blocking threads. Returns false, without having queued it, if there is no such thread and none
-// can be started. The caller holds the mutex.
+// Queues a task for the blocking threads, which run tasks that may sleep. Returns false, without having queued the
+// task, if there is no such thread and none can be started. The caller holds the mutex.
 static bool push_blocking(pyd_task_t* task) {
   append(list_of(task), task);
   ++task->sched->blocking.queued;
@@ -39,7 +51,8 @@ static bool push_blocking(pyd_task_t* task) {
 
 // Appends |task| to the queue of its priority and makes it QUEUED. The caller holds the mutex.
 void pyd_task_push(pyd_task_t* task) {
-  if (task->is_blocking) task->is_blocking = push_blocking(task);  // if no such thread can run it, a pool thread does
+  // Without a blocking thread the task becomes a plain one, which a pool thread runs.
+  if (task->is_blocking) task->is_blocking = push_blocking(task);
   if (!task->is_blocking) append(list_of(task), task);
   atomic_store_explicit(&task->state, PYD_TASK_QUEUED, memory_order_release);
   if (!task->is_blocking) atomic_fetch_add_explicit(&task->sched->queued, 1, memory_order_seq_cst);
@@ -74,7 +87,7 @@ uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
 
 // Removes |task| from the queue and makes it RUNNING. Returns false if it is not queued.
 bool pyd_task_claim(pyd_task_t* task) {
-  if (pyd_task_state(task) != PYD_TASK_QUEUED) return false;  // checked without the mutex first
+  if (pyd_task_state(task) != PYD_TASK_QUEUED) return false;  // without the mutex, as most tasks run already
   pyd_task_lock(task->sched);
   bool is_queued = pyd_task_state(task) == PYD_TASK_QUEUED;
   if (is_queued) unlink_queued(task);

@@ -24,7 +24,8 @@ static bool is_format(const pyd_standalone_machine_t* machine, pyd_string_t form
   return machine->format[0] && pyd_text_is(format, machine->format);
 }
 
-// Returns whether |machine| has the CPU feature |name|. |*out_known|: whether a feature has that name at all.
+// Returns whether |machine| has the CPU feature |name|. |features| has a bit per feature. |*out_known|: whether any CPU
+// feature has that name.
 static bool has_feature(const pyd_standalone_machine_t* machine, pyd_string_t name, bool* out_known) {
   for (size_t i = 0; i < 64 * PYD_CPU_FEATURE_WORDS && pyd_cpu_feature_name(i); ++i) {
     if (!pyd_text_is(name, pyd_cpu_feature_name(i))) continue;
@@ -40,8 +41,9 @@ static bool has_feature(const pyd_standalone_machine_t* machine, pyd_string_t na
 // Returns whether |name| as a whole matches |pattern|, a glob in which '*' stands for any text and '?' for any byte.
 // Takes time up to the product of both lengths.
 static bool matches(pyd_string_t pattern, const char* name) {
-  // |star| is the index of the last '*' so far, and |back| the end of the text that it matches; NULL: no '*' so far. A
-  // mismatch extends that text by one byte. Texts of earlier ones need not change, as the last '*' can match any text.
+  // |at| is an index in |pattern|. |star| is the index of the last '*' so far, and |back| the end of the text that this
+  // '*' matches; NULL: no '*' so far. A mismatch extends the text by one byte. The texts of earlier '*' need not
+  // change, as the last '*' can match any text.
   uint32_t at = 0, star = UINT32_MAX;
   const char* back = NULL;
   while (*name) {
@@ -59,8 +61,8 @@ static bool matches(pyd_string_t pattern, const char* name) {
   return at == pattern.length;
 }
 
-// Answers a query of the program, a category and a key, for example "hal.cpu" and "avx512f". |*out_value| is 0 if
-// |*out_found| is false.
+// Answers a query of the program about the machine, a category and a key, for example "hal.cpu" and "avx512f".
+// |*out_found|: whether the query is known. |*out_value|: the answer, 0 or 1 or a number of workers; 0 if not known.
 pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, const pyd_standalone_machine_t* machine,
                                    uint32_t workers, bool* out_found, uint64_t* out_value) {
   *out_found = true;
@@ -108,7 +110,8 @@ pyd_status_t pyd_standalone_compare(const pyd_manifest_t* manifest, const pyd_pr
                              (int)function->name.length, function->name.data);
     }
   }
-  // The names in the manifest differ from each other: equal counts mean equal names, if those of the program differ.
+  // Every public name in the program is in the manifest, whose names are distinct: equal counts mean equal names,
+  // unless the program has a name twice.
   if (public_count == manifest->function_count) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u functions, program.bin %u", manifest->function_count,
                          public_count);
@@ -125,22 +128,23 @@ static const pyd_string_t* missing_feature(const pyd_manifest_t* manifest, const
   return NULL;
 }
 
-// Evaluates the condition of a variant: |condition| is the index of a function of the program without arguments, or
-// PYD_PROGRAM_NONE, which always holds.
+// Evaluates the condition under which a variant may be chosen: |condition| is the index of a function of the program
+// without arguments, or PYD_PROGRAM_NONE, which always holds.
 static pyd_status_t evaluate_condition(const pyd_program_t* program, uint32_t condition, bool* out_holds) {
+  *out_holds = true;
+  if (condition == PYD_PROGRAM_NONE) return PYD_STATUS_OK;
   uint64_t result = 1, no_argument = 0;
-  pyd_status_t status =
-      condition == PYD_PROGRAM_NONE ? PYD_STATUS_OK : pyd_program_evaluate(program, condition, &no_argument, &result);
+  pyd_status_t status = pyd_program_evaluate(program, condition, &no_argument, &result);
   *out_holds = result & 1;  // an i1
   return status;
 }
 
-// Returns the UNAVAILABLE failure of an executable none of whose variants runs here, with a CPU feature that is
-// missing.
+// Returns the UNAVAILABLE failure of an executable without a variant that runs here. The text names a CPU feature that
+// is missing.
 static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_standalone_machine_t* machine,
                                const pyd_manifest_executable_t* executable) {
   const pyd_manifest_variant_t* variants = &manifest->variants[executable->first_variant];
-  const pyd_string_t* lacks = NULL;
+  const pyd_string_t* lacks = NULL;  // a missing feature
   char why[200] = "";
   // Variants for other architectures explain nothing: a missing feature is named only for variants of this one.
   for (uint32_t i = 0; i < executable->variant_count && !lacks; ++i) {
@@ -153,10 +157,12 @@ static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_standal
                          executable->variant_count, (int)executable->name.length, executable->name.data, why);
 }
 
+// Chooses the variant of executable |index| with the most required CPU features among those that run on |machine| and
+// whose condition holds; the first of several.
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
                                    const pyd_standalone_machine_t* machine, uint32_t* out_variant) {
   const pyd_manifest_executable_t* executable = &manifest->executables[index];
-  const pyd_program_executable_t* found = pyd_program_executable(program, index);
+  const pyd_program_executable_t* found = pyd_program_executable(program, index);  // must be the same executable
   if (executable->name.length != found->name.length || executable->variant_count != found->variant_count ||
       memcmp(executable->name.data, found->name.data, found->name.length) != 0) {
     return pyd_status_make(PYD_CODE_CORRUPT,
@@ -167,12 +173,12 @@ pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_pro
   uint32_t best = PYD_PROGRAM_NONE, best_requirements = 0;
   for (uint32_t i = 0; i < executable->variant_count; ++i) {
     const pyd_manifest_variant_t* variant = &manifest->variants[executable->first_variant + i];
-    bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > best_requirements, is_wanted = false;
-    // Conditions last: they run code of the program.
+    bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > best_requirements;
     if (!is_better || !is_format(machine, variant->format) || missing_feature(manifest, machine, variant)) continue;
-    pyd_status_t status = evaluate_condition(program, found->variant_conditions[i], &is_wanted);
+    bool condition_holds = false;  // evaluated last, as conditions run code of the program
+    pyd_status_t status = evaluate_condition(program, found->variant_conditions[i], &condition_holds);
     if (!pyd_ok(status)) return status;
-    if (is_wanted) best = i, best_requirements = variant->requirement_count;
+    if (condition_holds) best = i, best_requirements = variant->requirement_count;
   }
   *out_variant = best;
   return best == PYD_PROGRAM_NONE ? no_variant(manifest, machine, executable) : PYD_STATUS_OK;

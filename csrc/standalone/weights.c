@@ -31,7 +31,7 @@ static uint32_t dtype_of(pyd_string_t name) {
   return 0;
 }
 
-// Reads the shape of a tensor. Its dimensions become one range of the list that all tensors share.
+// Reads the shape of a tensor, and appends its sizes to the list of all tensors' sizes, from number |first_dim| on.
 static void read_shape(reader_t* r, pyd_weight_t* tensor) {
   pyd_json_list_t list = {false};
   uint64_t size;
@@ -43,7 +43,8 @@ static void read_shape(reader_t* r, pyd_weight_t* tensor) {
   }
 }
 
-// Reads the offsets in bytes of a tensor's first element and of its end (exclusive), and finds the bytes between them.
+// Reads an array of two offsets in bytes, of a tensor's first element and of its end (exclusive), and finds the bytes
+// between them.
 static void read_offsets(reader_t* r, pyd_weight_t* tensor) {
   pyd_json_list_t list = {false};
   uint64_t ends[2] = {0, 0};
@@ -54,7 +55,8 @@ static void read_offsets(reader_t* r, pyd_weight_t* tensor) {
   tensor->data = (pyd_span_t){data, (size_t)(ends[1] - ends[0])};
 }
 
-// Reads the entry of one tensor, whose size in bytes must fit its shape, and appends the tensor.
+// Reads the description of tensor |name|: element type, shape and offsets in the file. Appends the tensor to the list.
+// Its size in bytes must fit its shape.
 static void read_tensor(reader_t* r, pyd_string_t name) {
   enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
   pyd_weight_t tensor = {.name = name};
@@ -78,9 +80,9 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
   if (seen != (DTYPE | SHAPE | OFFSETS)) pyd_json_refuse(&r->json, "a tensor with dtype, shape and data_offsets");
   uint64_t bytes;
   const int64_t* dims = tensor.rank && r->weights->dims ? r->weights->dims + tensor.first_dim : NULL;
-  // The size is checked only if it is known, which it is not after a fault and for a type that programs do not have.
-  bool fits = r->json.fault || !tensor.dtype ||
-              (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
+  // The size is unknown after a fault, and for a type that programs do not have: dtype 0.
+  bool is_known = !r->json.fault && tensor.dtype;
+  bool fits = !is_known || (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
   if (!fits) pyd_json_refuse(&r->json, "as many bytes as the tensor has");
   pyd_weight_t* added = pyd_json_grow(&r->json, (void**)&r->weights->tensors, &r->weights->count, sizeof(*added));
   if (added) *added = tensor;
@@ -138,7 +140,7 @@ void pyd_weights_free(pyd_weights_t* weights) {
   *weights = (pyd_weights_t){0};
 }
 
-// Returns the tensor of the name; NULL if there is none.
+// Returns the tensor |name|; NULL if there is none.
 const pyd_weight_t* pyd_weights_find(const pyd_weights_t* weights, pyd_string_t name) {
   for (uint32_t i = 0; i < weights->count; ++i) {
     const pyd_weight_t* tensor = &weights->tensors[i];

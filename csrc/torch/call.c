@@ -40,11 +40,16 @@ typedef struct argument_name_s {
   char text[200];
 } argument_name_t;
 
-// Returns the name of argument |i|.
+// Returns the name of argument |i| for messages, such as "@add: argument 1 'rhs'"; "@add: argument 1" for an argument
+// without a name.
 static argument_name_t name_argument(const call_t* c, uint32_t i) {
   argument_name_t label;
   const char* name = c->fn->arguments[i]->name;
-  snprintf(label.text, sizeof(label.text), *name ? "@%s: argument %u '%s'" : "@%s: argument %u", c->fn->name, i, name);
+  if (*name) {
+    snprintf(label.text, sizeof(label.text), "@%s: argument %u '%s'", c->fn->name, i, name);
+  } else {
+    snprintf(label.text, sizeof(label.text), "@%s: argument %u", c->fn->name, i);
+  }
   return label;
 }
 
@@ -86,9 +91,12 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
     *word = (*word & 0xFF) != 0;  // only the lowest byte is defined
   } else if (dtype != PYD_TORCH_float64) {
     uint32_t bits = 8 * value->element_bytes;
-    bool is_signed = dtype <= PYD_TORCH_int64;  // in the order of PYD_TORCH_DTYPES
-    int64_t number = (int64_t)*word, max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
-    if (number > max_value || number < (is_signed ? -max_value - 1 : 0)) {
+    bool is_signed = dtype <= PYD_TORCH_int64;  // PYD_TORCH_DTYPES lists the signed types first
+    // 2^bits - 1, or 2^(bits - 1) - 1 if signed. A u64 is limited to 2^63 - 1, as PyTorch passes an int64.
+    int64_t max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
+    int64_t min_value = is_signed ? -max_value - 1 : 0;
+    int64_t number = (int64_t)*word;
+    if (number < min_value || number > max_value) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is %lld, which %s does not hold", name_argument(c, i).text,
                              (long long)number, pyd_torch_dtype_name(dtype));
     }
@@ -96,13 +104,13 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   return PYD_STATUS_OK;
 }
 
-// Creates an uninitialized row-major CPU tensor, and returns it with its memory. |dtype|: PyTorch's number. If only the
-// memory cannot be had, |*out_tensor| is set nevertheless, and the caller releases it.
+// Creates an uninitialized row-major CPU tensor, and returns it with the address of its memory. |dtype|: PyTorch's
+// number. |*out_tensor| is set even if PyTorch does not tell the address; the caller releases the tensor.
 static pyd_status_t make_tensor(const call_t* c, int32_t dtype, uint32_t rank, const int64_t* dims,
                                 pyd_torch_tensor_t** out_tensor, void** out_data) {
   const pyd_torch_interface_t* torch = c->torch;
-  int64_t strides[PYD_PROGRAM_MAX_RANK], stride = 1;
-  // In elements. Sizes of 0 count as 1, as in PyTorch's own strides.
+  int64_t strides[PYD_PROGRAM_MAX_RANK], stride = 1;  // in elements
+  // Sizes of 0 count as 1, as in PyTorch's own strides.
   for (uint32_t axis = rank; axis-- > 0; stride *= dims[axis] > 1 ? dims[axis] : 1) strides[axis] = stride;
   if (torch->empty_strided(rank, dims, strides, dtype, torch->device_type_cpu(), /* device_index */ 0, out_tensor)) {
     *out_tensor = NULL;
@@ -112,7 +120,8 @@ static pyd_status_t make_tensor(const call_t* c, int32_t dtype, uint32_t rank, c
   return torch->get_data_ptr(*out_tensor, out_data) ? refused("give the memory of a tensor") : PYD_STATUS_OK;
 }
 
-// Replaces the strided tensor argument |i| on the stack by a row-major copy.
+// Replaces the strided tensor argument |i| on the stack by a row-major copy. PyTorch's functions return nonzero on
+// failure.
 static pyd_status_t make_contiguous(const call_t* c, uint32_t i, int32_t dtype) {
   const pyd_api_value_t* value = c->fn->arguments[i];
   pyd_torch_tensor_t *original = tensor_at(c, i), *copy = NULL;
@@ -140,7 +149,7 @@ typedef struct tensor_info_s {
   bool is_contiguous;
 } tensor_info_t;
 
-// Queries PyTorch about tensor argument |i|. INVALID_ARGUMENT for None.
+// Queries PyTorch about tensor argument |i|. INVALID_ARGUMENT for None. PyTorch's functions return nonzero on failure.
 static pyd_status_t inspect_tensor(const call_t* c, uint32_t i, tensor_info_t* out_info) {
   const pyd_torch_interface_t* torch = c->torch;
   pyd_torch_tensor_t* tensor = tensor_at(c, i);
@@ -193,8 +202,8 @@ static pyd_status_t read_arguments(const call_t* c) {
 
 // ---- results
 
-// Creates the tensor of result |i| with the sizes that |call| reports: a function knows them before it runs, a
-// procedure only afterwards. A scalar result becomes a tensor of rank 0.
+// Creates the tensor of result |i| with the dims that |call| reports: before the call of a function runs, but after
+// that of a procedure. A scalar result becomes a tensor of rank 0.
 static pyd_status_t make_result(const call_t* c, const pyd_api_call_t* call, uint32_t i, void** out_data,
                                 uint64_t* out_bytes) {
   const pyd_api_value_t* value = c->fn->results[i];
@@ -207,7 +216,7 @@ static pyd_status_t make_result(const call_t* c, const pyd_api_call_t* call, uin
   return status;
 }
 
-// Creates all tensor results and binds them, so that the call writes into PyTorch's memory.
+// Creates all tensor results and binds their memory to |call|, so that the call writes into PyTorch's tensors.
 static pyd_status_t bind_results(const call_t* c, pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < c->fn->result_count && pyd_ok(status); ++i) {
@@ -220,14 +229,14 @@ static pyd_status_t bind_results(const call_t* c, pyd_api_call_t* call) {
   return status;
 }
 
-// Creates the results that bind_results() did not, scalars and the results of procedures, and copies their values out
-// of |call|.
+// Creates the results that do not exist yet, scalars and the results of procedures, and copies their values out of
+// |call|, which has run.
 static pyd_status_t copy_results(const call_t* c, const pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < c->fn->result_count && pyd_ok(status); ++i) {
     void* data = NULL;
     uint64_t bytes = 0, word = 0;
-    if (c->results[i]) continue;
+    if (c->results[i]) continue;  // the call has written into its memory
     status = make_result(c, call, i, &data, &bytes);
     bool is_scalar = c->fn->results[i]->kind == PYD_API_SCALAR;
     if (pyd_ok(status) && is_scalar) status = pyd_api_call_scalar_result(call, i, &word);
@@ -256,7 +265,8 @@ static void finish(const call_t* c, bool is_ok) {
   for (uint32_t i = 0; i < c->fn->argument_count; ++i) {
     if (c->fn->arguments[i]->kind == PYD_API_TENSOR) drop(c, tensor_at(c, i));
   }
-  for (uint32_t i = 0; c->results && i < c->fn->result_count; ++i) {
+  if (!c->results) return;  // no memory for the array
+  for (uint32_t i = 0; i < c->fn->result_count; ++i) {
     if (is_ok) {
       c->stack[i] = (uintptr_t)c->results[i];
     } else {
@@ -289,7 +299,7 @@ static pyd_status_t call_target(call_t* c) {
 static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint64_t* stack, uint64_t argument_count,
                          uint64_t result_count) {
   pyd_target_t* target = pyd_process_number_find(PYD_TORCH_KERNEL_NUMBER(slot), pyd_target_retain);
-  if (!target) {  // the signature is gone with the function, so nothing says which stack slots hold tensors: they leak
+  if (!target) {  // without the function's signature nothing says which stack slots hold tensors: the tensors leak
     return pyd_status_make(PYD_CODE_UNAVAILABLE,
                            "the function of this operator was closed; register it again with "
                            "pydispatch.to_torch");
@@ -299,7 +309,7 @@ static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint
   pyd_status_t status = PYD_STATUS_OK;
   if (argument_count == fn->argument_count && result_count == fn->result_count) {
     status = call_target(&c);
-  } else {  // the signature is that of another operator: as above, nothing says which stack slots hold tensors
+  } else {  // the signature is that of another operator: nothing says which stack slots hold tensors, and they leak
     status = pyd_status_make(
         PYD_CODE_INVALID_ARGUMENT, "@%s has %u arguments and %u results, its operator %llu and %llu", fn->name,
         fn->argument_count, fn->result_count, (unsigned long long)argument_count, (unsigned long long)result_count);
@@ -314,7 +324,7 @@ void pyd_torch_call(uint32_t slot, uint64_t* stack, uint64_t argument_count, uin
   if (!torch) abort();  // registering a kernel requires the interface to be registered first
   pyd_status_t status = call(torch, slot, stack, argument_count, result_count);
   if (pyd_ok(status)) return;
-  char text[2048];  // on the stack, because check() throws a C++ exception past this frame
+  char text[2048];  // not on the heap: check() throws a C++ exception, and nothing after it runs
   snprintf(text, sizeof(text), "%s", pyd_status_text(status));
   pyd_status_free(status);
   torch->check(/* condition */ false, "pydispatch", /* file */ "", /* line */ 0, text);

@@ -11,8 +11,8 @@ static bool is_interrupted(const pyd_interrupt_t* interrupt) {
   return interrupt && interrupt->is_wanted(interrupt->self) != 0;
 }
 
-// Runs steps from the first one until RETURN or a failure. The interrupt is polled at backward jumps only, which
-// every loop has.
+// Runs the steps of a procedure, from the first one until RETURN or a failure. Polls the interrupt at backward jumps
+// only: every loop has one.
 static pyd_status_t run_steps(pyd_frame_t* frame) {
   const pyd_procedure_t* p = frame->p;
   uint32_t index = 0;
@@ -22,7 +22,7 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
     uint32_t next = index + 1;
     if (step->op == PYD_STEP_RETURN) {
       status = pyd_frame_return(frame, step);
-      if (pyd_ok(status)) return status;
+      if (pyd_ok(status)) return status;  // a failure gets the step's number below
     } else if (step->op == PYD_STEP_JUMP) {
       next = step->a;
     } else if (step->op == PYD_STEP_BRANCH) {
@@ -32,7 +32,8 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
     } else {
       status = pyd_frame_step(frame, step);
     }
-    if (pyd_ok(status) && next <= index && is_interrupted(frame->interrupt)) {
+    const bool is_backward = next <= index;
+    if (pyd_ok(status) && is_backward && is_interrupted(frame->interrupt)) {
       status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted");
     }
     if (!pyd_ok(status)) {
@@ -44,13 +45,13 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
   }
 }
 
-// Returns whether |tensor| can be handed to the caller without a copy: it is the only reference to its block, directly
-// or as a view, and the block is in |memory|. On a device it begins at the beginning of the block, as callers get
-// blocks.
+// Returns whether |tensor| can be handed to the caller without a copy: its block is in |memory|, and nothing else
+// refers to the block. |tensor| owns the block, or is a view of another tensor, |tensor->base|, that owns the block.
 static bool is_exclusive_result(const pyd_tensor_t* tensor, pyd_memory_t memory) {
-  if (tensor->memory.device != memory.device || (memory.device && tensor->offset)) return false;
-  return pyd_tensor_is_alone(tensor) ||
-         (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base));
+  if (tensor->memory.device != memory.device) return false;
+  if (memory.device && tensor->offset) return false;  // callers get whole blocks of a device
+  if (pyd_tensor_is_alone(tensor)) return true;
+  return pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base);
 }
 
 // Copies each result that shares its memory with a constant, a global, an argument or another result, so that the
@@ -108,11 +109,11 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
   return PYD_STATUS_OK;
 }
 
-// Lays out the arrays of a frame in memory from |base| on, or only measures when |base| is NULL. Returns the size in
-// bytes; |*out_cleared| is the size of the leading arrays, of cells, which the caller has to set to zero: empty.
+// Lays out the arrays of a frame in memory from |base| on. Returns their size in bytes; with |base| NULL does nothing
+// else. The first |*out_cleared| bytes are arrays of cells, which the caller has to set to zero: cells become empty.
 static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   const pyd_procedure_t* p = frame->p;
-  pyd_carve_t carve = {base, 0, sizeof(uint64_t)};
+  pyd_carve_t carve = {.base = base, .size = 0, .alignment = sizeof(uint64_t)};
   PYD_CARVE(&carve, frame->slots, p->slot_count);
   PYD_CARVE(&carve, frame->moves, p->max_moves);
   bool needs_globals = p->has_stores || p->loads_mutable;
@@ -127,8 +128,8 @@ static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   return carve.size;
 }
 
-// Runs all steps, clears the slots, so that they share no memory with results any more, and makes the results exclusive
-// to the caller.
+// Runs all steps, clears the slots, so that they share no memory with results any more, and copies the results that
+// still share memory with other values.
 static pyd_status_t run_to_results(pyd_frame_t* frame) {
   pyd_status_t status = run_steps(frame);
   for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
@@ -157,8 +158,8 @@ static pyd_status_t run_storing(pyd_frame_t* frame) {
   return status;
 }
 
-// Runs a call whose frame has its arrays, and clears all cells at the end. Without stores it does not wait for other
-// calls: what it loads of mutable globals is a snapshot.
+// Runs a call whose frame has its arrays, and clears all cells at the end. A call that stores to no global does not
+// wait for other calls: it loads mutable globals from a snapshot.
 static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
   pyd_status_t status = set_arguments(frame, inputs);
   if (pyd_ok(status) && frame->p->has_stores) {
@@ -225,7 +226,7 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
 
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
-  return pyd_procedure_call_task(state, procedure, inputs, interrupt, NULL, out_invocation);
+  return pyd_procedure_call_task(state, procedure, inputs, interrupt, /* task */ NULL, out_invocation);
 }
 
 pyd_status_t pyd_procedure_call_task(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
@@ -254,13 +255,13 @@ pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, co
               procedure, inputs, out_invocation);
 }
 
-// Runs the initializers, in order, and stops at the first that fails.
+// Runs the initializers of the program, procedures that set globals, in order, and stops at the first that fails.
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {
   const pyd_program_t* program = state->program;
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < program->initializer_count && pyd_ok(status); ++i) {
     pyd_invocation_t* invocation;
-    status = pyd_procedure_call(state, program->initializers[i], NULL, interrupt, &invocation);
+    status = pyd_procedure_call(state, program->initializers[i], /* inputs */ NULL, interrupt, &invocation);
     pyd_invocation_free(invocation);
   }
   return status;

@@ -108,15 +108,16 @@ void pyd_state_fork_child(pyd_state_t* state) {
     pthread_mutex_init(&state->changing, NULL);
   } else {
     pthread_mutex_unlock(&state->changing);
-    // If the call inside belonged to another thread, it ended with the parent's threads, and its changes are undone.
+    // The gate is not taken if the call inside belonged to another thread, which the child does not have. Undoes the
+    // changes of that call.
     if (!state->gate.is_taken) pyd_state_abandon(state);
   }
-  // Initialized anew, as it is not held over the fork: its holder may wait for the task system.
+  // Initialized anew, as pyd_state_fork_prepare() does not lock it: its holder may wait for the task system.
   pthread_mutex_init(&state->submit_mutex, NULL);
   state->last = NULL;  // a task submitted before the fork exists in the parent only
 }
 
-// Waits for the gate that admits one call at a time of those that store to globals, and enters it.
+// Waits for the gate, which admits one call that stores to globals at a time, and enters it.
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
   return pyd_gate_enter(
       &state->gate, interrupt,
@@ -140,14 +141,15 @@ static void unlock_both(pyd_state_t* state) {
   pthread_mutex_unlock(&state->changing);
 }
 
-// Stores the committed value of |global| in the empty cell |out|, without changes of a call that has not ended.
+// Stores the committed value of |global| in the empty cell |out|: the value without the changes of a call that has not
+// ended. Such a call may have changed bytes of the tensor in place; |out| then gets a copy with the old bytes.
 pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
   pyd_cell_share(&state->globals[global], out);
   bool has_changed = state->is_changing && pyd_state_has_changed(state, out->tensor);
   pthread_mutex_unlock(&state->mutex);
   if (!has_changed) return PYD_STATUS_OK;
-  // Only the call inside the gate loads without a snapshot: it has changed the global, but not stored it yet.
+  // The call that has changed the global is this one: all others load from a snapshot.
   pthread_mutex_lock(&state->changing);
   pyd_status_t status = pyd_state_copy_old(state, out);
   pthread_mutex_unlock(&state->changing);
@@ -164,15 +166,16 @@ static void share_loaded(const pyd_state_t* state, const pyd_procedure_t* p, pyd
   }
 }
 
-// Stores a consistent snapshot of the globals that |p| loads in the empty cells |out|, one per global.
+// Stores a consistent snapshot of the globals that |p| loads in the empty cells |out|, one per global. A global that a
+// running call has changed in place is copied with its old bytes.
 pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
   bool is_changing = state->is_changing;
   if (!is_changing) share_loaded(state, p, out);
   pthread_mutex_unlock(&state->mutex);
   if (!is_changing) return PYD_STATUS_OK;
-  // |changing| is held until old values are copied, so that the call inside the gate neither changes more bytes nor
-  // ends its changes before.
+  // |changing| is held until old values are copied: the running call can neither change more bytes meanwhile, nor end
+  // its changes and free the saved bytes.
   lock_both(state);
   share_loaded(state, p, out);
   pthread_mutex_unlock(&state->mutex);
@@ -184,13 +187,13 @@ pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, py
   return status;
 }
 
-// Commits the values in |cells|, one per global, to the globals, and empties the cells. Old values and saved bytes are
-// released without the locks: a device that releases memory takes Python's interpreter lock, which a forking thread
-// holds while it waits for |mutex|.
+// Commits the values in |cells|, one per global, to the globals, and empties the cells. Releases old values and saved
+// bytes after unlocking: a device that releases memory takes Python's interpreter lock, which a forking thread holds
+// while it waits for |mutex|.
 void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   lock_both(state);
   for (uint32_t i = 0; i < state->program->global_count; ++i) {
-    if (!cells[i].is_set) continue;
+    if (!cells[i].is_set) continue;  // the call has stored no value in this global
     pyd_cell_t old = state->globals[i];
     state->globals[i] = cells[i];
     cells[i] = old;
@@ -201,8 +204,9 @@ void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells) {
   pyd_state_free_changes(changes);
 }
 
-// Undoes what a failed call has changed in place, so that globals have their old values. |mutex| is not held while
-// bytes are restored, for the reason that pyd_state_commit() states. Callers that load the globals wait for |changing|.
+// Restores the bytes that a failed call has changed in place, so that globals have their old values. |changing| keeps
+// other calls from loading the globals meanwhile. |mutex| is locked only afterwards: a device that restores bytes may
+// take Python's interpreter lock, which a forking thread holds while it waits for |mutex|.
 void pyd_state_abandon(pyd_state_t* state) {
   pthread_mutex_lock(&state->changing);
   pyd_state_restore(state);
