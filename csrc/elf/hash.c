@@ -29,14 +29,14 @@ static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
   const uint8_t* head = pyd_span_get(table, 0, 16);
   if (!head) return PYD_ELF_CORRUPT("DT_GNU_HASH lies in no loaded segment's bytes");
   uint64_t buckets = pyd_load_u32(head), first = pyd_load_u32(head + 4), bloom = pyd_load_u32(head + 8);
-  uint64_t start = 16 + 8 * bloom;  // of the buckets
+  uint64_t start = 16 + 8 * bloom;  // offset of the buckets
   const uint8_t* bucket = pyd_span_get(table, start, 4 * buckets);
   if (!bucket) {
     return PYD_ELF_CORRUPT("DT_GNU_HASH has %" PRIu64 " filter words and %" PRIu64
                            " buckets, more than its segment holds",
                            bloom, buckets);
   }
-  uint64_t last = 0;
+  uint64_t last = 0;  // the symbol with which the last chain begins; from the walk below on, its current symbol
   for (uint64_t i = 0; i < buckets; ++i) {
     uint32_t index = pyd_load_u32(bucket + 4 * i);
     if (index > last) last = index;
@@ -61,8 +61,8 @@ static pyd_elf_table_t table_at(const pyd_elf_view_t* view, uint64_t vaddr) {
 }
 
 // Finds the hash table and the symbol table, and the number of symbols. |sysv| and |gnu|: addresses of the two hash
-// tables, 0 if absent. Symbols are looked up by the GNU one if there is one, and counted by the System V one if there
-// is one, which needs no walk.
+// tables, 0 if absent. Symbols are looked up in the GNU table if there is one. They are counted by the System V table
+// if there is one, which states the number; else by a walk through the GNU table.
 pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gnu) {
   if (!sysv && !gnu) return PYD_ELF_CORRUPT("no symbol hash table: link with --hash-style=both");
   view->hash_is_gnu = gnu != 0;
@@ -71,7 +71,7 @@ pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gn
   pyd_span_t span = {counted.bytes, (size_t)counted.size};
   pyd_status_t st = sysv ? count_sysv(span, &view->symbol_count) : count_gnu(span, &view->symbol_count);
   if (!pyd_ok(st)) return st;
-  if (!view->hash.bytes) {  // not checked yet if the symbols were counted by the table of the other kind
+  if (!view->hash.bytes) {  // possible if the symbols were counted by the other table
     return PYD_ELF_CORRUPT("the hash table at 0x%" PRIx64 " lies in no loaded segment's bytes", view->hash.vaddr);
   }
   view->symtab.size = view->symbol_count * PYD_ELF_SYM_SIZE;

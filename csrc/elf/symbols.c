@@ -16,7 +16,8 @@ const char* pyd_elf_view_symbol_name(const pyd_elf_view_t* view, uint64_t index)
   return name < view->strtab.size ? (const char*)view->strtab.bytes + name : "";
 }
 
-// Checks that the name of symbol |index| is in the string table, and that the symbol needs no system's loader.
+// Checks that the name of symbol |index| is in the string table, and that the symbol is of no type that only the
+// system's loader supports.
 static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
   const uint8_t* symbol = view->symtab.bytes + index * PYD_ELF_SYM_SIZE;
   uint32_t name = pyd_load_u32(symbol + SYM_NAME);
@@ -39,7 +40,7 @@ static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
   return PYD_STATUS_OK;
 }
 
-// Returns whether a symbol has to be defined elsewhere: an undefined weak one is 0 instead.
+// Returns whether a symbol must be defined in another file. An undefined weak symbol need not be: its address is 0.
 static bool is_undefined(const uint8_t* symbol) {
   uint32_t binding = symbol[SYM_INFO] >> 4;
   return pyd_load_u16(symbol + SYM_SHNDX) == SHN_UNDEF && binding != STB_LOCAL && binding != STB_WEAK;
@@ -85,7 +86,7 @@ static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_
   uint32_t name = pyd_load_u32(symbol + SYM_NAME), section = pyd_load_u16(symbol + SYM_SHNDX);
   uint32_t binding = symbol[SYM_INFO] >> 4;
   uint64_t offset = pyd_load_u64(symbol + SYM_VALUE) - module->low_vaddr;
-  // Bytes of the module's memory, in which |offset| has to be.
+  // Bytes from the module's lowest address to the end of its memory: |offset| must be below.
   uint64_t room = (uint64_t)(uintptr_t)(module->memory + module->memory_size) - (module->bias + module->low_vaddr);
   if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) return false;
   if (name >= module->strtab_size) return false;
@@ -101,10 +102,10 @@ static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_
 // Reads symbol |index|. Returns false unless it is a defined global or weak symbol, and its name ends in its segment
 // after at most PYD_ELF_MAX_LISTED_NAME bytes.
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
-  bool found = read_symbol(module, index, out_symbol) &&
-               pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);
-  if (!found) *out_symbol = (pyd_elf_symbol_t){0};
-  return found;
+  bool is_valid = read_symbol(module, index, out_symbol) &&
+                  pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);
+  if (!is_valid) *out_symbol = (pyd_elf_symbol_t){0};
+  return is_valid;
 }
 
 // Returns the address of symbol |index| if it is called |name|, else NULL. Compares no more bytes than |name| has, so
@@ -112,7 +113,8 @@ bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, py
 static void* match(const pyd_elf_module_t* module, uint64_t index, const char* name) {
   pyd_elf_symbol_t symbol;
   if (!read_symbol(module, index, &symbol)) return NULL;
-  size_t left = (size_t)(module->strtab_size - (uint64_t)(symbol.name - module->strtab)), length = strlen(name) + 1;
+  size_t left = (size_t)(module->strtab_size - (uint64_t)(symbol.name - module->strtab));  // bytes in the string table
+  size_t length = strlen(name) + 1;
   return length <= left && memcmp(symbol.name, name, length) == 0 ? symbol.address : NULL;
 }
 
@@ -129,13 +131,14 @@ static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {
 static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
   uint32_t hash = 5381;  // the hash function of DT_GNU_HASH, by D. J. Bernstein
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) hash = hash * 33 + *c;
-  uint64_t buckets = word(module, 0), first = word(module, 1), start = 4 + 2 * (uint64_t)word(module, 2);
+  uint64_t buckets = word(module, 0), first = word(module, 1);
+  uint64_t start = 4 + 2 * (uint64_t)word(module, 2);  // word of the first bucket
   if (buckets == 0) return NULL;
   uint64_t index = word(module, start + hash % buckets);
   if (index < first) return NULL;
   for (; index < module->symbol_count; ++index) {
     uint32_t entry = word(module, start + buckets + (index - first));
-    if ((entry | 1) == (hash | 1)) {  // the lowest bit is not of the hash
+    if ((entry | 1) == (hash | 1)) {  // the lowest bit is no bit of the hash: it marks the end of the chain
       void* address = match(module, index, name);
       if (address) return address;
     }

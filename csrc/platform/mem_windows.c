@@ -10,6 +10,7 @@ size_t pyd_mem_page_size(void) {
   return info.dwPageSize;
 }
 
+// Reserves |size| bytes of zeroed, writable memory for code. |populate| has no effect on Windows.
 pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
   (void)populate;
   *out_memory = VirtualAlloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
@@ -18,6 +19,7 @@ pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
                          (unsigned long long)size, (unsigned long)GetLastError());
 }
 
+// Changes the protection of memory of pyd_mem_reserve().
 pyd_status_t pyd_mem_protect(uint8_t* memory, size_t size, pyd_mem_access_t access) {
   // Indexed by pyd_mem_access_t.
   static const DWORD kAccess[] = {PAGE_READONLY, PAGE_READWRITE, PAGE_EXECUTE_READ};

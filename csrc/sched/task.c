@@ -51,10 +51,11 @@ static void release_payload(pyd_task_t* task) {
   if (drop_reference(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
 }
 
-// Calls the payload's end() and releases the scheduler's reference to the payload, at most once. After a fork the child
-// does not repeat it for a task that another thread was ending in the parent at that moment.
+// Calls the payload's end() and releases the scheduler's reference to the payload.
 static void end_payload(pyd_task_t* task) {
-  if (atomic_exchange_explicit(&task->has_ended, 1, memory_order_relaxed)) return;
+  // In the child of a fork, another thread of the parent may have begun to end the payload: it is not ended twice.
+  const bool has_ended = atomic_exchange_explicit(&task->has_ended, 1, memory_order_relaxed);
+  if (has_ended) return;
   if (task->kind->end) task->kind->end(pyd_task_payload(task));
   release_payload(task);
 }
@@ -74,6 +75,7 @@ void pyd_task_release_end(pyd_task_t* task) {
   if (task) release_task(task);
 }
 
+// Drops the caller's reference to a task and its payload. |task| may be NULL.
 void pyd_task_release(pyd_task_t* task) {
   if (!task) return;
   release_payload(task);
@@ -84,12 +86,13 @@ bool pyd_task_is_cancelled(const pyd_task_t* task) {
   return atomic_load_explicit(&task->cancellation, memory_order_relaxed) == PYD_CANCELLATION_REQUESTED;
 }
 
-// Decides whether a task is cancelled, unless that is decided. Returns whether the decision is |wanted|.
+// Decides whether a task is cancelled or commits its effects: the first call decides. Returns whether the decision is
+// |wanted|.
 static bool decide(pyd_task_t* task, pyd_cancellation_t wanted) {
-  uint32_t decided = PYD_CANCELLATION_POSSIBLE;
-  return atomic_compare_exchange_strong_explicit(&task->cancellation, &decided, wanted, memory_order_relaxed,
-                                                 memory_order_relaxed) ||
-         decided == (uint32_t)wanted;
+  uint32_t decision = PYD_CANCELLATION_POSSIBLE;  // undecided
+  const bool decides = atomic_compare_exchange_strong_explicit(&task->cancellation, &decision, wanted,
+                                                               memory_order_relaxed, memory_order_relaxed);
+  return decides || decision == (uint32_t)wanted;
 }
 
 bool pyd_task_commit(pyd_task_t* task) { return decide(task, PYD_CANCELLATION_TOO_LATE); }
@@ -101,8 +104,8 @@ const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task) { return &task
 
 // ---- completion
 
-// Removes one of the dependencies that |task| waits for, and queues the task after the last one. Returns true if a pool
-// thread should be woken for it.
+// Removes one of the dependencies that |task| waits for, and queues the task when none is left. Returns true if the
+// task was queued for pool threads, so that the caller should wake one.
 static bool unblock(pyd_task_t* task) {
   if (--task->pending) return false;
   pyd_task_push(task);
@@ -143,13 +146,18 @@ static uint32_t release_dependents(pyd_task_t* task) {
 // until the list is empty. The caller holds the mutex.
 static void unlink_live(pyd_task_t* task) {
   pyd_sched_t* sched = task->sched;
-  *(task->live_previous ? &task->live_previous->live_next : &sched->queue.live) = task->live_next;
+  if (task->live_previous) {
+    task->live_previous->live_next = task->live_next;
+  } else {
+    sched->queue.live = task->live_next;
+  }
   if (task->live_next) task->live_next->live_previous = task->live_previous;
   if (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_broadcast(&sched->queue.has_changed);
 }
 
-// Returns the scope of a thread that works for |task| within |outer|. A thread outside the pool that runs a task, or
-// calls its on_done, must not close the scheduler, which waits until the task has ended.
+// Returns the scope (the context of nested jobs and calls) of a thread that works for |task| within the scope |outer|.
+// With it, the thread cannot close the scheduler, which would wait for the end of the task, that is for the thread
+// itself.
 static pyd_scope_t scope_of(const pyd_task_t* task, const pyd_scope_t* outer) {
   return (pyd_scope_t){outer, task->sched, task->workers, PYD_SCOPE_PERMIT_INHERITED};
 }
@@ -164,13 +172,13 @@ static void end(pyd_task_t* task, pyd_status_t status) {
   task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;
   uint32_t ready = release_dependents(task);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
-  // Under the mutex: a waiter is on its thread's stack, and the thread takes the mutex before it leaves that frame.
+  // Under the mutex: |waiter| is on the stack of the waiting thread, which locks the mutex before it returns.
   for (pyd_task_waiter_t* waiter = task->waiters; waiter; waiter = waiter->next) {
     if (pyd_event_claim(&waiter->event)) pyd_event_notify(&waiter->event);
   }
   task->waiters = NULL;
   void (*on_done)(void*, pyd_task_t*) = task->on_done;
-  if (!on_done) unlink_live(task);
+  if (!on_done) unlink_live(task);  // else after on_done(), as the scheduler must not be closed before
   pyd_task_unlock(sched);
   if (ready) pyd_sched_wake_for_tasks(sched);
   if (on_done) {
@@ -187,26 +195,29 @@ static void end(pyd_task_t* task, pyd_status_t status) {
 
 // ---- running
 
-// Advances |task| on pool thread |worker| with the floating-point mode of its submitter, and completes it if it has no
-// further shared job.
+// Runs |task| on pool thread |worker|, with the floating-point mode of its submitter, until it has ended or other
+// threads share a job of it: then the last of them to finish advances the task again. Completes a task that has ended.
 static void advance(pyd_task_t* task, uint32_t worker) {
   pyd_sched_t* sched = task->sched;
   const pyd_scope_t scope = {/* outer */ NULL, sched, task->workers, PYD_SCOPE_PERMIT_HELD};
   pyd_status_t status = PYD_STATUS_OK;
   pyd_cpu_set_fp_mode(task->fp_mode);
   pyd_scope_set(sched->scopes, &scope);
-  // False: another thread has continued the task or will, so it must not be used any more.
+  // If false, another thread continues the task and may free it.
   bool has_ended = task->kind->advance(pyd_task_payload(task), task, worker, &status);
   if (has_ended) end(task, status);
   pyd_scope_set(sched->scopes, NULL);
 }
 
-// Returns why a dequeued task must not run, because it was skipped or cancelled; OK if it may run.
+// Returns the failure of a dequeued task that must not run, because it was skipped (a task before it has failed) or
+// cancelled; OK if it may run.
 static pyd_status_t refusal(pyd_task_t* task) {
   if (task->is_skipped) return task->status;
   return pyd_task_is_cancelled(task) ? cancelled() : PYD_STATUS_OK;
 }
 
+// Starts a dequeued task on pool thread |worker|, or completes it without running it if it was skipped or cancelled.
+// The task may be freed on return.
 void pyd_task_start(pyd_task_t* task, uint32_t worker) {
   pyd_status_t status = refusal(task);
   if (pyd_ok(status)) {
@@ -224,7 +235,8 @@ typedef struct either_s {
   const pyd_interrupt_t* other;
 } either_t;
 
-// Implements pyd_interrupt_t.is_wanted. |self|: an either_t.
+// Implements pyd_interrupt_t.is_wanted: whether the task is cancelled or another interrupt ends it. |self|: an
+// either_t.
 static int32_t is_either_wanted(void* self) {
   const either_t* either = self;
   return pyd_task_is_cancelled(either->task) || (either->other && either->other->is_wanted(either->other->self));
@@ -234,8 +246,8 @@ static int32_t is_either_wanted(void* self) {
 // it. If it was skipped or cancelled, completes it without running it. |interrupt|, which may be NULL, ends the task
 // early. The task may be freed on return.
 void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
-  either_t either = {task, interrupt};
-  const pyd_interrupt_t both = {is_either_wanted, &either};
+  either_t either = {.task = task, .other = interrupt};
+  const pyd_interrupt_t both = {.is_wanted = is_either_wanted, .self = &either};
   pyd_status_t status = refusal(task);
   if (pyd_ok(status)) {
     uint64_t fp_mode = pyd_cpu_fp_mode();  // of this thread, restored afterwards
@@ -268,18 +280,18 @@ static void add_dependency(pyd_task_t* task, pyd_task_t* predecessor, pyd_task_e
     if (!pyd_ok(predecessor->status) && !is_order_only) skip(task, predecessor);
     return;
   }
-  *edge = (pyd_task_edge_t){/* next */ predecessor->dependents, task, is_order_only};
+  *edge = (pyd_task_edge_t){.next = predecessor->dependents, .dependent = task, .is_order_only = is_order_only};
   predecessor->dependents = edge;
   ++task->pending;
 }
 
 // Completes a task that was submitted before this process was forked, as the threads that would run it exist only in
-// the parent. Returns whether it did. The caller holds the mutex.
+// the parent. Returns false, without an effect, for all other tasks. The caller holds the mutex.
 static bool complete_if_lost_in_fork(pyd_task_t* task) {
-  // The epoch counts the forks of the process. A NEW task was not submitted, and can be submitted here.
-  if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch ||
-      pyd_task_state(task) == PYD_TASK_NEW)
-    return false;
+  const bool is_submitted = pyd_task_state(task) != PYD_TASK_NEW;
+  const bool is_done = pyd_task_state(task) == PYD_TASK_DONE;
+  const bool was_forked = task->epoch != task->sched->epoch;  // the epoch counts the forks of the process
+  if (!is_submitted || is_done || !was_forked) return false;
   pyd_status_free(task->status);  // of a task that was skipped already, or was ending in the parent
   task->status = pyd_status_make(PYD_CODE_INTERRUPTED,
                                  "the call was submitted before this process was forked; it ends in the other one");
@@ -316,10 +328,12 @@ static bool add_to_live(pyd_task_t* task, const pyd_submit_options_t* options) {
   sched->queue.live = task;
   task->pending = 1;  // so that the task cannot start before all of its dependencies are added
   atomic_store_explicit(&task->state, PYD_TASK_WAITING, memory_order_relaxed);
-  for (uint32_t i = 0; i < options->after_count; ++i) add_dependency(task, options->after[i], &task->edges[i], false);
+  for (uint32_t i = 0; i < options->after_count; ++i) {
+    add_dependency(task, options->after[i], &task->edges[i], /* is_order_only */ false);
+  }
   // A task of another epoch never ends in this process, as its threads exist in the parent only.
   if (options->order_after && options->order_after->epoch == sched->epoch) {
-    add_dependency(task, options->order_after, &task->edges[options->after_count], true);
+    add_dependency(task, options->order_after, &task->edges[options->after_count], /* is_order_only */ true);
   }
   return unblock(task);  // drops the 1 that |pending| began with
 }
@@ -331,7 +345,7 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   if (!options) options = &kPlain;
   pyd_status_t status = check_submission(task, options);
   if (!pyd_ok(status)) return status;
-  // Completes the predecessors that were lost in a fork.
+  // Called for an effect: completes predecessors that no thread of this process runs, as it was forked meanwhile.
   for (uint32_t i = 0; i < options->after_count; ++i) pyd_task_is_done(options->after[i]);
   status = pyd_sched_start_for_tasks(sched);
   if (pyd_ok(status)) status = allocate_edges(task, options);
@@ -376,6 +390,7 @@ bool pyd_task_is_done(pyd_task_t* task) {
   return pyd_task_state(task) == PYD_TASK_DONE;
 }
 
+// Sets the function that is called after the task has ended. Returns false, without an effect, if it has ended already.
 bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_task_t* task), void* context) {
   if (pyd_task_is_done(task)) return false;
   pyd_task_lock(task->sched);
@@ -390,33 +405,38 @@ bool pyd_task_set_on_done(pyd_task_t* task, void (*on_done)(void* context, pyd_t
 bool pyd_task_cancel(pyd_task_t* task) {
   if (pyd_task_is_done(task)) return false;
   pyd_task_lock(task->sched);
-  bool is_cancelled = pyd_task_state(task) != PYD_TASK_DONE && decide(task, PYD_CANCELLATION_REQUESTED);
+  const bool is_done = pyd_task_state(task) == PYD_TASK_DONE;
+  const bool is_cancelled = !is_done && decide(task, PYD_CANCELLATION_REQUESTED);
   pyd_task_unlock(task->sched);
   if (!is_cancelled) return false;
-  if (pyd_task_claim(task)) end(task, refusal(task));  // it was queued, so it ends without having run
+  const bool was_queued = pyd_task_claim(task);
+  if (was_queued) end(task, refusal(task));  // without having run
   return true;
 }
 
 // ---- shutdown of the scheduler
 
+// Requests the cancellation of all tasks, when the scheduler is closed, before its threads are joined.
 void pyd_task_cancel_all(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   for (pyd_task_t* task = sched->queue.live; task; task = task->live_next) {
-    // A task without a payload has run, and only its status is missing. Dropping its payload may have released the last
-    // reference to the scheduler and so have led to this call: it must not become a cancelled task.
+    // A task without a payload has run, and only its status is not set yet. It must not become a cancelled task:
+    // dropping its payload may have released the last reference to the scheduler, which closes the scheduler and calls
+    // this.
     if (!atomic_load_explicit(&task->payload_references, memory_order_acquire)) continue;
     decide(task, PYD_CANCELLATION_REQUESTED);
   }
   pyd_task_unlock(sched);
 }
 
-// Completes all queued tasks without running them, and waits for the tasks that their waiters run. Must be called after
-// the threads of the closing scheduler are joined.
+// Completes all queued tasks without running them, and waits for the tasks that run on threads of the program, which
+// wait for the tasks. Must be called after all tasks were cancelled and the threads of the closing scheduler were
+// joined.
 void pyd_task_drain(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   while (sched->queue.live) {
-    // Ending a task queues its dependents, so both queues are searched again each time. If both are empty, the live
-    // tasks run on threads that wait for them, and their ends are signaled.
+    // Ending a task queues its dependents, so both queues are searched again each time. If both are empty, each live
+    // task runs on a thread that waits for it, and its end is signaled by |has_changed|.
     pyd_task_t* task = pyd_task_pop(&sched->queue.ready);
     if (!task) task = pyd_task_pop(&sched->blocking.ready);
     if (!task) {

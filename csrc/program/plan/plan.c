@@ -44,7 +44,7 @@ static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dim
     uint64_t bytes;
     pyd_status_t status = pyd_program_check_argument(&fn->info, i, dims + fn->args[i].first_dim, &bytes);
     if (!pyd_ok(status)) return status;
-    if (fn->args[i].buffer != PYD_NONE) buffer_bytes[fn->args[i].buffer] = bytes;
+    if (fn->args[i].buffer != PYD_NONE) buffer_bytes[fn->args[i].buffer] = bytes;  // NONE: only the sizes are used
   }
   return PYD_STATUS_OK;
 }
@@ -59,9 +59,11 @@ static pyd_status_t size_buffers(pyd_plan_t* plan) {
     if (buffer->kind == PYD_BUFFER_CONSTANT) {
       plan->buffer_bytes[i] = plan->program->constants[buffer->index].length;
       bool is_derived = plan->program->constants[buffer->index].derivation != PYD_NONE;
-      // A derived constant is linked when the program has a table for them; a call computes its bytes.
-      if (is_derived ? (void*)plan->program->derived : (void*)plan->program->constant_links[buffer->index].data)
-        continue;
+      // A derived constant counts as linked if the program has a table for derived constants: a call computes its
+      // bytes.
+      bool is_linked =
+          is_derived ? plan->program->derived != NULL : plan->program->constant_links[buffer->index].data != NULL;
+      if (is_linked) continue;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
                              STRING(fn->info.name), buffer->index,
                              STRING(plan->program->constants[buffer->index].member));
@@ -122,7 +124,8 @@ static pyd_status_t place_stage(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-// Lays out the transient buffers in the arena, with the staging buffer at its end.
+// Lays out the transient buffers in the arena, the block of memory that a call allocates, with the staging buffer at
+// its end.
 static pyd_status_t place_transients(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   pyd_arena_block_t* blocks = malloc(((size_t)fn->buffer_count + 1) * sizeof(*blocks));
@@ -131,7 +134,7 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
     const pyd_buffer_t* buffer = &fn->buffers[i];
     blocks[i] = (pyd_arena_block_t){plan->buffer_bytes[i], buffer->first, buffer->last, 0};
   }
-  pyd_status_t status = pyd_plan_place_tiles(plan, blocks);  // before the arena, as it extends lifetimes
+  pyd_status_t status = pyd_plan_place_tiles(plan, blocks);  // before the arena: it extends the lifetimes of blocks
   uint32_t count = 0;  // blocks of the arena, which are moved to the front of |blocks|
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (is_in_arena(plan, i)) blocks[count++] = blocks[i];
@@ -145,14 +148,15 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
   return pyd_ok(status) ? place_stage(plan) : status;
 }
 
-// Sorts the slots by buffer (counting sort), so that binding a buffer patches its own slots only.
+// Sorts the slots by buffer (counting sort), so that binding a buffer patches its own slots only: those of buffer b
+// become the patches from number patch_first[b] to patch_first[b + 1].
 static void sort_patches(pyd_plan_t* plan) {
   uint32_t* first = plan->patch_first;
-  for (uint32_t i = 0; i < plan->slot_count; ++i) ++first[plan->slots[i].buffer + 1];
+  for (uint32_t i = 0; i < plan->slot_count; ++i) ++first[plan->slots[i].buffer + 1];  // slots of the buffer
   uint32_t buffers = plan->fn->buffer_count + 1;
   for (uint32_t i = 0; i < buffers; ++i) first[i + 1] += first[i];
-  // This loop advances first[b] to the end of buffer b, which is the start of buffer b + 1; the last loop moves each
-  // value to that entry.
+  // This loop uses first[b] as a cursor, which ends at the end of buffer b, the start of buffer b + 1. The last loop
+  // moves each value to the entry of that buffer.
   for (uint32_t i = 0; i < plan->slot_count; ++i) {
     const pyd_plan_slot_t* slot = &plan->slots[i];
     plan->patches[first[slot->buffer]++] = (pyd_plan_patch_t){slot->offset, i};
@@ -161,8 +165,9 @@ static void sort_patches(pyd_plan_t* plan) {
   first[0] = 0;
 }
 
-// Groups the commands into steps, each of which runs as one job: one per chain, and one per region otherwise. An empty
-// command is part of the step before it in the order of commands, if that is no chain; it adds no index to the job.
+// Groups the commands into steps, each of which runs as one job. A chain (commands that run interleaved, tile by tile)
+// is a step; otherwise all commands of a region (between two barriers) are. An empty command joins the step before it,
+// if that is no chain, and adds no index to the job.
 static pyd_status_t form_steps(pyd_plan_t* plan) {
   pyd_plan_step_t* step = NULL;
   for (uint32_t i = 0; i < plan->command_count; ++i) {
@@ -177,7 +182,8 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
       if (step) ++step->command_count;
       continue;
     }
-    if (!step || plan->commands[step->first_command].region != command->region) {
+    const bool begins_step = !step || plan->commands[step->first_command].region != command->region;
+    if (begins_step) {
       step = &plan->steps[plan->step_count++];
       *step = (pyd_plan_step_t){.first_command = i};
     }
@@ -191,10 +197,10 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-// Lays out the arrays after the plan in one allocation, or only measures when |base| is NULL. Returns the size in
-// bytes. Counts are below 2^32 (see decode/program.c).
+// Lays out the plan and its arrays in one allocation at |base|. Returns its size in bytes; with |base| NULL does
+// nothing else. Counts are below 2^32, so that sums of them do not overflow.
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
-  pyd_carve_t block = {base, sizeof(*plan), 16};
+  pyd_carve_t block = {.base = base, .size = sizeof(*plan), .alignment = 16};
   // Each staged binding adds two copies, of two slots each. The staging buffer counts as one buffer more.
   size_t staged = pyd_plan_stage_count(fn);
   size_t commands = fn->command_count + 2 * staged, slots = fn->slot_count + 4 * staged;
@@ -218,6 +224,8 @@ static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base)
   return block.size;
 }
 
+// Creates the plan of function number |function| for tensor arguments with the sizes |dims|, one after another, and the
+// scalar arguments |scalars|.
 pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, const int64_t* dims,
                              const uint64_t* scalars, pyd_plan_t** out_plan) {
   *out_plan = NULL;

@@ -24,8 +24,9 @@ static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t ke
   return NULL;
 }
 
-// Inserts |entry| into the cache in place of the oldest one. Returns the evicted entry, for the caller to free, if no
-// call of it is leased; else NULL, and its last user frees it. The caller holds the mutex.
+// Inserts |entry| into the cache in place of the oldest entry. Returns the evicted entry, for the caller to free.
+// Returns NULL if there is none or calls of it are leased: then the last of them to be returned frees it. The caller
+// holds the mutex.
 static pyd_state_entry_t* insert_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
   pyd_state_entry_t* old = cache->entries[cache->next];
   cache->entries[cache->next] = entry;
@@ -37,7 +38,7 @@ static pyd_state_entry_t* insert_entry(pyd_state_cache_t* cache, pyd_state_entry
 }
 
 // Leases an idle call of the cached plan for these sizes and scalars. Creates the call, and before it the plan, if the
-// cache does not have them. The mutex is not held meanwhile.
+// cache does not have them, without holding the mutex.
 static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
                           pyd_state_lease_t* out_lease) {
   pyd_state_cache_t* cache = &state->caches[function];
@@ -60,6 +61,7 @@ static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* 
       pyd_plan_free(plan);
       return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to keep a plan");
     }
+    // |users|: this lease.
     *entry = (pyd_state_entry_t){.key = key, .plan = plan, .users = 1};
     pthread_mutex_lock(&state->mutex);
     // Another thread may have inserted an equal plan meanwhile; two entries for the same sizes do no harm.
@@ -91,8 +93,8 @@ void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease) {
     entry->idle[entry->idle_count++] = lease.call;
     lease.call = NULL;
   }
-  bool is_last = --entry->users == 0 && !entry->is_cached;
+  const bool is_unused = --entry->users == 0 && !entry->is_cached;  // it was evicted while calls of it were leased
   pthread_mutex_unlock(&state->mutex);
-  pyd_call_free(lease.call);
-  if (is_last) pyd_state_free_entry(entry);
+  pyd_call_free(lease.call);  // NULL if the cache has it
+  if (is_unused) pyd_state_free_entry(entry);
 }
