@@ -8,8 +8,8 @@
 #include <malloc.h>
 #endif
 
-// Returns |size| bytes, a multiple of |alignment|, which is a power of two; NULL when there is no memory. Release them
-// with pyd_aligned_free, not free().
+// Returns |size| bytes at a multiple of |alignment|, a power of two; NULL when there is no memory. |size| must be a
+// multiple of |alignment|. Release the memory with pyd_aligned_free(), not free().
 static inline void* pyd_aligned_alloc(size_t alignment, size_t size) {
 #if defined(_WIN32)
   return _aligned_malloc(size, alignment);

@@ -5,6 +5,8 @@
 
 #include "drivers/mailbox.h"
 
+// Prints a message of Vulkan's validation layers, and adds it to |mailbox|, a pyd_mailbox_t. Vulkan calls this
+// function.
 uint32_t pyd_vk_on_message(int32_t severity, uint32_t kinds, const pyd_vk_message_t* message, void* mailbox) {
   (void)kinds;
   fprintf(stderr, "vulkan validation: %s\n", message->text);

@@ -32,7 +32,8 @@ typedef struct order_s {
   uint32_t index;
 } order_t;
 
-// Compares by name without '?', then by index: qsort is not stable.
+// Compares two imports, of type order_t, for qsort: by name without the '?' of optional imports, then by index, as
+// qsort is not stable.
 static int by_bare_name(const void* a, const void* b) {
   const order_t* x = a;
   const order_t* y = b;
@@ -40,9 +41,10 @@ static int by_bare_name(const void* a, const void* b) {
   return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-// Appends the symbols of a table to the report, with no provider yet.
+// Appends the names of a table of imports to the report of the resolution, with no provider yet. A '?' before a name
+// marks an optional import.
 static pyd_status_t append_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {
-  if (count > UINT32_MAX / 2 - r->symbol_count) return no_memory(count);  // so that doubling fits 32 bits
+  if (count > UINT32_MAX / 2 - r->symbol_count) return no_memory(count);  // so that twice the sum fits 32 bits
   if (r->symbol_count + count > r->symbol_capacity) {
     uint32_t capacity = 2 * (r->symbol_count + count);
     pyd_resolution_symbol_t* grown = realloc(r->symbols, capacity * sizeof(*grown));
@@ -108,8 +110,9 @@ static bool has_missing(uint32_t count, const pyd_import_fn_t* functions) {
   return false;
 }
 
-// Queries the providers in their order until no symbol of a table is missing, and adds the table to the report. Symbols
-// that no provider supplies stay NULL; the caller decides about them. |before|: scratch for |count| slots.
+// Queries the providers in their order until no function of a table of |count| imports is missing, and adds the table
+// to the report. Functions that no provider supplies stay NULL; the caller decides about them. |before|: scratch memory
+// for the values of the table before a query.
 static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                             void** contexts, filled_t* before) {
   pyd_status_t status = append_symbols(r, count, names);
@@ -131,7 +134,8 @@ static bool is_sorted(uint32_t count, const char* const* names) {
   return true;
 }
 
-// Resolves a table that is not sorted, through sorted copies.
+// Resolves a table that is not sorted: passes sorted copies of its arrays to the providers, and copies the results
+// back.
 static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const char* const* names,
                                    pyd_import_fn_t* functions, void** contexts, filled_t* before) {
   order_t* order = malloc(count * sizeof(*order));
@@ -162,7 +166,7 @@ static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const ch
   return status;
 }
 
-// Resolves the table of imports of one executable. |self|: the resolution. The resolver's |resolve| function.
+// Resolves the table of imports of one executable. Implements pyd_resolver_t.resolve. |self|: the resolution.
 static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                            void** contexts) {
   pyd_resolution_t* r = self;
@@ -181,12 +185,13 @@ static pyd_status_t answer(void* self, uint32_t count, const char* const* names,
 
 // ---- life
 
-// Copies what reports say of the providers: their plugins may be unloaded before a report is read. Returns false
-// without memory.
+// Copies labels, ids and priorities of the providers, as their plugins may be unloaded before the report of the
+// resolution is read. Returns false without memory.
 static bool copy_providers(pyd_resolution_t* r) {
   size_t size = 0;
   uint32_t count = r->list->count;
   for (uint32_t i = 0; i < count; ++i) size += strlen(r->list->items[i]->label) + 1;
+  // One element and one byte more than needed, as calloc may return NULL for no bytes. The labels follow the providers.
   r->used = calloc((size_t)count + 1, sizeof(*r->used));
   r->providers = calloc(1, (size_t)count * sizeof(*r->providers) + size + 1);
   if (!r->used || !r->providers) return false;
@@ -221,10 +226,10 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
 
 const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution) { return &resolution->resolver; }
 
-// Releases the providers that supplied no symbol; the report remains. Their plugins may then be unloaded, so the report
-// refers to them no more.
+// Ends a resolution after its last executable. Releases the providers that supplied no symbol, and removes their
+// plugins, which may then be unloaded, from the report.
 void pyd_resolution_end(pyd_resolution_t* resolution) {
-  if (!resolution->list) return;
+  if (!resolution->list) return;  // has ended
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {
     if (!resolution->used[i]) resolution->providers[i].plugin = NULL;
   }
@@ -232,8 +237,8 @@ void pyd_resolution_end(pyd_resolution_t* resolution) {
   resolution->list = NULL;
 }
 
-// Returns whether a plugin that supplied a symbol may write through C stdio. A caller of its functions that has streams
-// of its own must then flush before and after the calls.
+// Returns whether a plugin that supplied a symbol may write through C stdio. If so, a caller with buffered streams of
+// its own must flush them before and after it calls functions of the plugin, to keep the order of the output.
 bool pyd_resolution_may_print(const pyd_resolution_t* resolution) {
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {
     const pyd_provider_t* used = resolution->used[i];

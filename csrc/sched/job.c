@@ -4,10 +4,11 @@
 // Runs indices [begin, end) on this thread, as worker 0, in one call of the body. Returns false when an index failed.
 static bool run_chunk(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
   uint64_t failed = begin;
-  int32_t code = job->body(job->self, 0, begin, end, &failed);
+  int32_t code = job->body(job->self, /* worker */ 0, begin, end, &failed);
   if (!code) return true;
   out_failure->code = code;
-  out_failure->index = failed >= begin && failed < end ? failed : begin;  // the body is not trusted
+  const bool is_valid = failed >= begin && failed < end;  // the body is not trusted
+  out_failure->index = is_valid ? failed : begin;
   return false;
 }
 
@@ -20,8 +21,8 @@ static uint32_t learned_cost(const pyd_sched_job_t* job) {
 // between chunks. Returns false when an index failed or the job was interrupted.
 static bool run_interruptible(const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
                               pyd_sched_failure_t* out_failure) {
-  const uint64_t known = learned_cost(job);
-  // Without an estimate the first chunk is one index; later ones follow the measured time.
+  const uint64_t known = learned_cost(job);  // picoseconds, 0: no estimate
+  // Without an estimate the first chunk is one index; later chunks depend on the measured time.
   uint64_t chunk = known ? UINT64_C(1000) * PYD_SCHED_ASK_TIME / known : 1, before = pyd_cpu_nanoseconds();
   for (;;) {
     if (chunk > PYD_SCHED_ASK_INDICES) chunk = PYD_SCHED_ASK_INDICES;
@@ -32,7 +33,11 @@ static bool run_interruptible(const pyd_sched_job_t* job, uint64_t begin, uint64
     if (begin == end) return true;
     uint64_t after = pyd_cpu_nanoseconds(), spent = pyd_cpu_elapsed(before, after);
     before = after;
-    chunk = spent < PYD_SCHED_ASK_TIME / 2 ? 2 * chunk : spent > 2 * PYD_SCHED_ASK_TIME ? chunk / 2 : chunk;
+    if (spent < PYD_SCHED_ASK_TIME / 2) {
+      chunk *= 2;
+    } else if (spent > 2 * PYD_SCHED_ASK_TIME) {
+      chunk /= 2;
+    }
     if (!pyd_sched_is_interrupted(job)) continue;
     *out_failure = (pyd_sched_failure_t){.code = -1, .index = begin, .is_interrupted = true};
     return false;
@@ -60,23 +65,28 @@ static bool run_range_metered(const pyd_sched_t* sched, const pyd_sched_job_t* j
   return ok;
 }
 
-// Updates the cost estimate of the job by the measured time per index. A lower one is averaged with the old estimate, a
-// higher one replaces it, up to four times the old estimate, because a thread that lost its CPU measures far too much;
-// the next runs halve such an outlier away.
+// Updates the cost estimate of the job by the measured time per index. A lower time is averaged with the old estimate.
+// A higher time replaces the old estimate, but by at most four times as much, because a thread that lost its CPU
+// measures far too much; the averages of the next runs remove such an outlier.
 void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter) {
   if (!job->cost || !meter->indices) return;
   uint64_t known = learned_cost(job), cost = meter->picoseconds / meter->indices;
-  if (known) cost = cost < known ? (cost + known) / 2 : cost > 4 * known ? 4 * known : cost;
+  if (known && cost < known) {
+    cost = (cost + known) / 2;
+  } else if (known && cost > 4 * known) {
+    cost = 4 * known;
+  }
   if (cost == 0) cost = 1;  // 0 means unknown
   if (cost > UINT32_MAX) cost = UINT32_MAX;
   if (cost != known) __atomic_store_n(&job->cost->picoseconds, (uint32_t)cost, __ATOMIC_RELAXED);
 }
 
-// Returns the picoseconds of work from which sharing a job pays: the wake-up threshold if no pool thread spins and some
-// sleep, else the lower spinning threshold. The latter is returned also if recent serial work has repaid a wake-up.
+// Returns the picoseconds of work from which sharing a job pays. If a sleeping thread would have to be woken, this is
+// the wake-up threshold, else the lower threshold for threads that spin. After much serial work in a short time the
+// lower threshold is returned, too: more such jobs are expected, which the woken thread can share.
 static uint64_t sharing_threshold(const pyd_sched_t* sched) {
-  if (atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
-      atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0) {
+  const bool has_spinners = atomic_load_explicit(&sched->spinners, memory_order_relaxed) != 0;
+  if (!has_spinners && atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0) {
     uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
     if (atomic_load_explicit(&sched->serial_work, memory_order_relaxed) < PYD_SCHED_WAKING_FOR_MORE * wake_threshold)
       return wake_threshold;
@@ -85,8 +95,8 @@ static uint64_t sharing_threshold(const pyd_sched_t* sched) {
 }
 
 // Updates the wake-up threshold: the picoseconds of work of a job from which a sleeping thread is woken for it. Halves
-// it after a job that sharing made faster, and doubles it after a job that woke threads in vain. That a thread joined
-// is no proof of a gain: when all other CPUs are busy, the woken thread shares a CPU with its waker.
+// it after a job that sharing made faster (|has_gained|), and doubles it after a job that woke threads without a gain.
+// A woken thread that joined the job is no gain by itself: if all other CPUs are busy, it shares a CPU with its waker.
 static void update_wake_threshold(pyd_sched_t* sched, bool has_woken, bool has_gained) {
   const uint64_t minimum = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed),
                  maximum = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
@@ -99,11 +109,11 @@ static void update_wake_threshold(pyd_sched_t* sched, bool has_woken, bool has_g
   if (wake_threshold != old) atomic_store_explicit(&sched->wake_threshold, wake_threshold, memory_order_relaxed);
 }
 
-// Adds a job that ran on its caller alone, in |picoseconds|, to the recent serial work, unless it was too short to be
-// shared with a spinning thread. The sum starts again at 0 if the pause after the previous one was longer than half of
-// the longest spin time. Also lowers the wake-up threshold by 1/PYD_SCHED_WAKE_THRESHOLD_DECAY if the job was longer
-// than the minimum of that threshold, but shorter than its current value.
+// Adds a job that ran on its caller alone, for |picoseconds|, to the recent serial work: |sched->serial_work|, the sum
+// over such jobs in quick succession. Also lowers the wake-up threshold a little if it has kept this job from being
+// shared: then a threshold that is too high for this machine comes down again.
 static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
+  // The job was too short to be shared even with a spinning thread.
   if (picoseconds < atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed)) return;
   uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
   if (picoseconds > atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) && wake_threshold > picoseconds) {
@@ -113,8 +123,9 @@ static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
   uint64_t now = pyd_cpu_ticks();
   uint64_t until = atomic_load_explicit(&sched->alone_until, memory_order_relaxed);
   uint64_t sum = atomic_load_explicit(&sched->serial_work, memory_order_relaxed);
-  uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(until, now));  // includes the time of this job
-  if (gap > picoseconds + UINT64_C(1000) * PYD_SCHED_SPIN_MAX / 2) sum = 0;
+  // The sum starts again after a pause of more than half of the time for which a thread spins before it sleeps.
+  uint64_t since = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(until, now));  // the pause and this job
+  if (since > picoseconds + UINT64_C(1000) * PYD_SCHED_SPIN_MAX / 2) sum = 0;
   atomic_store_explicit(&sched->serial_work, sum + picoseconds, memory_order_relaxed);
   atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
 }
@@ -152,8 +163,10 @@ static void sleep_until_done(pyd_sched_slot_t* slot) {
   pyd_event_wait(&slot->done);
 }
 
-// Waits until no pool thread participates in the job: spins for PYD_SCHED_FINISH_SPIN nanoseconds, then sleeps.
+// Waits until no pool thread participates in the job of |slot|: spins for PYD_SCHED_FINISH_SPIN nanoseconds, then
+// sleeps.
 static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
+  // With more workers than CPUs, a participant may need this CPU: no time to spin.
   const uint64_t limit = sched->oversubscribed ? 0 : UINT64_C(1000) * PYD_SCHED_FINISH_SPIN;
   uint64_t start = pyd_cpu_ticks();
   for (;;) {
@@ -163,7 +176,7 @@ static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
     }
     if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) >= limit) break;
   }
-  // A late notification for an earlier job of this slot may still set the event; then this loop runs once more.
+  // Sleeps more than once only if a late notification for an earlier job of this slot sets the event.
   for (;;) {
     pyd_event_reset(&slot->done);
     const uint32_t state = atomic_fetch_or_explicit(&slot->state, PYD_SLOT_WAITING, memory_order_acq_rel);
@@ -175,20 +188,24 @@ static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
 
 // Closes the slot to further participants and waits until those inside have left.
 static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
-  if (!(atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire) & PYD_SLOT_COUNT)) return;
+  const uint32_t state = atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire);
+  const bool has_participants = (state & PYD_SLOT_COUNT) != 0;
+  if (!has_participants) return;
   const uint64_t begin = pyd_sched_trace_begin(sched);
   wait_for_others(sched, slot);
   pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
 }
 
+// Ends the run of |count| indices of the job of |slot|, which took |picoseconds|: learns from it whether waking threads
+// pays, or stores the first failure in |*out_failure|.
 void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    // Sharing has gained if the job took less than 7/8 of its estimate, which must not be a guess. A job that is
-    // limited to one thread cannot gain.
-    if (!slot->is_guess && slot->max_participants > 1)
-      update_wake_threshold(sched, has_woken, picoseconds < pyd_sched_multiply(slot->cost, count) / 8 * 7);
+    const bool has_gained =
+        picoseconds < pyd_sched_multiply(slot->cost, count) / 8 * 7;  // less than 7/8 of the estimate
+    // A guess says nothing about a gain, and a job that is limited to one thread cannot gain.
+    if (!slot->is_guess && slot->max_participants > 1) update_wake_threshold(sched, has_woken, has_gained);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -232,12 +249,17 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
   uint64_t begin = 0, chunk = 1;
   while (begin < job->count) {
     uint64_t left = job->count - begin;
-    if (chunk > left || left == 2) chunk = left == 2 ? 1 : left;
+    if (left == 2) {
+      chunk = 1;  // measures the last two indices one by one
+    } else if (chunk > left) {
+      chunk = left;
+    }
     if (!run_range_metered(sched, job, begin, begin + chunk, meter, out_failure)) return job->count;
     begin += chunk;
     left -= chunk;
     *out_cost = meter->picoseconds / chunk + 1;  // not 0, which means unknown
-    if (left > 1 && pyd_sched_multiply(*out_cost, left) >= sharing_threshold(sched)) break;
+    const bool is_worth_sharing = left > 1 && pyd_sched_multiply(*out_cost, left) >= sharing_threshold(sched);
+    if (is_worth_sharing) break;
     chunk *= 2;
   }
   return begin;
@@ -247,16 +269,17 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
 // worker. A job that stores no cost estimate would be shared again each time even if it is small, so its limit is one
 // index per worker.
 static bool is_coarse(const pyd_sched_t* sched, const pyd_sched_job_t* job) {
-  return job->count <= (job->cost ? PYD_SCHED_COARSE * (uint64_t)sched->workers : sched->workers);
+  const uint64_t indices_per_worker = job->cost ? PYD_SCHED_COARSE : 1;
+  return job->count <= indices_per_worker * sched->workers;
 }
 
 // Runs as much of the job on this thread as is not worth sharing. Returns the first index that has not run, and the
 // cost of one index in picoseconds, 0 when unknown.
 static inline uint64_t run_unshared(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost,
                                     pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
-  const uint64_t known = *out_cost = learned_cost(job);
+  const uint64_t known = *out_cost = learned_cost(job);  // 0: not known
   if (job->count == 1 || sched->workers == 1) {
-    // A single worker needs the cost only for the pieces between which the interrupt is polled.
+    // Without other workers the cost serves only to choose how often the interrupt is polled. It is measured once.
     if (known || !job->interrupt || !job->cost) {
       run_range(job, 0, job->count, out_failure);
     } else {
@@ -271,18 +294,21 @@ static inline uint64_t run_unshared(pyd_sched_t* sched, const pyd_sched_job_t* j
   return job->count;
 }
 
+// Runs as much of the job on this thread as is not worth sharing. Returns the first index that has not run.
 uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                          pyd_sched_failure_t* out_failure) {
   return run_unshared(sched, job, out_cost, meter, out_failure);
 }
 
+// Runs indices [begin, job->count) on this thread, and measures them.
 void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, pyd_sched_meter_t* meter,
                         pyd_sched_failure_t* out_failure) {
   run_range_metered(sched, job, begin, job->count, meter, out_failure);
 }
 
-// Acquires a compute permit for a caller with |picoseconds| of work, unless the work is too short for one or the thread
-// holds one already through an outer job. Returns whether it acquired one; then |scope| is the thread's scope.
+// Acquires a compute permit (which limits how many threads compute at once) for a caller with |picoseconds| of work,
+// unless the work is too short for a permit, or the thread holds one through an outer job. Returns whether it acquired
+// a permit; then |*scope| has become the thread's innermost scope.
 static bool acquire_permit(pyd_sched_t* sched, uint64_t picoseconds, pyd_scope_t* scope) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_PERMIT_WORK_NS || !sched->scopes.get) return false;
   if (pyd_permit_is_held(sched->scopes)) return false;
@@ -293,12 +319,12 @@ static bool acquire_permit(pyd_sched_t* sched, uint64_t picoseconds, pyd_scope_t
   return true;
 }
 
-// Runs indices [begin, job->count) together with pool threads, or alone if no slot is free. |cost|: picoseconds per
-// index as probe() has measured, 0 if unknown. |meter| receives what the job's cost estimate is updated from.
+// Runs indices [begin, job->count) together with pool threads, or alone if no slot is free. |cost|: measured
+// picoseconds per index, 0 if unknown. |meter|: receives the measurements that update the job's cost estimate.
 static void run_rest(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t cost, bool has_permit,
                      pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
-  pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
-  *meter = (pyd_sched_meter_t){0};  // drops the times of probe(), whose last one is |cost|
+  pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, /* task */ NULL);
+  *meter = (pyd_sched_meter_t){0};  // |cost| has the earlier measurement
   if (!slot) {
     run_range_metered(sched, job, begin, job->count, meter, out_failure);
     return;
@@ -307,8 +333,8 @@ static void run_rest(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t be
   const uint64_t start = cost ? 0 : pyd_cpu_ticks();
   run_shared(sched, slot, begin, meter, out_failure);
   pyd_sched_release_slot(sched, slot);
-  // Other threads may have run all indices, so that this thread has measured none. Then the cost is that of probe(),
-  // or, without one, the total time over all indices.
+  // Other threads may have run all indices, so that this thread has measured none. Then the measurement is |cost| for
+  // one index or, without it, the total time for all indices.
   if (!meter->indices && !learned_cost(job)) {
     const uint64_t spent = cost ? cost : pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
     *meter = (pyd_sched_meter_t){.indices = cost ? 1 : job->count, .picoseconds = spent};

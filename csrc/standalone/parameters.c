@@ -38,7 +38,7 @@ static pyd_status_t check_options(const pyd_api_load_t* options) {
   return PYD_STATUS_OK;
 }
 
-// Maps a .safetensors file and reads its header. Failures name the path.
+// Maps a .safetensors file of parameters and reads its header. Failures name the path.
 static pyd_status_t open_file(const pyd_api_parameter_file_t* source, file_t* out_file) {
   out_file->scope = source->scope, out_file->path = source->path;
   pyd_status_t status = pyd_file_map(source->path, &out_file->map);
@@ -75,8 +75,8 @@ static pyd_status_t take_tensor(pyd_api_device_t* device, const file_t* file, co
   return pyd_status_annotate(status, "%s: %s", file->path, pyd_status_text(status));
 }
 
-// Returns memory for |parameter|, from the caller's memories or else from the files of its scope, in their order. A
-// scope is a name space of parameters; several sources may have the same one.
+// Returns memory for |parameter|, from the caller's memories or else from the files, in their order. Searches only
+// sources of the parameter's scope (a name space of parameters); several sources may have the same scope.
 static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t* device, const pyd_api_load_t* options,
                          const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
   bool has_scope = false;
@@ -96,6 +96,8 @@ static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t*
                          has_scope ? "it is in none of the sources of its scope" : "its scope was not given");
 }
 
+// Finds memory for all parameters of |program|: in the memories that |options| names, else in its files, which are
+// mapped.
 pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device,
                                             const pyd_api_load_t* options,
                                             pyd_standalone_parameters_t** out_parameters) {

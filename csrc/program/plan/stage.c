@@ -18,14 +18,14 @@ static uint32_t staged_region(uint32_t region, uint32_t part) { return kStagedRe
 
 // Returns an upper bound of the number of bindings that pyd_plan_stage() copies in plans of |fn|, whatever the sizes.
 uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
-  uint32_t count = 0;  // at most one per slot, so it fits 32 bits (see decode/program.c)
+  uint32_t count = 0;  // at most the number of slots, which fits 32 bits
   for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
     if (!type->bindings) continue;
     pyd_command_bindings_t bindings = type->bindings(pyd_command_record(fn, insn));
-    // A binding has three words: buffer, offset register, length register. Without an offset register, it begins at
-    // offset 0 of its buffer, which is aligned.
+    // A binding has three words: buffer, offset register, length register. A binding without an offset register begins
+    // at offset 0 of its buffer, which is aligned.
     for (uint32_t k = 0; k < bindings.count; ++k) count += bindings.words[3 * k + 1] != PYD_NONE;
   }
   return count;
@@ -61,7 +61,8 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
   pyd_plan_slot_t* slots = plan->slots + command->first_slot;
   for (uint32_t i = 0; i < command->slot_count; ++i) {
     if (!is_misaligned(&slots[i], alignment)) continue;
-    pyd_plan_slot_t original = slots[i], staged = {fn_buffers, plan->stage_bytes, original.length};
+    pyd_plan_slot_t original = slots[i];
+    pyd_plan_slot_t staged = {.buffer = fn_buffers, .offset = plan->stage_bytes, .length = original.length};
     uint64_t padded = (original.length + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);  // a length fits into 63 bits
     if (__builtin_add_overflow(plan->stage_bytes, padded, &plan->stage_bytes) || plan->stage_bytes > INT64_MAX)
       return false;
@@ -75,15 +76,16 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
   return true;
 }
 
-// Adds copies in the region after |command| that undo the copies with the indices [first, end): they write staged
-// results and transients back.
+// Adds copies in the region after |command| that write staged results and transients back: the reverse of the copies
+// before the command, commands [first, end) of the plan.
 static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
     PYD_COUNT_WORK(1);
-    pyd_plan_slot_t original = plan->slots[plan->commands[i].first_slot],
-                    staged = plan->slots[plan->commands[i].first_slot + 1];
-    uint32_t kind = plan->fn->buffers[original.buffer].kind;  // other kinds are never written
-    if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) {
+    pyd_plan_slot_t original = plan->slots[plan->commands[i].first_slot],  // source of copy i
+        staged = plan->slots[plan->commands[i].first_slot + 1];            // its target
+    uint32_t kind = plan->fn->buffers[original.buffer].kind;
+    const bool may_be_written = kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT;
+    if (may_be_written) {
       add_copy(plan, command->number, staged_region(command->region, kCopiesOut), staged, original);
     }
   }
@@ -101,9 +103,10 @@ static bool has_misaligned(const pyd_plan_t* plan) {
   return false;
 }
 
-// Appends to the plan the commands |old| [begin, end), which are all commands of one region, between their copies in
-// and out. |new_index|: by old index, receives the new index of the command. |copies|: by old index, scratch memory for
-// the index of the first copy. Returns false if the copies are larger than 2^63 bytes.
+// Appends to the plan the commands old[begin] to old[end - 1], which are all commands of one region. Before them, adds
+// copies of misaligned bindings to aligned memory, and after them copies back. |new_index|: by old index, receives the
+// new index of the command. |copies|: by old index, scratch memory for the index of the first copy of the command.
+// Returns false if the copies are larger than 2^63 bytes.
 static bool stage_region(pyd_plan_t* plan, const pyd_plan_command_t* old, uint32_t begin, uint32_t end,
                          uint32_t* new_index, uint32_t* copies) {
   for (uint32_t i = begin; i < end; ++i) {

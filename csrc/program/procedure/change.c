@@ -38,9 +38,9 @@ bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor)
   return false;
 }
 
-// Returns whether nothing but one global and one slot refers to the block that |tensor| uses, so that the block may be
-// changed in place. The slot is the one with |tensor|, and is not read again. Also requires that the tensors of both
-// begin at the first byte of the block, and that it is not fixed memory. The caller holds the mutex of the state.
+// Returns whether the block of |tensor| may be changed in place: nothing refers to it but one global and the slot of
+// the running procedure that holds |tensor| and is not read again. Both tensors must begin at the first byte of the
+// block, and the block must not be memory of a constant or of the caller. The caller holds |state->mutex|.
 static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tensor_t* tensor) {
   const pyd_tensor_t *owner = pyd_tensor_owner(tensor), *shared_global = NULL;
   for (uint32_t i = 0; i < state->program->global_count && !shared_global; ++i) {
@@ -48,34 +48,33 @@ static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tenso
     if (global && pyd_tensor_owner(global) == owner) shared_global = global;
   }
   if (!shared_global || !owner->block || owner->is_fixed || tensor->offset || shared_global->offset) return false;
-  // Slot and global each refer to the owner itself or to a view of it, which holds one reference to the owner. If both
-  // refer to one view, it holds one reference for both.
-  uint32_t expected_references = (tensor == owner) + (shared_global == owner) + (tensor != owner) +
-                                 (shared_global != owner && shared_global != tensor);
-  if (atomic_load_explicit(&owner->references, memory_order_acquire) != expected_references) return false;
-  if (tensor != owner &&
-      atomic_load_explicit(&tensor->references, memory_order_acquire) != 1u + (shared_global == tensor))
-    return false;
-  return shared_global == owner || shared_global == tensor || pyd_tensor_is_single(shared_global);
+  // Slot and global each refer to the owner itself, or to a view, which has one reference to the owner: 2 references.
+  // If both refer to the same view, the owner has 1 reference, and the view has 2.
+  const bool share_view = tensor != owner && shared_global == tensor;
+  if (atomic_load_explicit(&owner->references, memory_order_acquire) != (share_view ? 1u : 2u)) return false;
+  if (share_view) return atomic_load_explicit(&tensor->references, memory_order_acquire) == 2;
+  const bool is_slot_alone = tensor == owner || pyd_tensor_is_single(tensor);
+  const bool is_global_alone = shared_global == owner || pyd_tensor_is_single(shared_global);
+  return is_slot_alone && is_global_alone;
 }
 
-// Returns how many bytes of the block of |owner| the call inside the gate has saved so far, so that a failure can
-// restore them. The caller holds one of the mutexes, |changing| or |mutex|.
+// Returns how many bytes of the block of |owner| the running call has saved so far: its newest change of the block has
+// the sum. The caller holds one of the mutexes, |changing| or |mutex|.
 static uint64_t count_saved_bytes(const pyd_state_t* state, const pyd_tensor_t* owner) {
   const pyd_change_t* change = state->changes;
   while (change && change->owner != owner) change = change->next;
   return change ? change->saved_bytes : 0;
 }
 
-// Returns whether the call inside the gate may change |bytes| bytes of |tensor| in place after saving them as |count|
-// changes: it then has at most kMaxChanges changes and has saved at most 1/kMaxSavedShare of the bytes of |tensor|, and
-// nothing but one global and the call's slot refers to the memory. If so, sets |is_changing| of the state, so that
-// readers look for changes. The caller holds the mutex |changing|.
+// Returns whether the running call may change |bytes| bytes of |tensor| in place, after saving them as |count| changes.
+// If so, sets |state->is_changing|, so that calls that load globals look for changes. The caller holds
+// |state->changing|.
 static bool begin_changes(pyd_state_t* state, const pyd_tensor_t* tensor, uint32_t count, uint64_t bytes) {
   pthread_mutex_lock(&state->mutex);
-  bool is_possible = state->change_count + count <= kMaxChanges &&
-                     count_saved_bytes(state, pyd_tensor_owner(tensor)) + bytes <= tensor->bytes / kMaxSavedShare &&
-                     is_shared_with_global_only(state, tensor);
+  const bool are_few = state->change_count + count <= kMaxChanges;
+  const uint64_t saved_bytes = count_saved_bytes(state, pyd_tensor_owner(tensor)) + bytes;
+  const bool are_small = saved_bytes <= tensor->bytes / kMaxSavedShare;  // else the caller copies the whole tensor
+  const bool is_possible = are_few && are_small && is_shared_with_global_only(state, tensor);
   if (is_possible) state->is_changing = true;
   pthread_mutex_unlock(&state->mutex);
   return is_possible;
@@ -104,7 +103,7 @@ static pyd_status_t save(pyd_state_t* state, const pyd_tensor_t* owner, const py
   pyd_change_t change = {.owner = owner, .offset = range->offset};
   pyd_status_t status =
       pyd_tensor_make(state->memory, (pyd_shape_t){kByteDtype, 1, &size}, range->bytes, &change.saved);
-  if (pyd_ok(status)) status = pyd_tensor_move(owner, range->offset, change.saved, 0, range->bytes);
+  if (pyd_ok(status)) status = pyd_tensor_move(owner, range->offset, change.saved, /* target_offset */ 0, range->bytes);
   if (pyd_ok(status)) status = add_change(state, change);
   if (!pyd_ok(status) && change.saved) pyd_tensor_release(change.saved);
   return status;
@@ -119,7 +118,7 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   bool is_possible = begin_changes(state, tensor, count, written);
   pyd_tensor_t* changed = NULL;
   pyd_status_t status = PYD_STATUS_OK;
-  if (is_possible) status = pyd_tensor_view(tensor, 0, /* is_whole */ false, shape, &changed);
+  if (is_possible) status = pyd_tensor_view(tensor, /* offset */ 0, /* is_whole */ false, shape, &changed);
   for (uint32_t i = 0; is_possible && i < count && pyd_ok(status); ++i) {
     status = save(state, pyd_tensor_owner(tensor), &ranges[i]);
   }
@@ -227,7 +226,7 @@ static pyd_status_t restore(const pyd_change_t* change, const pyd_tensor_t* targ
     pyd_range_t ranges[kRangesAtOnce];
     status = list_ranges(change, first, ranges, &listed);
     for (uint64_t i = 0; i < listed && pyd_ok(status); ++i) {
-      uint64_t saved_offset = (first + i) * (change->saved->bytes / count);
+      uint64_t saved_offset = (first + i) * (change->saved->bytes / count);  // ranges of one change have equal sizes
       status = pyd_tensor_move(change->saved, saved_offset, target, ranges[i].offset, ranges[i].bytes);
     }
   }
@@ -291,9 +290,9 @@ static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t*
   return status;
 }
 
-// Replaces the tensor in |cell|, which the call inside the gate has changed in place, by a copy of its value before the
-// call. Changes are restored newest first: of bytes that were saved twice, the oldest value remains. The cell is
-// unchanged after a failure. The caller holds |changing|.
+// Replaces the tensor in |cell|, which the running call has changed in place, by a copy of its value before that call.
+// Restores changes newest first: of bytes that were saved twice, the oldest value remains. The cell is unchanged after
+// a failure. The caller holds |changing|.
 pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   const pyd_tensor_t* source = cell->tensor;
   pyd_tensor_t* copy;
@@ -311,8 +310,8 @@ pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   return status;
 }
 
-// Empties the globals that were changed in place. The caller holds |changing|, so that no other call sees that only
-// some of them are empty.
+// Empties the globals that were changed in place and could not be restored. The caller holds |changing|, so that no
+// other call loads globals of which only some are empty yet.
 static void clear_changed_globals(pyd_state_t* state) {
   for (uint32_t i = 0; i < state->program->global_count; ++i) {
     pyd_cell_t lost = {NULL, 0, false};
@@ -322,7 +321,7 @@ static void clear_changed_globals(pyd_state_t* state) {
       state->globals[i] = (pyd_cell_t){NULL, 0, false};
     }
     pthread_mutex_unlock(&state->mutex);
-    pyd_cell_clear(&lost);
+    pyd_cell_clear(&lost);  // without |mutex|: a device that releases memory may wait for a thread that waits for it
   }
 }
 
@@ -339,6 +338,7 @@ void pyd_state_restore(pyd_state_t* state) {
   clear_changed_globals(state);
 }
 
+// Removes all changes from the state, and returns their list for pyd_state_free_changes().
 pyd_change_t* pyd_state_end_changes(pyd_state_t* state) {
   pyd_change_t* changes = state->changes;
   state->changes = NULL;
@@ -347,6 +347,7 @@ pyd_change_t* pyd_state_end_changes(pyd_state_t* state) {
   return changes;
 }
 
+// Frees a list of changes, with the bytes that they have saved.
 void pyd_state_free_changes(pyd_change_t* changes) {
   while (changes) {
     pyd_change_t* change = changes;
