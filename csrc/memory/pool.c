@@ -57,18 +57,22 @@ struct pyd_pool_s {
   void* memory;               // the allocation that the pool itself is in
 };
 
-// Takes a spin lock. Polls with plain reads while another thread has it, which keeps its cache line shared.
+// Acquires a spin lock. While another thread holds it, polls it with reads only: they leave the cache line shared.
 static void lock(atomic_bool* flag) {
-  for (uint32_t attempt = 0; atomic_exchange_explicit(flag, true, memory_order_acquire);) {
+  uint32_t attempt = 0;
+  while (atomic_exchange_explicit(flag, true, memory_order_acquire)) {
     while (atomic_load_explicit(flag, memory_order_relaxed)) pyd_back_off(++attempt, kSpins);
   }
 }
 static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memory_order_release); }
 
-// Returns the class of the smallest block of at least |size| bytes; up to 256 by steps of 64, then 4 per power of two.
+// Returns the class of the smallest block of at least |size| bytes. Classes 0 to 3 have blocks of 64, 128, 192 and 256
+// bytes. From there on, four classes in equal steps lead to twice the size: 320, 384, 448, 512, then 640, 768, 896,
+// 1024.
 static uint32_t class_of(size_t size) {
   if (size <= 256) return size ? (uint32_t)((size - 1) / 64) : 0;
-  uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);  // 2^power <= size - 1
+  uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);  // 2^power <= size - 1 < 2^(power + 1)
+  // The two bits after the highest one select one of four classes. Example: size 400, power 8, class 4 + 2 (448 bytes).
   return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
 }
 // Returns the bytes of a block of |class|: 64, 128, 192, 256, 320, 384, 448, 512, 640, 768 and so on.
@@ -87,21 +91,26 @@ static uint64_t sum_free_bytes(pyd_pool_t* pool) {
   return sum;
 }
 
-// Counts |size| bytes towards the limit before they are taken from the system; unreserve() undoes it where the system
-// has none. What does not fit is never counted, so that failing attempts of other threads do not make this one fail.
-// OUT_OF_MEMORY beyond the limit.
+// Adds |size| bytes to |total_bytes|, and raises |peak_bytes|, before the bytes are allocated; unreserve() subtracts
+// them if the allocation fails. OUT_OF_MEMORY beyond the limit: then adds nothing, not even for a moment, so that other
+// threads with smaller sizes do not fail, too.
 static pyd_status_t reserve(pyd_pool_t* pool, size_t size) {
   const uint64_t limit = pool->limit_bytes;
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
-  do {
-    if (total <= limit && size <= limit - total) continue;
-    const uint64_t free_bytes = sum_free_bytes(pool);
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
-                           "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64
-                           " are in use",
-                           size, total > free_bytes ? total - free_bytes : 0, limit);
-  } while (!atomic_compare_exchange_weak_explicit(&pool->total_bytes, &total, total + size, memory_order_relaxed,
-                                                  memory_order_relaxed));
+  bool has_added = false;
+  while (!has_added) {
+    const bool fits = total <= limit && size <= limit - total;
+    if (!fits) {
+      const uint64_t free_bytes = sum_free_bytes(pool);
+      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
+                             "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64
+                             " are in use",
+                             size, total > free_bytes ? total - free_bytes : 0, limit);
+    }
+    // After a failure |total| is the current value.
+    has_added = atomic_compare_exchange_weak_explicit(&pool->total_bytes, &total, total + size, memory_order_relaxed,
+                                                      memory_order_relaxed);
+  }
   total += size;
   uint64_t peak = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed);
   while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
@@ -119,26 +128,34 @@ static void adjust(_Atomic uint64_t* counter, uint64_t change) {
   atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + change, memory_order_relaxed);
 }
 
-// Returns a block that is in no list to the system. Its bytes are not counted any more: whoever took it out of its list
-// has subtracted them under the lock, so that another thread that runs out of memory never finds a block that is
-// neither free nor released.
+// Returns a block to the system. The caller has removed the block from its list and its bytes from the counters, both
+// under the lock of the list: a thread that runs out of memory never sees bytes that are counted, but not free.
 static void discard(pyd_pool_t* pool, header_t* header) {
-  if (header->memory) {
+  const bool is_from_allocator = header->memory != NULL;
+  if (is_from_allocator) {
     pyd_deallocate(&pool->allocator, header->memory, header->size + kOverhead);
   } else {
     pyd_pages_unmap(block_of(header), header->size);
   }
 }
 
-// Takes a block out of the list of free large blocks; the caller holds its lock.
+// Removes a block from the list of free large blocks, a doubly linked list. The caller holds the lock of the list.
 static void unlink_large(pyd_pool_t* pool, header_t* header) {
-  *(header->prev ? &header->prev->next : &pool->newest) = header->next;
-  *(header->next ? &header->next->prev : &pool->oldest) = header->prev;
+  if (header->prev) {
+    header->prev->next = header->next;
+  } else {
+    pool->newest = header->next;
+  }
+  if (header->next) {
+    header->next->prev = header->prev;
+  } else {
+    pool->oldest = header->prev;
+  }
   adjust(&pool->large_free_bytes, 0 - (uint64_t)header->size);
 }
 
-// Takes a block from a stack, and returns it; NULL when the stack is empty. |size|: bytes of the blocks of this class.
-// The caller holds the lock of the stack.
+// Removes the top block of the stack of a size class, and returns it; NULL when the stack is empty. |size|: bytes of
+// the blocks of the class. The caller holds the lock of the stack.
 static header_t* unlink_small(class_stack_t* stack, size_t size) {
   header_t* header = stack->top;
   if (!header) return NULL;
@@ -196,7 +213,8 @@ static pyd_status_t allocate(pyd_pool_t* pool, size_t size, uint32_t class, void
   return PYD_STATUS_OK;
 }
 
-// Gets a block of a size class: a free one, or a new one, after returning all free blocks to the system if need be.
+// Acquires a block of a size class: a free block, or a new one. Without memory for a new one, first returns all free
+// blocks to the system.
 static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_block) {
   class_stack_t* stack = &pool->classes[class];
   size_t size = class_size(class);
@@ -209,11 +227,11 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
     return PYD_STATUS_OK;
   }
   pyd_status_t status = allocate(pool, size, class, out_block);
-  while (!pyd_ok(status)) {  // the free blocks of other sizes may be what is missing
+  while (!pyd_ok(status)) {  // free blocks of other sizes may have the memory
     const bool has_trimmed = trim(pool);
     pyd_status_free(status);
     status = allocate(pool, size, class, out_block);
-    if (!has_trimmed) break;
+    if (!has_trimmed) break;  // no block was free: the failure is final
   }
   if (pyd_ok(status)) return status;
   lock(&stack->lock);
@@ -222,7 +240,8 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
   return status;
 }
 
-// Creates a large block of |size| bytes, of which the first |wanted| are going to be used.
+// Creates a large block of |size| bytes, from the allocator of the pool or from the system's pages. Only the first
+// |wanted| bytes are going to be used.
 static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void** out_block) {
   if (pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, kLarge, out_block);
   pyd_status_t status = reserve(pool, size);
@@ -236,8 +255,8 @@ static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void
   return status;
 }
 
-// Gets a large block as acquire_small does: the smallest free one that is large enough, but not more than 25 % larger
-// (which bounds the waste), or a new one.
+// Acquires a large block: the smallest free block that is large enough, but at most 25 % larger (which bounds the
+// waste), or a new one. Without memory for a new one, first returns all free blocks to the system.
 static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
   if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
   const size_t wanted = size;
@@ -246,7 +265,8 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
   lock(&pool->large_lock);
   header_t* best = NULL;
   for (header_t* header = pool->newest; header; header = header->next) {
-    if (header->size < size || header->size - size > size / 4 || (best && best->size <= header->size)) continue;
+    const bool fits = header->size >= size && header->size - size <= size / 4;
+    if (!fits || (best && best->size <= header->size)) continue;
     best = header;
     if (best->size == size) break;
   }
@@ -258,11 +278,11 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
     return PYD_STATUS_OK;
   }
   pyd_status_t status = map_large(pool, size, wanted, out_block);
-  while (!pyd_ok(status)) {  // the free blocks that did not fit may be what is missing
+  while (!pyd_ok(status)) {  // free blocks of other sizes may have the memory
     const bool has_trimmed = trim(pool);
     pyd_status_free(status);
     status = map_large(pool, size, wanted, out_block);
-    if (!has_trimmed) break;
+    if (!has_trimmed) break;  // no block was free: the failure is final
   }
   if (!pyd_ok(status)) {
     lock(&pool->large_lock);
@@ -272,12 +292,15 @@ static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_bloc
   return status;
 }
 
-// Returns free blocks to the system until their bytes are within the pool's limit for them: first the oldest large
-// ones, then blocks of |class|. Sums the free bytes only when all memory of the pool exceeds that limit.
+// Returns free blocks to the system until the free bytes are at most |pool->retain_bytes|: first the large blocks that
+// have been free longest, then small blocks of |class|, the class of the block that was just released.
 static void enforce_limit(pyd_pool_t* pool, uint32_t class) {
+  // All bytes of the pool are within the limit, and so are the free ones: saves their sum.
   if (atomic_load_explicit(&pool->total_bytes, memory_order_relaxed) <= pool->retain_bytes) return;
   while (sum_free_bytes(pool) > pool->retain_bytes) {
-    if (!evict_oldest(pool) && (class == kLarge || !evict_small(pool, class))) return;
+    if (evict_oldest(pool)) continue;
+    const bool has_evicted = class != kLarge && evict_small(pool, class);
+    if (!has_evicted) return;
   }
 }
 
@@ -294,13 +317,17 @@ static void release_small(pyd_pool_t* pool, header_t* header) {
   enforce_limit(pool, class);
 }
 
-// Puts a large block in front of the list of free ones.
+// Adds a large block to the front of the list of free large blocks.
 static void release_large(pyd_pool_t* pool, header_t* header) {
   lock(&pool->large_lock);
   --pool->large_live;
   header->prev = NULL;
   header->next = pool->newest;
-  *(pool->newest ? &pool->newest->prev : &pool->oldest) = header;
+  if (pool->newest) {
+    pool->newest->prev = header;
+  } else {
+    pool->oldest = header;
+  }
   pool->newest = header;
   adjust(&pool->large_free_bytes, header->size);
   unlock(&pool->large_lock);
@@ -311,6 +338,7 @@ pyd_status_t pyd_pool_create(uint64_t retain_bytes, pyd_pool_t** out_pool) {
   return pyd_pool_create_with(retain_bytes, NULL, out_pool);
 }
 
+// Returns whether the environment variable PYDISPATCH_CHECK requests that new buffers are filled with a pattern.
 pyd_status_t pyd_poison_requested(bool* out_requested) {
   const char* checks = getenv("PYDISPATCH_CHECK");
   *out_requested = checks && strcmp(checks, "poison") == 0;
@@ -320,6 +348,8 @@ pyd_status_t pyd_poison_requested(bool* out_requested) {
 
 bool pyd_pool_is_poisoned(const pyd_pool_t* pool) { return pool->is_poisoned; }
 
+// Creates a pool that caches at most |retain_bytes| of free blocks. |allocator|: supplies its memory; NULL: the C
+// library and the system.
 pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* allocator, pyd_pool_t** out_pool) {
   *out_pool = NULL;
   bool is_poisoned;
@@ -337,17 +367,19 @@ pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* 
   return PYD_STATUS_OK;
 }
 
+// Destroys a pool, of which no block is live any more.
 void pyd_pool_destroy(pyd_pool_t* pool) {
   if (!pool) return;
   pyd_pool_trim(pool);
   const pyd_allocator_t allocator = pool->allocator;  // a copy: the pool is in the memory that it releases
-  pyd_deallocate(&allocator, pool->memory, sizeof(pyd_pool_t) + 64);
+  pyd_deallocate(&allocator, pool->memory, sizeof(pyd_pool_t) + 64);  // as allocated, with room to align the pool
 }
 
 void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes) { pool->limit_bytes = limit_bytes; }
 
 const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) { return &pool->allocator; }
 
+// Acquires a block of at least |size| bytes. In the debugging mode |is_poisoned|, fills it with a pattern.
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
   pyd_status_t status =
       size <= LARGEST_SMALL ? acquire_small(pool, class_of(size), out_block) : acquire_large(pool, size, out_block);
@@ -355,6 +387,7 @@ pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
   return status;
 }
 
+// Releases a block of pyd_pool_acquire(), which the pool caches or returns to the system. |block| may be NULL.
 void pyd_pool_release(pyd_pool_t* pool, void* block) {
   if (!block) return;
   header_t* header = header_of(block);
@@ -367,6 +400,7 @@ void pyd_pool_release(pyd_pool_t* pool, void* block) {
 
 void pyd_pool_trim(pyd_pool_t* pool) { trim(pool); }
 
+// Returns how many blocks and bytes are live (acquired) and free (cached), and the peak of both together.
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   uint64_t blocks = 0;
   for (uint32_t i = 0; i < kClassCount; ++i) {
@@ -377,7 +411,7 @@ void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   lock(&pool->large_lock);
   blocks += pool->large_live;
   unlock(&pool->large_lock);
-  // While others work, a block in flight may be counted on either side.
+  // Approximate while other threads acquire and release blocks.
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
   uint64_t free_bytes = sum_free_bytes(pool);
   *out_stats = (pyd_pool_stats_t){

@@ -5,10 +5,11 @@
 
 #include "platform/pages.h"
 
-// Returns the bytes mapped before the memory: one small page, the last PYD_PAGES_FRONT bytes of which are the front.
+// Returns the bytes that are mapped before the memory of pyd_pages_map(): one small page. Its last PYD_PAGES_FRONT
+// bytes are for the manager of the memory.
 static size_t front_size(void) {
   long page = sysconf(_SC_PAGESIZE);
-  return page > 0 ? (size_t)page : 65536;
+  return page > 0 ? (size_t)page : 65536;  // unknown: the largest page size of Linux
 }
 
 // Maps |size| zeroed bytes at a multiple of PYD_PAGES_UNIT, and a small page before them, which ends with the
@@ -24,6 +25,7 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   if (mapping == MAP_FAILED) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "the system has no %zu bytes of memory left", size);
   }
+  // The first multiple of PYD_PAGES_UNIT with room for the front before it.
   uintptr_t start = ((uintptr_t)mapping + front + PYD_PAGES_UNIT - 1) & ~(uintptr_t)(PYD_PAGES_UNIT - 1);
   uint8_t* memory = (uint8_t*)start;
   uint8_t* end = mapping + size + slack;
@@ -42,7 +44,7 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   return PYD_STATUS_OK;
 }
 
-// Unmaps the memory and the small page before it. |memory|: from pyd_pages_map(); |size|: as passed to it.
+// Unmaps |memory|, which pyd_pages_map() has mapped with the same |size|, and the small page before it.
 void pyd_pages_unmap(void* memory, size_t size) {
   size_t front = front_size();
   munmap((uint8_t*)memory - front, size + front);

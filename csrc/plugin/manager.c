@@ -26,7 +26,7 @@ static pyd_provider_list_t* allocate(uint32_t count) {
   return list;
 }
 
-// Drops a reference to an immutable list of providers; the last one releases the providers.
+// Drops a reference to an immutable list of providers. With the last reference, releases the providers.
 void pyd_provider_list_release(pyd_provider_list_t* list) {
   if (!list || atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1) return;
   for (uint32_t i = 0; i < list->count; ++i) pyd_provider_release(list->items[i]);
@@ -42,7 +42,8 @@ pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager) 
   return list;
 }
 
-// Makes |list| the current list. Returns the old one, to be released when no lock is held: that may unload plugins.
+// Makes |list| the current list. Returns the old list. The caller releases it after unlocking |writers|, as releasing
+// it may unload plugins.
 static pyd_provider_list_t* publish(pyd_plugin_manager_t* manager, pyd_provider_list_t* list) {
   pthread_mutex_lock(&manager->swap);
   pyd_provider_list_t* before = manager->current;
@@ -163,13 +164,13 @@ pyd_status_t pyd_plugin_manager_add_functions(pyd_plugin_manager_t* manager, con
 pyd_status_t pyd_plugin_manager_remove(pyd_plugin_manager_t* manager, pyd_provider_id_t id) {
   pthread_mutex_lock(&manager->writers);
   const pyd_provider_list_t* before = manager->current;
-  uint32_t place = 0;
-  while (place < before->count && before->items[place]->id != id) ++place;
-  bool is_there = place < before->count;
+  uint32_t removed = 0;  // its index
+  while (removed < before->count && before->items[removed]->id != id) ++removed;
+  bool is_there = removed < before->count;
   pyd_provider_list_t* list = is_there ? allocate(before->count - 1) : NULL;
   pyd_provider_list_t* old = NULL;
   if (list) {
-    for (uint32_t i = 0; i < list->count; ++i) list->items[i] = pyd_provider_retain(before->items[i + (i >= place)]);
+    for (uint32_t i = 0; i < list->count; ++i) list->items[i] = pyd_provider_retain(before->items[i + (i >= removed)]);
     old = publish(manager, list);
   }
   pthread_mutex_unlock(&manager->writers);

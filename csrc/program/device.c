@@ -40,8 +40,11 @@ uint32_t pyd_program_export_count(const pyd_program_t* program) { return program
 // Describes export |index| of the program for devices.
 void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export_info_t* out_info) {
   const pyd_export_t* export = &program->exports[index];
-  *out_info = (pyd_export_info_t){export->executable, export->ordinal, export->name, export->constant_count,
-                                  export->binding_count};
+  *out_info = (pyd_export_info_t){.executable = export->executable,
+                                  .ordinal = export->ordinal,
+                                  .name = export->name,
+                                  .constant_count = export->constant_count,
+                                  .binding_count = export->binding_count};
 }
 
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner) { program->runner = runner; }
@@ -91,10 +94,13 @@ uint32_t pyd_plan_constant_count(const pyd_plan_t* plan) { return plan->constant
 const uint32_t* pyd_plan_constants(const pyd_plan_t* plan) { return plan->constants; }
 bool pyd_plan_has_deferred(const pyd_plan_t* plan) { return plan->fn->deferred_count != 0; }
 
+// Returns the bytes of constant |index|; empty if there is no such constant, or it is not linked.
 pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index) {
   return index < program->constant_count ? program->constant_links[index] : (pyd_span_t){NULL, 0};
 }
 
+// Computes the values that commands of the plan pass on, for a call with |scalars|: the constant words of all
+// dispatches, the pattern of each fill, and the scalar results (0 for tensor results).
 pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
                               uint64_t* out_patterns, uint64_t* out_scalars) {
   const pyd_function_t* fn = plan->fn;
@@ -130,12 +136,13 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
 
 const pyd_plan_t* pyd_call_plan(const pyd_call_t* call) { return call->plan; }
 
-// Returns the address to which a buffer is bound; NULL if no command uses it. The address is not stored by itself: it
-// is the pointer of the buffer's first slot less the offset of that slot.
+// Returns the address to which a buffer is bound; NULL if no command uses it. The call stores only the addresses of
+// slots: the buffer's address is that of its first slot minus the slot's offset in the buffer.
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer) {
   const pyd_plan_t* plan = call->plan;
   uint32_t first = plan->patch_first[buffer];
-  if (first == plan->patch_first[buffer + 1]) return NULL;
+  const bool has_slots = first < plan->patch_first[buffer + 1];
+  if (!has_slots) return NULL;
   const pyd_plan_patch_t* patch = &plan->patches[first];
   return (void*)((uintptr_t)call->pointers[patch->slot] - patch->offset);
 }

@@ -21,25 +21,28 @@ static bool may_read_constant(const pyd_program_t* program, uint32_t export, uin
   return export == PYD_NONE || pyd_contract_reads(&program->exports[export], word);
 }
 
-// Marks the registers that a command reads. Registers of its buffer ranges and grid, and registers that a kernel's
-// contract reads, are structural. Registers whose values it passes on are needed. |exports|: by register, the export
-// whose number it holds; NULL if no export has a contract.
+// Marks the registers that a command reads. The plan depends on registers of its buffer ranges and its grid, and on
+// registers that a kernel's contract reads: they are STRUCTURAL. Registers whose values the command passes to its
+// kernel are NEEDED. |exports|: by register, the export whose number it holds; NULL if no export has a contract.
 static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn,
                          const pyd_insn_t* insn) {
   const uint32_t* record = pyd_command_record(fn, insn);
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   type->mark(fn, record);
   if (!type->values) return;
+  // Value i of a dispatch is its constant i: a register number, with the flag PYD_CONSTANT_HIGH if the constant is the
+  // high word of the register.
   const pyd_command_values_t values = type->values(record);
   for (uint32_t i = 0; i < values.count; ++i) mark(fn, values.regs[i] & ~PYD_CONSTANT_HIGH, PYD_REG_NEEDED);
-  if (!exports || !type->bindings) return;
+  if (!exports || !type->bindings) return;  // only dispatches have bindings, and a kernel with a contract
   const uint32_t export = exports[type->bindings(record).export_reg];
   for (uint32_t i = 0; i < values.count; ++i) {
     if (may_read_constant(program, export, i)) mark(fn, values.regs[i] & ~PYD_CONSTANT_HIGH, PYD_REG_STRUCTURAL);
   }
 }
 
-// Returns how many of a command's values are late: computed in each call rather than once per plan.
+// Returns how many of the values that a command passes on are late: computed in each call rather than once per plan. A
+// value is a register number, with the flag PYD_CONSTANT_HIGH if the value is the high word of the register.
 static uint32_t count_deferred_values(const pyd_function_t* fn, const pyd_insn_t* insn) {
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   if (!type->values) return 0;
@@ -63,8 +66,8 @@ void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_
   }
 }
 
-// Calls pyd_function_find_exports() with a new array, which the caller frees. |*out_exports| is NULL if no export of
-// the program has a contract, as only contracts need it. OUT_OF_MEMORY.
+// Finds, for each register, the number of the export that it may hold, in a new array, which the caller frees.
+// |*out_exports| is NULL if no export of the program has a contract, as only contracts need the array.
 static pyd_status_t find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t** out_exports) {
   *out_exports = NULL;
   if (!program->has_contracts) return PYD_STATUS_OK;
@@ -81,8 +84,8 @@ static void clear(pyd_function_t* fn) {
   fn->keyed_count = fn->deferred_count = fn->deferred_value_count = 0;
 }
 
-// Marks the registers that the analysis starts from: sizes of buffers and results, scalar results, and what commands
-// read. OUT_OF_MEMORY.
+// Marks the registers that the analysis starts from: sizes of buffers and results, scalar results, and the registers
+// that commands read.
 static pyd_status_t mark_roots(const pyd_program_t* program, pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     uint32_t kind = fn->buffers[i].kind;
@@ -108,7 +111,7 @@ static pyd_status_t mark_roots(const pyd_program_t* program, pyd_function_t* fn)
 static void mark_sources(pyd_function_t* fn) {
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
-    // A check runs once, when a plan is created, so the plan depends on what the check reads.
+    // A check runs once, when a plan is created, so that the plan is valid only for the registers that the check reads.
     if (pyd_opcode(insn)->class == PYD_CLASS_CHECK) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
     if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST)) continue;
     uint8_t flags = fn->reg_flags[insn->dst] & (PYD_REG_STRUCTURAL | PYD_REG_NEEDED);
@@ -132,7 +135,8 @@ static bool is_late(const pyd_function_t* fn, const pyd_insn_t* insn) {
 static void mark_late(pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->insn_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[i];
-    if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST) || !is_late(fn, insn)) continue;
+    const bool has_result = (pyd_opcode(insn)->registers & PYD_OPERAND_DST) != 0;
+    if (!has_result || !is_late(fn, insn)) continue;
     fn->reg_flags[insn->dst] |= PYD_REG_LATE;
     if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->deferred[fn->deferred_count++] = i;
   }
@@ -140,10 +144,10 @@ static void mark_late(pyd_function_t* fn) {
     fn->deferred_value_count += count_deferred_values(fn, &fn->insns[fn->commands[i]]);
 }
 
-// Computes which registers of |fn| are needed, and which depend on what. A plan is cached by the scalars that sizes,
-// offsets and counts of commands depend on, directly or through other registers: its key (|fn->keyed|). Registers that
-// depend on other scalars are late: each call runs the instructions that write them again (|fn->deferred|). Called when
-// a program is decoded, and again when linking has told what the kernels of its commands require (their contracts).
+// Computes which registers of |fn| are needed, and on which scalar arguments they depend. Sizes, offsets and counts of
+// commands depend on some scalars: these are the key (|fn->keyed|) by which a plan is cached. A register that depends
+// on other scalars is late: each call runs the instruction that writes it again (|fn->deferred|). Called when a program
+// is decoded, and again after linking, when the contracts of its kernels (what they require) are known.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   clear(fn);
   pyd_status_t status = mark_roots(program, fn);

@@ -47,8 +47,9 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
     if (pyd_ok(status))
       status = pyd_reader_string(reader, "the name of an argument", words + PYD_VALUE_NAME, &values[i].name);
     // Scalars have no buffer, and neither have tensors that no command uses.
-    if (pyd_ok(status) && words[PYD_VALUE_TARGET] != PYD_NONE &&
-        (words[PYD_VALUE_KIND] == PYD_KIND_SCALAR || words[PYD_VALUE_TARGET] >= fn->buffer_count)) {
+    const bool has_buffer = words[PYD_VALUE_TARGET] != PYD_NONE;
+    const bool may_have_buffer = words[PYD_VALUE_KIND] != PYD_KIND_SCALAR;
+    if (pyd_ok(status) && has_buffer && (!may_have_buffer || words[PYD_VALUE_TARGET] >= fn->buffer_count)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i,
                                words[PYD_VALUE_TARGET], fn->buffer_count);
     }
@@ -72,7 +73,7 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
     values[i] = (pyd_program_value_t){.kind = words[PYD_VALUE_KIND],
                                       .dtype = words[PYD_VALUE_DTYPE],
                                       .rank = words[PYD_VALUE_RANK],
-                                      .tied = words[PYD_VALUE_TIED] - 1};  // 0 becomes PYD_NONE
+                                      .tied = words[PYD_VALUE_TIED] - 1};  // of an argument; 0 becomes PYD_NONE
     fn->results[i] =
         (pyd_result_slot_t){.target = words[PYD_VALUE_TARGET], .dims = fn->pool, .first_dim = fn->result_dims_count};
     fn->result_dims_count += words[PYD_VALUE_RANK];
@@ -112,7 +113,9 @@ static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, cons
   }
   // The first word holds the opcode in its lower and the modifier in its upper half.
   for (uint32_t i = 0; i < fn->insn_count; ++i, insns += kInsnWords) {
-    fn->insns[i] = (pyd_insn_t){(uint16_t)insns[0], (uint16_t)(insns[0] >> 16), insns[1], insns[2], insns[3], insns[4]};
+    const uint16_t opcode = (uint16_t)insns[0], modifier = (uint16_t)(insns[0] >> 16);
+    fn->insns[i] = (pyd_insn_t){opcode,          modifier, /* dst */ insns[1], /* a */ insns[2], /* b */ insns[3],
+                                /* c */ insns[4]};
   }
   return PYD_STATUS_OK;
 }
@@ -140,7 +143,7 @@ pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const
   fn->pool_count = words[kPoolCount];
   fn->reg_count = words[kRegisterCount];
   fn->region_count = words[kRegionCount];
-  // Each register is written by one instruction, and regions order commands: more of either than there are instructions
+  // Each register is written by one instruction, and regions separate commands, which are instructions. Larger counts
   // would only take memory.
   if (fn->reg_count > fn->insn_count || fn->region_count > (uint64_t)fn->insn_count + 1) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%u registers and %u regions are too many for %u instructions",
