@@ -41,7 +41,8 @@ static uint32_t sum_bytes(uint32_t crc, const uint8_t* data, size_t length) {
   return crc;
 }
 
-// Continues the checksum as sum_bytes() does, by eight bytes: a byte that k others follow is looked up in table k.
+// Continues the checksum by |length| bytes, eight at a time: table k has the effect of a byte that k bytes of the eight
+// follow. |crc|: the register of the CRC, not yet inverted.
 static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
   for (; length >= 8; data += 8, length -= 8) {
     uint32_t low = pyd_load_u32(data) ^ crc;
@@ -72,11 +73,13 @@ __attribute__((target("sse2,pclmul"))) static __m128i fold(__m128i state, __m128
   return _mm_xor_si128(_mm_xor_si128(high, low), next);
 }
 
+// Loads 16 bytes from any address.
 __attribute__((target("sse2,pclmul"))) static __m128i load(const uint8_t* data) {
   return _mm_loadu_si128((const __m128i*)data);
 }
 
-// |length| >= 64. The 128 bits that remain have the same remainder as the message, so the tables finish.
+// Continues the checksum by |length| bytes, at least 64, with carry-less multiplications. Folds the message, 64 and
+// then 16 bytes at a time, into 128 bits that have the same checksum, and computes that from tables.
 __attribute__((target("sse2,pclmul"))) static uint32_t sum_by_folding(uint32_t crc, const uint8_t* data,
                                                                       size_t length) {
   const __m128i by_512 = _mm_set_epi64x(FOLD_512_LOW, FOLD_512_HIGH);

@@ -21,10 +21,10 @@ static uint32_t affinity_count(void) {
     size_t size = CPU_ALLOC_SIZE(cpus);
     int result = sched_getaffinity(0, size, set);
     int count = result == 0 ? CPU_COUNT_S(size, set) : 0;
-    bool too_small = result != 0 && errno == EINVAL;
+    bool is_too_small = result != 0 && errno == EINVAL;
     CPU_FREE(set);
     if (result == 0 && count > 0) return (uint32_t)count;
-    if (!too_small) break;
+    if (!is_too_small) break;
   }
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? (uint32_t)online : 1;
@@ -59,7 +59,8 @@ static void lower(uint32_t* limit, uint32_t cpus) {
   if (cpus && (!*limit || cpus < *limit)) *limit = cpus;
 }
 
-// Returns the CPU limit stated in one cgroup's folder, in whole CPUs; 0: none.
+// Returns the CPU limit that the files in the folder of one cgroup state, in whole CPUs; 0: none. Version 2 has the
+// file cpu.max, version 1 has cpu.cfs_quota_us and cpu.cfs_period_us.
 static uint32_t folder_quota(const char* folder, bool is_v2) {
   char path[PATH_MAX], text[64];
   long long quota = 0, period = 0;
@@ -94,32 +95,34 @@ static uint32_t walk_up(const char* mount, const char* group, bool is_v2) {
 // Returns whether |word| is in the comma-separated |list|.
 static bool lists(const char* list, const char* word) {
   size_t length = strlen(word);
-  for (const char* at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
-    if (strncmp(at, word, length) == 0 && (at[length] == 0 || at[length] == ',')) return true;
+  for (const char* item = list; item;) {
+    if (strncmp(item, word, length) == 0 && (item[length] == 0 || item[length] == ',')) return true;
+    const char* comma = strchr(item, ',');
+    item = comma ? comma + 1 : NULL;
   }
   return false;
 }
 
 // Copies the path of the process's cgroup to |out_group|: in the hierarchy with the cpu controller (v1), or in the
-// unified one (v2), whose line lists no controllers. |root| is put before the path of /proc. Returns false if there is
-// none.
+// unified hierarchy (v2). Returns false if the process is in no such cgroup. |root|: a folder before the path of /proc,
+// for tests.
 static bool find_group(const char* root, bool is_v2, char* out_group, size_t size) {
   char path[PATH_MAX], line[PATH_MAX];
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
   FILE* file = fopen(path, "re");
-  bool found = false;
-  while (file && !found && fgets(line, sizeof(line), file)) {  // id:controllers:path
+  bool has_group = false;
+  while (file && !has_group && fgets(line, sizeof(line), file)) {  // id:controllers:path, in v2 without controllers
     line[strcspn(line, "\n")] = 0;
     char* controllers = strchr(line, ':');
     char* group = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!group) continue;
     *group++ = 0;
     ++controllers;
-    found = is_v2 ? *controllers == 0 : lists(controllers, "cpu");
-    if (found) found = snprintf(out_group, size, "%s", group) < (int)size;
+    has_group = is_v2 ? *controllers == 0 : lists(controllers, "cpu");
+    if (has_group) has_group = snprintf(out_group, size, "%s", group) < (int)size;
   }
   if (file) fclose(file);
-  return found;
+  return has_group;
 }
 
 // Returns whether |c| is an octal digit.
@@ -156,9 +159,11 @@ static uint32_t hierarchy_quota(const char* root, bool is_v2) {
     if (strcmp(type, is_v2 ? "cgroup2" : "cgroup") != 0 || (!is_v2 && !lists(super, "cpu"))) continue;
     unescape(inner);
     unescape(point);
+    // |inner| is the root of the mount. |below| becomes the path of the group without it. Example: of the group "/a/b",
+    // "/b" is below the root "/a".
     size_t cut = strcmp(inner, "/") == 0 ? 0 : strlen(inner);
-    bool inside = strncmp(group, inner, cut) == 0 && (cut == 0 || group[cut] == '/' || group[cut] == 0);
-    const char* below = inside ? group + cut : "";
+    bool is_inside = strncmp(group, inner, cut) == 0 && (cut == 0 || group[cut] == '/' || group[cut] == 0);
+    const char* below = is_inside ? group + cut : "";
     if (strcmp(below, "/") == 0) below = "";
     if (snprintf(path, sizeof(path), "%s%s", root, point) < (int)sizeof(path)) {
       lower(&limit, walk_up(path, below, is_v2));
@@ -180,14 +185,16 @@ uint32_t pyd_cpu_quota(const char* root) {
 static uint64_t parse_size(const char* text) {
   char* end;
   unsigned long long value = strtoull(text, &end, 10);
-  return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
+  if (*end == 'K') return value << 10;
+  if (*end == 'M') return value << 20;
+  return value;
 }
 
 // Returns the sizes in bytes of CPU 0's first-level data cache and second-level cache; 0 for unknown ones. Reads /sys,
 // and queries the C library for those that are not stated there.
 void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) {
   *out_l1_data = *out_l2 = 0;
-  for (int index = 0; index < 8; ++index) {
+  for (int index = 0; index < 8; ++index) {  // more caches than a CPU has
     char path[96], level[16], type[32], size[32];
     const char* folder = "/sys/devices/system/cpu/cpu0/cache/index";  // CPU 0 stands for all
     snprintf(path, sizeof(path), "%s%d/level", folder, index);

@@ -48,8 +48,8 @@ typedef struct probe_s {
   uint64_t value;
 } probe_t;
 
-// Returns the extensions that every CPU has, as the kernel's bits of key 4. 0 from a kernel without the system call or
-// without the key, which it then sets to -1.
+// Returns the extensions that every CPU has, as bits that the Linux kernel numbers: RISCV_HWPROBE_IMA_EXT_0. Returns 0
+// if the kernel does not have the system call, or does not know the key; then it sets the key to -1.
 static uint64_t read_extensions(void) {
   enum { SYSCALL_HWPROBE = 258, KEY_EXTENSIONS = 4 };
   probe_t probe = {.key = KEY_EXTENSIONS, .value = 0};

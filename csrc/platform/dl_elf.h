@@ -33,12 +33,13 @@ static pyd_status_t check_elf_header(pyd_span_t file) {
     return pyd_status_make(PYD_CODE_CORRUPT, "is not an ELF file: it does not start with 7F 45 4C 46");
   }
   if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "is cut off after %zu bytes, an ELF header has 64", file.size);
-  if (header[4] != 2 || header[5] != 1) {  // EI_CLASS, EI_DATA
+  if (header[/* EI_CLASS */ 4] != 2 || header[/* EI_DATA */ 5] != 1) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
                            "has ELF class %u and byte order %u, expected 2 and 1 (64-bit, little-endian)", header[4],
                            header[5]);
   }
-  uint32_t type = pyd_load_u16(header + 16), machine = pyd_load_u16(header + 18), host = pyd_elf_machine_host();
+  uint32_t type = pyd_load_u16(header + 16), machine = pyd_load_u16(header + 18);  // e_type, e_machine
+  uint32_t host = pyd_elf_machine_host();
   if (machine != host) {
     const char* name = pyd_elf_machine_name(machine);
     const char* host_name = pyd_elf_machine_name(host);
@@ -124,7 +125,8 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   }
 }
 
-// Returns whether a string table contains |name|, also as the end of a longer string: linkers merge those.
+// Returns whether a string table contains |name|, also as the end of a longer string: linkers store a string that is
+// the end of another one only once.
 static bool has_name(pyd_span_t names, const char* name) {
   size_t length = strlen(name) + 1;
   for (size_t i = 0; i + length <= names.size; ++i) {
@@ -180,8 +182,9 @@ static bool is_silent(const char* name, size_t size) {
   return false;
 }
 
-// Returns whether one of |size| bytes of relocations refers to an imported function that may print. A library reaches
-// imports only through relocations. Unreadable ones count as symbols that print.
+// Returns whether |relocations|, a table of |size| bytes, refers to an imported function that may print. A library
+// reaches its imports only through relocations. A table or a symbol that cannot be read counts as a function that
+// prints.
 static bool has_loud_import(const elf_tables_t* tables, pyd_span_t relocations, uint64_t size) {
   if (size == 0) return false;
   if (size > relocations.size) return true;

@@ -17,8 +17,8 @@ enum { kAlignment = 64 };
 // time: large files are constants, which are shared between processes and seldom touched whole.
 #define COPY_LIMIT ((uint64_t)64 << 10)
 
-// Returns the failure to |what| (a verb, such as "open") the file at |path|, with the reason in errno.
-static pyd_status_t system_error(const char* what, const char* path) {
+// Returns the failure to |verb| (such as "open") the file at |path|, with the reason in errno.
+static pyd_status_t system_error(const char* verb, const char* path) {
   int reason = errno;
   char text[128];
   text[0] = 0;
@@ -27,22 +27,24 @@ static pyd_status_t system_error(const char* what, const char* path) {
 #else
   const char* message = strerror_r(reason, text, sizeof(text)) == 0 ? text : "unknown error";
 #endif
-  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': %s", what, path, message);
+  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': %s", verb, path, message);
 }
 
 // Reads the first |size| bytes of |fd| into aligned memory. |path|: for messages.
 static pyd_status_t read_copy(int fd, const char* path, size_t size, pyd_file_map_t* out_map) {
-  uint8_t* data = aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);  // C11: a multiple
+  // The size is rounded up, as C11 requires a multiple of the alignment.
+  uint8_t* data = aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
   if (!data) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %zu bytes of '%s'", size, path);
   size_t done = 0;
   while (done < size) {
     ssize_t count = read(fd, data + done, size - done);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
+      const bool is_error = count < 0;  // else the end of the file
       pyd_status_t status =
-          count < 0 ? system_error("read", path)
-                    : pyd_status_make(PYD_CODE_SYSTEM, "'%s' became shorter while it was read: %zu of %zu bytes", path,
-                                      done, size);
+          is_error ? system_error("read", path)
+                   : pyd_status_make(PYD_CODE_SYSTEM, "'%s' became shorter while it was read: %zu of %zu bytes", path,
+                                     done, size);
       free(data);
       return status;
     }
@@ -71,7 +73,7 @@ static pyd_status_t map_or_read(int fd, const char* path, pyd_file_map_t* out_ma
   return PYD_STATUS_OK;
 }
 
-// Maps a regular file, read-only.
+// Maps a regular file, read-only, or copies it into memory if it is small.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   *out_map = (pyd_file_map_t){0};
   // Without O_NONBLOCK, opening a named pipe would wait for a writer, instead of being refused by map_or_read().

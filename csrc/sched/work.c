@@ -7,15 +7,13 @@ static bool has_failed(const pyd_sched_slot_t* slot) {
   return atomic_load_explicit(&slot->failure, memory_order_relaxed) != PYD_SCHED_NO_FAILURE;
 }
 
-// Records that |index|, counted from the begin of the window, failed with |code|, unless a lower index has failed
-// already.
+// Records that |index| failed with |code|, unless a lower index has failed already. The index counts from |slot->base|.
 static void record_failure(pyd_sched_slot_t* slot, uint32_t index, int32_t code) {
-  uint64_t mine = (uint64_t)index << 32 | (uint32_t)code;
-  uint64_t seen = atomic_load_explicit(&slot->failure, memory_order_relaxed);
-  // One index fails at most once, so comparing the words compares the indices. A failure is never PYD_SCHED_NO_FAILURE:
-  // an index is less than the size of the window.
-  while (mine < seen && !atomic_compare_exchange_weak_explicit(&slot->failure, &seen, mine, memory_order_relaxed,
-                                                               memory_order_relaxed)) {
+  // The index is in the upper half, so that words compare as their indices do. PYD_SCHED_NO_FAILURE is above all words.
+  uint64_t failure = (uint64_t)index << 32 | (uint32_t)code;
+  uint64_t lowest = atomic_load_explicit(&slot->failure, memory_order_relaxed);
+  while (failure < lowest && !atomic_compare_exchange_weak_explicit(&slot->failure, &lowest, failure,
+                                                                    memory_order_relaxed, memory_order_relaxed)) {
   }
 }
 
@@ -26,11 +24,11 @@ void pyd_sched_interrupt(pyd_sched_slot_t* slot) {
                                           memory_order_relaxed);
 }
 
-// Returns how many of |left| indices to claim as the next chunk. |cost|: picoseconds per index, at least 1. |previous|:
-// size of the last chunk. A chunk is at most twice as large, because after some inexpensive indices the next may be
-// expensive.
+// Returns how many of the |left| indices of a thread's range to claim as the next chunk. |cost|: picoseconds per index,
+// at least 1. |previous|: size of the last chunk. A chunk is at most twice as large as the last one, because after some
+// inexpensive indices the next may be expensive.
 static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
-  uint64_t share = left / PYD_SCHED_CHUNK_DIVISOR;
+  uint64_t share = left / PYD_SCHED_CHUNK_DIVISOR;  // leaves most indices to thieves
   uint64_t minimum = UINT64_C(1000) * PYD_SCHED_CHUNK_MIN_TIME / cost;
   uint64_t maximum = UINT64_C(1000) * PYD_SCHED_CHUNK_TIME / cost;
   uint64_t size = share > minimum ? share : minimum;
@@ -40,8 +38,9 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
   return size ? (uint32_t)size : 1;  // one index may cost more than the longest chunk should
 }
 
-// Steals half of the unclaimed indices of the participant with the cell |victim|. |own_cell|: of this thread, whose
-// theft count is odd while the stolen range is in no cell. Returns false if the victim had none left.
+// Moves half of the unclaimed indices of another participant, whose cell is |victim|, to |own_cell|, the cell of this
+// thread. The theft count of |own_cell| is odd while the stolen range is in no cell. Returns false if |victim| is
+// empty.
 static bool steal_from(pyd_sched_cell_t* victim, pyd_sched_cell_t* own_cell) {
   const uint32_t thefts = atomic_load_explicit(&own_cell->thefts, memory_order_relaxed);
   atomic_store_explicit(&own_cell->thefts, thefts + 1, memory_order_relaxed);
@@ -55,11 +54,13 @@ static bool steal_from(pyd_sched_cell_t* victim, pyd_sched_cell_t* own_cell) {
 // Steals half of the unclaimed indices of another participant. Returns false when all indices are claimed or the job
 // has failed.
 //
-// Empty cells do not prove that all indices are claimed, because a range is in no cell while it is stolen, and the
-// thief may lose its CPU then. They do if two passes over all cells see the same sum of theft counts, all even: then no
-// theft was in progress between the passes.
+// Empty cells alone do not prove that all indices are claimed: while a thief moves a range from one cell to another,
+// the range is in no cell, and the thief may lose its CPU then. Each participant counts its thefts: by 1 before a
+// theft, and by 1 after it. If two passes find all cells empty, all counts even and their sum unchanged, no theft was
+// in progress between the passes, and all indices are claimed.
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
-  // With pinned workers: the others, nearest first. Else they are visited in a circle, beginning after this one.
+  // With pinned workers, |near| lists the other workers, nearest first. Else they are visited in a circle from the next
+  // number on.
   const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   pyd_sched_cell_t* own_cell = &slot->cells[worker];
   // If a thief has emptied this thread's own cell, the passes below see that the thief has counted the theft as begun.
@@ -77,7 +78,8 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
       if (pyd_range_is_empty(&victim->range)) continue;
       if (steal_from(victim, own_cell)) return true;
     }
-    if ((had_no_theft && theft_sum == previous_sum) || has_failed(slot)) return false;
+    const bool are_all_claimed = had_no_theft && theft_sum == previous_sum;
+    if (are_all_claimed || has_failed(slot)) return false;
     had_no_theft = !in_progress;
     previous_sum = theft_sum;
     pyd_back_off(pass, PYD_SCHED_STEAL_PASSES);  // later passes yield the CPU to a thief that holds a range
@@ -88,8 +90,8 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
 // steal the indices; the caller of the job, or the last participant in the job of a task, runs the rest. Returns false
 // if this thread must stay: it is that last participant, and no caller would run the indices that it leaves.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
-  atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // released by leaving
-  // The participant that took the last room has cleared the slot's bit in sched->open. Leaving makes room for a thread.
+  atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // leaving has release order
+  // Leaving makes room for another participant: sets the slot's bit, which was cleared when the slot was full.
   if (slot->max_participants > 1) {
     atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_relaxed);
   }
@@ -99,7 +101,8 @@ bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
   uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
   do {
-    if ((state & PYD_SLOT_COUNT) == 1) return false;
+    const bool is_last = (state & PYD_SLOT_COUNT) == 1;
+    if (is_last) return false;
   } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, state - 1, memory_order_acq_rel,
                                                   memory_order_relaxed));
   return true;
@@ -126,43 +129,49 @@ static bool has_waiting_work(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->queued, memory_order_relaxed) && !has_idle_thread(sched);
 }
 
-// Lets a waiting thread have a permit, unless this thread has worked for less than a time slice since it last did. A
-// pool thread hands over its own and waits for another one; if the interrupt of the job ends the wait, the job is
-// marked as interrupted, and the thread releases a permit later as usual. A caller keeps its own and goes on, and no
-// thread of low priority gets one from it. |meter|: of this thread in the job.
+// Lets another thread that waits for a compute permit have one, at most once per time slice. In the job of a task, this
+// thread hands over its own permit and waits for another one; if the interrupt of the job ends the wait, the job is
+// marked as interrupted, and the thread releases a permit later as usual. In the job of a caller, the thread keeps its
+// permit, and one more thread is admitted, unless its priority is low. |meter|: of this thread in the job.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter) {
   if (!pyd_permit_is_wanted(sched->permits)) return;
   if (meter->picoseconds - meter->yielded_at < UINT64_C(1000) * PYD_SCHED_PERMIT_SLICE_NS) return;
   meter->yielded_at = meter->picoseconds;
-  if (!slot->task) {
+  const bool has_caller = !slot->task;
+  if (has_caller) {
     pyd_permit_admit(sched->permits);
     return;
   }
   const uint64_t start = pyd_cpu_ticks();
   pyd_permit_release(sched->permits);
-  if (!pyd_sched_permit_take(sched, slot->task->priority, false, slot->job->interrupt)) pyd_sched_interrupt(slot);
+  const bool is_uninterrupted =
+      pyd_sched_permit_take(sched, slot->task->priority, /* is_for_tasks */ false, slot->job->interrupt);
+  if (!is_uninterrupted) pyd_sched_interrupt(slot);
   meter->waited += pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
 }
 
-// Wakes a sleeping thread for the job of |slot| if a permit is free and the |left| picoseconds of work justify it.
-// Called while sched->lacks_permits is set: a thread may sleep only because no permit was free. Clears it if none
-// sleeps.
+// Wakes a sleeping thread for the job of |slot| if a compute permit is free and |left|, the picoseconds of work that
+// this thread has left, are worth a wake-up. Called while |sched->lacks_permits| is set: a thread may sleep only
+// because no permit was free. Clears |lacks_permits| if no thread sleeps.
 static void wake_for_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint64_t left) {
   if (!pyd_permit_is_free(sched->permits) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
   if (!pyd_slot_has_room(atomic_load_explicit(&slot->state, memory_order_relaxed))) return;
   if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) {
     atomic_store_explicit(&sched->lacks_permits, 0, memory_order_relaxed);  // no thread is left to wake
   } else if (left >= atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed)) {
-    pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1);
+    pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), /* count */ 1);
   }
 }
 
-// Publishes the CPU of a caller, or moves a pool thread away from a CPU that it shares.
+// Publishes the CPU of this thread if it is the caller of the job of |slot|; moves a pool thread away from a CPU that
+// it shares. |worker|: the number of this thread in the job.
 static void check_placement(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
-  if (!worker && !slot->task) {  // worker 0 of such a job is the caller, not a pool thread
+  const bool is_caller = worker == 0 && !slot->task;
+  if (is_caller) {
     pyd_placement_record_caller(sched, slot);
-  } else {  // worker 0 has the last entry of the pool
-    pyd_placement_check(&sched->threads[worker ? worker - 1 : sched->workers - 1], slot);
+  } else {
+    const uint32_t entry = worker ? worker - 1 : sched->workers - 1;  // the last entry of the pool is worker 0
+    pyd_placement_check(&sched->threads[entry], slot);
   }
 }
 
@@ -171,16 +180,16 @@ static bool has_passed(const pyd_sched_t* sched, uint64_t since, uint64_t now, u
   return pyd_sched_picoseconds(sched, pyd_cpu_elapsed(since, now)) >= UINT64_C(1000) * nanoseconds;
 }
 
-// Runs the first |chunk| indices of |range|, which this thread has claimed. They count from slot->base, the first index
-// of the window: the indices of the job that participants share now. Returns false, and records the failure, if an
-// index failed.
+// Runs the first |chunk| indices of |range|, which this thread has claimed. Indices of ranges count from |slot->base|,
+// an index of the job. Returns false, and records the failure, if an index failed.
 static bool run_claimed(pyd_sched_slot_t* slot, uint32_t worker, pyd_range_t range, uint32_t chunk) {
   const pyd_sched_job_t* job = slot->job;
   uint64_t begin = slot->base + range.begin, failed = begin;
   int32_t code = job->body(job->self, worker, begin, begin + chunk, &failed);
   if (!code) return true;
-  uint64_t offset = failed - begin;  // outside of the chunk if the body stored a wrong index: then the first counts
-  record_failure(slot, range.begin + (offset < chunk ? (uint32_t)offset : 0), code);
+  uint64_t offset = failed - begin;
+  const bool is_in_chunk = offset < chunk;  // the body is not trusted to store an index of its chunk
+  record_failure(slot, range.begin + (is_in_chunk ? (uint32_t)offset : 0), code);
   return false;
 }
 

@@ -91,7 +91,7 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
     *word = (*word & 0xFF) != 0;  // only the lowest byte is defined
   } else if (dtype != PYD_TORCH_float64) {
     uint32_t bits = 8 * value->element_bytes;
-    bool is_signed = dtype <= PYD_TORCH_int64;  // PYD_TORCH_DTYPES lists the signed types first
+    bool is_signed = dtype <= PYD_TORCH_int64;  // after bool, PYD_TORCH_DTYPES lists the signed integers first
     // 2^bits - 1, or 2^(bits - 1) - 1 if signed. A u64 is limited to 2^63 - 1, as PyTorch passes an int64.
     int64_t max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
     int64_t min_value = is_signed ? -max_value - 1 : 0;

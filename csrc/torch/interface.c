@@ -15,16 +15,17 @@ void pyd_torch_interface_retain(void* self) { (void)self; }  // it lives as long
 
 // Returns PyTorch's type for an element type of the program format; PYD_TORCH_DTYPE_COUNT when it has none.
 pyd_torch_dtype_t pyd_torch_dtype(uint32_t dtype) {
-  enum { MOST = 4 };  // types of the program format for one of PyTorch; unused entries are 0
-  static const uint32_t kTypes[PYD_TORCH_DTYPE_COUNT][MOST] = {
+  // By type of PyTorch: the types of the program format that it stands for, then zeros. For int8 these are the signless
+  // and the signed integer of 8 bits.
+  enum { kMaxTypes = 4 };
+  static const uint32_t kTypes[PYD_TORCH_DTYPE_COUNT][kMaxTypes] = {
 #define X(name, ...) {__VA_ARGS__},
       PYD_TORCH_DTYPES(X)
 #undef X
   };
-  uint32_t found = 0;
-  for (; found < PYD_TORCH_DTYPE_COUNT; ++found) {
-    for (uint32_t i = 0; i < MOST && kTypes[found][i]; ++i) {
-      if (kTypes[found][i] == dtype) return found;
+  for (uint32_t type = 0; type < PYD_TORCH_DTYPE_COUNT; ++type) {
+    for (uint32_t i = 0; i < kMaxTypes && kTypes[type][i]; ++i) {
+      if (kTypes[type][i] == dtype) return (pyd_torch_dtype_t)type;
     }
   }
   return PYD_TORCH_DTYPE_COUNT;

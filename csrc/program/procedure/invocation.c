@@ -36,9 +36,10 @@ bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, p
   return true;
 }
 
-// Passes the block of tensor result |index| to the caller, who releases it: the block of the base if the result is a
-// view. Clears the block of the tensor, so that freeing the invocation does not release it too. Returns NULL for a
-// scalar, for a result that does not exist, and if the block was taken before.
+// Passes the memory block of tensor result |index| to the caller, who releases it. If the result is a view of another
+// tensor, its base, the block is that of the base. Clears the pointer in the tensor, so that freeing the invocation
+// does not release the block. Returns NULL for a scalar, for a result that does not exist, and if the block was taken
+// before.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index) {
   if (index >= invocation->p->info.result_count) return NULL;
   pyd_tensor_t* tensor = invocation->results[index].tensor;
