@@ -179,8 +179,8 @@ def _most_columns(op: RecurrenceOp) -> int:
 def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend, op: OrderedOp) -> Partition:
     """Return the partition of the rows of an operation with ordered elements into workgroups of a CPU.
 
-    A workgroup computes `Partition.rows` whole rows one after the other, and `Partition.tile` is 0. Or it computes a
-    tile: `Partition.tile` adjacent rows that advance together, step by step.
+    There are two kinds of partitions. In one, a workgroup computes `rows` whole rows one after the other, and `tile` is
+    0. In the other one, it computes `tile` adjacent rows of a recurrence, which advance together, step by step.
     """
     dims = row_dims(elements, op)
     rows = build.product(dims)

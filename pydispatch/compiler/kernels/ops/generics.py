@@ -74,7 +74,7 @@ def structured_of(elements: Elements, op: Operation) -> Structured:
 def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
     """Return the sizes of all loops of a generic, in their order, derived from the sizes of the operands.
 
-    A static size is preferred if operands have both for the same loop.
+    If one operand has a static size for a loop, and another one a dynamic size, the static size is returned.
     """
     sizes: list[Index | None] = [None] * len(generic.iterators)
     for value, map in zip(generic.operands, generic.maps, strict=True):
@@ -95,8 +95,8 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     The output map of the result is inverted to get the index of each parallel loop: the element [3, %j] of a result
     with the map (d0, d1, d2) -> (d1, d0) is computed at d0 = %j, d1 = 3, with a loop over d2, which is reduced.
 
-    The body computes the elements of all results at this point. They are remembered in `build`, so that `Elements.at`
-    returns them without another computation.
+    The body computes the elements of all results at this point. `Elements.define` records them in `build`, so that
+    later calls of `Elements.at` return them without another computation.
     """
     generic = structured_of(elements, value.op)
     # With `elements.flat`, all tensors are accessed as arrays of one dimension: its index is passed for each loop.

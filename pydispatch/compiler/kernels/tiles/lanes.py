@@ -25,14 +25,16 @@ FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
-    """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations, or return False.
+    """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations, and return True.
+
+    Return False, and emit nothing, if `pyd.mma` does not fit the product.
 
     Products of f16 or bf16 need tensor cores, which a recent enough GPU has, and steps in multiples of 16. Other types
     are multiplied by fused multiply-adds, and need equal types of A and C. Tiles must be allocations, with rows that
     are multiples of 16 bytes, and C must divide into blocks.
 
     Args:
-        build: Receives the code; nothing is emitted if False is returned.
+        build: Receives the code.
         op: The product.
         invocations: Number of invocations of a workgroup.
         generation: Compute capability of the GPU, as 75 for 7.5.
@@ -40,9 +42,9 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
     element_type, sum_type = element_of(op.a), element_of(op.c)
     bits, sum_bits = bit_width(element_type) or 64, bit_width(sum_type) or 64  # an index has 64 bits
-    # The instructions, and the rows and columns of the smallest block of C that 32 invocations compute together.
     # The first generation whose tensor cores multiply this type; None for a type that no tensor cores multiply.
     tensor_generation = next((first for type_, first in FIRST_GENERATIONS if isinstance(element_type, type_)), None)
+    # The instructions, and the rows and columns of the smallest block of C that 32 invocations compute together.
     if tensor_generation is not None:
         form, smallest_block = "tensor", (16, 16)
         is_supported = generation >= tensor_generation and steps % 16 == 0

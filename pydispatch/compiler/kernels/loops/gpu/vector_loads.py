@@ -137,7 +137,8 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
 def _is_multiply_add(elements: Elements, generic: Structured, paired: Sequence[PairedInput]) -> bool:
     """Return whether the body is `acc + a * b` on floats, with both factors among the inputs `paired`.
 
-    It may then be one fused multiply-add, which also needs the permission to reassociate.
+    A step of the reduction is then emitted as one fused multiply-add. False is also returned if the program does not
+    permit that (`elements.reassociate`).
     """
     ops = list(generic.block.ops)  # the product, the sum and the yield
     if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
@@ -145,12 +146,10 @@ def _is_multiply_add(elements: Elements, generic: Structured, paired: Sequence[P
     product, total = ops[0].results[0], ops[1].results[0]
     carried = generic.block.args[len(generic.inputs)]
     factors = [generic.block.args[paired_input.ordinal] for paired_input in paired]
-    return (
-        len(factors) == 2
-        and set(ops[0].operands) == set(factors)
-        and set(ops[1].operands) == {product, carried}
-        and list(ops[2].operands) == [total]
-    )
+    multiplies_factors = len(factors) == 2 and set(ops[0].operands) == set(factors)
+    adds_product = set(ops[1].operands) == {product, carried}
+    yields_total = list(ops[2].operands) == [total]
+    return multiplies_factors and adds_product and yields_total
 
 
 @dataclass(frozen=True)
@@ -164,8 +163,7 @@ class PairedBlock:
         offsets: (row, column) of each element, relative to the corner: for 2 rows and 2 columns (0, 0), (0, 1), (1, 0),
             (1, 1).
         column_pair: Half of the corner's column, which is even. In a row of an input that is contiguous along the
-            columns, a corner in column 6 reads pair 3: the elements 6 and 7. It is passed because the creator of the
-            block computes it without a division.
+            columns, a corner in column 6 reads pair 3: the elements 6 and 7.
     """
 
     paired: Sequence[PairedInput]
