@@ -130,9 +130,8 @@ class FunctionEntry:
     def from_json(cls, value: object) -> FunctionEntry:
         """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
-        inputs, outputs = (
-            take_list(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
-        )
+        inputs = take_list(rest, "inputs", ValueEntry.from_json) if "inputs" in rest else None
+        outputs = take_list(rest, "outputs", ValueEntry.from_json) if "outputs" in rest else None
         name, signature = take_text(rest, "name"), take_text(rest, "signature")
         return cls(name, signature, inputs, outputs, extra=rest)  # fields that are not taken are kept as they are
 
@@ -175,7 +174,8 @@ class VariantEntry:
         """
         rest = json_object(value)
         alignment = take_integer(rest, "alignment", low=1, high=MAX_ALIGNMENT)
-        if alignment & (alignment - 1):
+        is_power_of_two = alignment & (alignment - 1) == 0
+        if not is_power_of_two:
             raise ManifestFault("alignment", "a power of two", alignment)
         for key, (expected, fits) in _OPTIONAL.items():  # checked, but not removed from `rest`
             if key in rest and not fits(rest[key]):

@@ -208,12 +208,12 @@ class _DwarfReader:
         self._file = file
         self._info = self._content(".debug_info")
         self._abbreviations = self._content(".debug_abbrev")
-        self._strings = {
+        self._strings = {  # form of a value that is an offset of a string -> the section with the string
             _STRING_OFFSET: self._content(".debug_str"),
             _LINE_STRING_OFFSET: self._content(".debug_line_str"),
         }
-        self._offsets = self._content(".debug_str_offsets")
-        self._at = 0
+        self._offsets = self._content(".debug_str_offsets")  # index of a string -> its offset in .debug_str
+        self._at = 0  # offset in .debug_info of the next value to read
 
     def _content(self, name: str) -> bytes:
         """Return the content of a debug section with its relocations applied; b"" if the object has none. Raises
@@ -240,8 +240,11 @@ class _DwarfReader:
         """
         table = bytes(self._file.content(relocations))
         whole = len(table) // RELOCATION.size * RELOCATION.size  # without an incomplete record at the end
+        absolute_kinds = _ABSOLUTE.get(self._file.machine, ())
         for offset, info, addend in RELOCATION.iter_unpack(table[:whole]):
-            if info & 0xFFFFFFFF in _ABSOLUTE.get(self._file.machine, ()) and offset + 4 <= len(content):
+            kind = info & 0xFFFFFFFF  # the upper half is the symbol
+            is_in_section = offset + 4 <= len(content)
+            if kind in absolute_kinds and is_in_section:
                 struct.pack_into("<I", content, offset, addend & 0xFFFFFFFF)
 
     def units(self) -> Iterator[dict[int, _Entry]]:

@@ -55,13 +55,12 @@ class SpirvInstruction:
         A string is zero-terminated; raise an error of `fail` if the instruction ends before its zero byte.
         """
         raw = bytearray()
-        for at in range(position, len(self.words)):
-            part = self.words[at].to_bytes(4, "little")
-            end = part.find(0)
-            if end >= 0:
-                raw += part[:end]
-                return raw.decode("utf-8", "replace"), at + 1
-            raw += part
+        for index in range(position, len(self.words)):
+            word_bytes = self.words[index].to_bytes(4, "little")
+            text_bytes, zero, _ = word_bytes.partition(b"\0")
+            raw += text_bytes
+            if zero:
+                return raw.decode("utf-8", "replace"), index + 1
         raise fail(self.at + position, "a string without an end")
 
 

@@ -120,16 +120,19 @@ class _ConditionParser:
         """
         self.enter_level()
         value = self.unary(is_evaluated=is_evaluated)
-        while (operation := _BINARY.get(self.peek())) is not None and operation[0] >= least_precedence:
-            mark, (level, apply) = self.take(), operation
+        while self.peek() in _BINARY:
+            precedence, apply = _BINARY[self.peek()]
+            if precedence < least_precedence:
+                break
+            mark = self.take()
             is_decided = _DECISIVE.get(mark) == bool(value)  # `0 && x` or `1 || x`, where C does not evaluate x
-            # Operators of the same level end the right operand: they associate to the left.
-            other = self.binary(level + 1, is_evaluated=is_evaluated and not is_decided)
+            # Operators of the same precedence end the right operand: they associate to the left.
+            right = self.binary(precedence + 1, is_evaluated=is_evaluated and not is_decided)
             if not is_evaluated:
                 continue
-            if mark in ("/", "%") and other == 0:
+            if mark in ("/", "%") and right == 0:
                 raise self.error("division by 0", "test the divisor first, with &&")
-            value = int(apply(value, other))
+            value = int(apply(value, right))
             if value.bit_length() > _MAX_BITS:
                 raise self.error(f"more than {_MAX_BITS} bits", f"values have to be below 2^{_MAX_BITS}")
         self.leave_level()

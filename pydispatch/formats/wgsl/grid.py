@@ -35,9 +35,12 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
     """
     total = grid[0] * grid[1] * grid[2]
     x = min(total, most)
-    y = min(-(-total // x), most)
-    z = -(-total // (x * y))
-    return None if x * y * z >= _WORKGROUP_LIMIT or z > most else (x, y, z)
+    rows = -(-total // x)  # rows of x workgroups, rounded up
+    y = min(rows, most)
+    z = -(-total // (x * y))  # layers of x * y workgroups, rounded up
+    if z > most or x * y * z >= _WORKGROUP_LIMIT:
+        return None
+    return x, y, z
 
 
 def why_not(module: WgslModule, entry: Declaration) -> str | None:
@@ -166,10 +169,13 @@ def _opening(module: WgslModule, entry: Declaration) -> int:
 def _parameters(module: WgslModule, entry: Declaration) -> list[list[WgslToken]]:
     """Return the tokens of each parameter of an entry point, with its attributes and without commas."""
     parameters: list[list[WgslToken]] = [[]]
-    depth = 0
+    depth = 0  # number of open brackets
     closing = entry.body - 1  # body: index of the `{`, which follows the `)` of an entry point for compute
     for token in module.tokens[_opening(module, entry) + 1 : closing]:
-        depth += (token.text in "(<[") - (token.text in ")>]")
+        if token.text in ("(", "<", "["):
+            depth += 1
+        elif token.text in (")", ">", "]"):
+            depth -= 1
         if token.text == "," and depth == 0:
             parameters.append([])
         else:

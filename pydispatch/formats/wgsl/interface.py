@@ -144,7 +144,8 @@ class _Resources:
         """
         if variable.space == "workgroup":
             known_layout = layout(self.module, variable.type)
-            self.workgroup_bytes += 0 if known_layout is None else known_layout.size
+            if known_layout is not None:
+                self.workgroup_bytes += known_layout.size
         if variable.attribute("binding") is None and variable.attribute("group") is None:
             return  # memory of the shader itself: var<private> or var<workgroup>
         group, binding = (self.module.number(variable, key) for key in ("group", "binding"))
@@ -276,7 +277,8 @@ def mismatch(
     if entry.workgroup_size is not None and min(entry.workgroup_size) < 1:
         return f"its workgroup size is {list(entry.workgroup_size)}; each of them is 1 or more"
     size = entry.constant_bytes or 0
-    if size > -(-4 * constants // 16) * 16:  # the size of a block of vectors is a multiple of 16
+    vector_count = -(-constants // 4)  # rounded up: the size of a block of vectors is a multiple of 16 bytes
+    if size > 16 * vector_count:
         return (
             f"its uniform block has {size} bytes, the layout has {constants} constants of 4 bytes; the block has one "
             "member of 4 bytes for each"

@@ -76,11 +76,12 @@ def _template_layout(module: WgslModule, name: str, arguments: Sequence[str], in
         return inner
     if re.fullmatch(r"vec[234]", name):
         width = int(name[3])
-        return TypeLayout(width * size, alignment=(2 if width == 2 else 4) * size)  # vec3 is aligned like vec4
+        aligned_width = 2 if width == 2 else 4  # vec3 is aligned like vec4
+        return TypeLayout(width * size, aligned_width * size)
     if re.fullmatch(r"mat[234]x[234]", name):
         columns, rows = int(name[3]), int(name[5])  # a matrix is an array of columns, which are vectors
-        alignment = (2 if rows == 2 else 4) * size
-        return TypeLayout(columns * alignment, alignment)
+        column_size = (2 if rows == 2 else 4) * size  # with padding: a column of 3 rows has the size of 4
+        return TypeLayout(columns * column_size, alignment=column_size)
     if name == "array" and len(arguments) == 2:
         count = module.constant(arguments[1])
         return None if count is None else TypeLayout(count * _rounded_up(size, alignment), alignment)
@@ -163,9 +164,12 @@ def _rounded_up(size: int, alignment: int) -> int:
 
 def _arguments(text: str) -> list[str]:
     """Split template arguments at the commas outside of nested templates and parentheses; drop empty ones."""
-    parts, depth = [""], 0
+    parts, depth = [""], 0  # depth: number of open brackets
     for char in text:
-        depth += (char in "<(") - (char in ">)")
+        if char in "<(":
+            depth += 1
+        elif char in ">)":
+            depth -= 1
         if char == "," and depth == 0:
             parts.append("")
         else:

@@ -139,7 +139,7 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
 
 
 def _relocated(
-    part: InputSection, plan: RelocationPlan, table: int, relative_relocations: list[tuple[int, int]]
+    part: InputSection, plan: RelocationPlan, got_address: int, relative_relocations: list[tuple[int, int]]
 ) -> bytearray:
     """Return an input section's content with its relocations applied.
 
@@ -153,34 +153,35 @@ def _relocated(
     Args:
         part: The input section, whose address is final.
         plan: GOT entries and relocation rules.
-        table: Address of the GOT.
-        relative_relocations: Pairs (address, value) of words to which the loader adds its base, to which those of this
-            section are appended.
+        got_address: Address of the GOT.
+        relative_relocations: List to which a pair (address, value) is appended for each word of the section to which
+            the loader adds its base.
     """
     content = bytearray(part.content)
-    computed: dict[int, int] = {}  # address of a PC-relative field, which may be a high half → its value
-    later = []  # (function that encodes a low half, address of its high half)
+    pc_relative_values: dict[int, int] = {}  # address of a PC-relative field, which may be a high half → its value
+    low_halves = []  # (function that encodes a low half, address of its high half)
     for relocation in part.relocations:
         rule = plan.rule(part, relocation)
         field, target = part.address + relocation.offset, relocation.symbol.address + relocation.addend
         if rule.formula in _GOT_FORMULAS:
-            value = _value(rule.formula, table + plan.entries[relocation.symbol] + relocation.addend, field)
+            entry = got_address + plan.entries[relocation.symbol]
+            value = _value(rule.formula, entry + relocation.addend, field)
         else:
             value = _value(rule.formula, target, field)
         if rule.formula in (Formula.RELATIVE, Formula.ENTRY):
-            computed[field] = value
+            pc_relative_values[field] = value
         elif rule.formula is Formula.ADDRESS and relocation.symbol.part is not None:
             relative_relocations.append((field, target))
         put = partial(_put, part, rule, content, relocation)
         if rule.formula is Formula.LOW_OF_PAIR:
-            later.append((put, target))
+            low_halves.append((put, target))
         else:
             put(value)
-    # Low halves: the value of each is that of the high half to whose address it refers.
-    for put, target in later:
-        if target not in computed:
+    # The value of a low half is that of the high half to whose address it refers.
+    for put, high_half in low_halves:
+        if high_half not in pc_relative_values:
             raise LinkError(f"{part.owner}: half of an address in {part.name} has no other half")
-        put(computed[target])
+        put(pc_relative_values[high_half])
     return content
 
 

@@ -35,9 +35,11 @@ class Key(NamedTuple):
 
 def imported_items(parts: PtxParts) -> list[Item]:
     """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
-    # Variables that one statement declares have equal `uses`: one of them is enough.
-    used = {name for item in {item.begin: item for item in parts.items.values()}.values() for name in item.uses}
-    return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
+    # Variables that one statement declares have equal `uses`: one item for each statement is enough.
+    item_of_statement = {item.begin: item for item in parts.items.values()}
+    used = {name for item in item_of_statement.values() for name in item.uses}
+    undefined = [item for item in parts.items.values() if not item.is_defined]
+    return [item for item in undefined if item.name in used and item.name not in BUILT_IN]
 
 
 @dataclass
@@ -124,10 +126,11 @@ class Resolver:
             self._check_presence_test(parts, wanted)
             symbol = name.removeprefix(PRESENCE_PREFIX)
             # This link decides the test of an optional symbol. A later link may define another missing symbol.
-            if not any(symbol in library.offered for library in self.libraries) and symbol not in self.optional:
-                self.unresolved[symbol] = None
-            else:
+            is_defined = any(symbol in library.offered for library in self.libraries)
+            if is_defined or symbol in self.optional:
                 self._record_provider(symbol)
+            else:
+                self.unresolved[symbol] = None
             return None
         # A definition in the kernel's module precedes those of libraries.
         own = self.kernel.items.get(name)
@@ -183,23 +186,26 @@ class Resolver:
             others: Module that defines the symbol.
             definition: The definition.
         """
-        a, b = wanted.declaration, definition.declaration
-        if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
-            if not fits(a, b):
+        declared, defined = wanted.declaration, definition.declaration
+        name, where_declared, where_defined = wanted.name, parts.location(wanted), others.location(definition)
+        if isinstance(declared, PtxFunction) and isinstance(defined, PtxFunction):
+            if not fits(declared, defined):
                 raise InvalidArgumentError(
-                    f"the function '{a.name}' of {others.name} does not fit its call: {parts.location(wanted)} calls "
-                    f"{signature_text(a)}, {others.location(definition)} defines {signature_text(b)}"
+                    f"the function '{name}' of {others.name} does not fit its call: {where_declared} calls "
+                    f"{signature_text(declared)}, {where_defined} defines {signature_text(defined)}"
                 )
-        elif isinstance(a, Variable) and isinstance(b, Variable):
-            open_ended = a.sizes[:1] == (0,)  # declared as `[]`, of any size
-            if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
+        elif isinstance(declared, Variable) and isinstance(defined, Variable):
+            is_unsized = declared.sizes[:1] == (0,)  # declared as `[]`, of any size
+            has_size = is_unsized or declared.size == defined.size
+            has_alignment = declared.align <= defined.align
+            if declared.space != defined.space or not has_size or not has_alignment:
                 raise InvalidArgumentError(
-                    f"the variable '{a.name}' of {others.name} is not the one that is declared: "
-                    f"{parts.location(wanted)} declares {variable_text(a)}, "
-                    f"{others.location(definition)} defines {variable_text(b)}"
+                    f"the variable '{name}' of {others.name} is not the one that is declared: "
+                    f"{where_declared} declares {variable_text(declared)}, "
+                    f"{where_defined} defines {variable_text(defined)}"
                 )
         else:
-            kinds = ["a function" if isinstance(symbol, PtxFunction) else "a variable" for symbol in (a, b)]
-            raise InvalidArgumentError(
-                f"'{a.name}' is {kinds[0]} in {parts.location(wanted)} and {kinds[1]} in {others.location(definition)}"
-            )
+            kinds = [
+                "a function" if isinstance(symbol, PtxFunction) else "a variable" for symbol in (declared, defined)
+            ]
+            raise InvalidArgumentError(f"'{name}' is {kinds[0]} in {where_declared} and {kinds[1]} in {where_defined}")

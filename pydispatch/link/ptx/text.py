@@ -28,16 +28,17 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
         InvalidArgumentError: No target runs both, for example sm_90a and sm_100.
     """
     # Numbers and suffixes: sm_90a is (90, "a").
-    (one, suffix), (other, other_suffix) = interface.split(lhs[0]), interface.split(rhs[0])
-    if one == other:  # the one that runs on fewer devices: "a" before "f" before no suffix
-        return lhs if _SPECIFICITY[suffix] >= _SPECIFICITY[other_suffix] else rhs
-    low, high = (lhs, rhs) if one < other else (rhs, lhs)
+    (lhs_number, lhs_suffix), (rhs_number, rhs_suffix) = interface.split(lhs[0]), interface.split(rhs[0])
+    if lhs_number == rhs_number:  # the one that runs on fewer devices: "a" before "f" before no suffix
+        return lhs if _SPECIFICITY[lhs_suffix] >= _SPECIFICITY[rhs_suffix] else rhs
+    low, high = (lhs, rhs) if lhs_number < rhs_number else (rhs, lhs)
     (low_target, low_name), (high_target, high_name) = low, high
     low_suffix, high_suffix = interface.split(low_target)[1], interface.split(high_target)[1]
-    is_one_family = one // 10 == other // 10  # sm_100 and sm_103
     # Code for sm_90a runs on that architecture only; code for sm_100f on targets of its family that have a suffix, such
     # as sm_103a and sm_103f.
-    if low_suffix == "a" or (low_suffix == "f" and not (high_suffix and is_one_family)):
+    is_one_family = lhs_number // 10 == rhs_number // 10  # sm_100 and sm_103
+    high_runs_family_code = high_suffix != "" and is_one_family
+    if low_suffix == "a" or (low_suffix == "f" and not high_runs_family_code):
         raise InvalidArgumentError(
             f"{low_name} is only for {low_target} and {high_name} needs {high_target}: they cannot be linked; compile "
             "both for the same architecture"
@@ -74,19 +75,20 @@ class Text:
         """
         self.parts, self.item = parts, item
         tokens, words = parts.words, parts.words.words  # offsets of the tokens in the text of the module; their texts
-        self.edits: list[tuple[int, int, str]] = []
+        self.edits: list[tuple[int, int, str]] = []  # (start, end, new text)
         is_function, index = isinstance(item.declaration, PtxFunction), item.begin
         while index < item.end:
             word = words[index]
             if word == ".loc" and is_function:  # it refers to a file by number; the `.file` directive is not copied
-                last = _end_of_location(words, index)
-                self.edits.append((tokens.starts[index], tokens.end(last - 1), ""))
-                index = last
+                end_of_location = _end_of_location(words, index)
+                self.edits.append((tokens.starts[index], tokens.end(end_of_location - 1), ""))
+                index = end_of_location
                 continue
+            # A function may have the name of an instruction, such as `trap`, which is not renamed in `trap;`.
+            is_symbol = word in parts.items and not (is_function and _is_opcode(words, index))
             if is_function and word in (".visible", ".weak"):
                 self.edits.append((tokens.starts[index], tokens.starts[index + 1], ""))
-            # A function may have the name of an instruction, such as `trap`, which is not renamed in `trap;`.
-            elif word in parts.items and not (is_function and _is_opcode(words, index)):
+            elif is_symbol:
                 new = rename(word)
                 if new != word:
                     self.edits.append((tokens.starts[index], tokens.end(index), new))

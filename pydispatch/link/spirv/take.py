@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
-from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
+from pydispatch.formats.spirv.names import LOCAL_SIZE, BuiltIn, Decoration, Op, Storage
 from pydispatch.link.spirv.library import SpirvLibrary, reached
 from pydispatch.link.spirv.output import SpirvOutput
 
@@ -62,9 +62,9 @@ class FunctionCopier:
     def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
         """Create a copier that has copied nothing. For the parameters, see the class."""
         self.library, self.parts, self.out = library, library.parts, out
-        self.map: dict[int, int] = {}
-        self.copies: dict[FunctionCopy, int] = {}
-        self.pending: list[FunctionCopy] = []
+        self.map: dict[int, int] = {}  # id of a global in the library -> id in the output
+        self.copies: dict[FunctionCopy, int] = {}  # requested copy -> its id in the output
+        self.pending: list[FunctionCopy] = []  # requested copies that are not written yet
 
     def refuse(self, text: str) -> InvalidArgumentError:
         """Return an error about the library, which it names. text: why the library cannot be linked."""
@@ -161,15 +161,20 @@ class FunctionCopier:
         if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:
             operands[0] = Storage.STORAGE_BUFFER
         # A SpecId is dropped, because the kernel may use its number for another constant.
-        decorations = [
-            (Decoration.BLOCK, *d[1:]) if d[0] == Decoration.BUFFER_BLOCK else d
-            for d in parts.decorations.get(inst.id, ()) if d[0] != Decoration.SPEC_ID
-        ]  # fmt: skip
+        decorations: list[tuple[int, ...]] = []
+        for kind, *decoration_operands in parts.decorations.get(inst.id, ()):
+            if kind == Decoration.BUFFER_BLOCK:
+                kind = Decoration.BLOCK
+            if kind != Decoration.SPEC_ID:
+                decorations.append((kind, *decoration_operands))
         members = parts.member_decorations.get(inst.id, [])
         type_ = self.map[inst.type_id] if inst.type_word else 0
         # Specialization constants are never merged: equal ones may be specialized differently.
         is_specialized = Op.SPEC_CONSTANT_TRUE <= inst.op <= Op.SPEC_CONSTANT_OP
-        new_id = (out.add if is_specialized else out.share)(inst.op, operands, type_, decorations, members)
+        if is_specialized:
+            new_id = out.add(inst.op, operands, type_, decorations, members)
+        else:
+            new_id = out.share(inst.op, operands, type_, decorations, members)
         if new_id not in out.names and parts.tables.names.get(inst.id):
             out.names[new_id] = parts.tables.names[inst.id]
             if inst.id in parts.member_names:
@@ -178,11 +183,13 @@ class FunctionCopier:
 
     def _renumbered(self, inst: SpirvInstruction, ids: dict[int, int]) -> list[int]:
         """Return the operands after the result id, with library ids replaced by those in `ids`."""
-        positions = set(inst.id_positions)
+        id_positions = set(inst.id_positions)
+        skipped = (0, inst.type_word, inst.result_word)  # word 0 has the opcode
         return [
-            ids[word] if at in positions else word
-            for at, word in enumerate(inst.words) if at and at not in (inst.type_word, inst.result_word)
-        ]  # fmt: skip
+            ids[word] if position in id_positions else word
+            for position, word in enumerate(inst.words)
+            if position not in skipped
+        ]
 
     def _specialized(self, inst: SpirvInstruction) -> int:
         """Return the id of the kernel's specialization constant that replaces the library's constant `inst`.
@@ -190,8 +197,9 @@ class FunctionCopier:
         It has the same name and type; 0 if the kernel has none.
         """
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
-        for id in kernel.globals if name else ():
-            other = kernel.globals[id]
+        if not name:
+            return 0
+        for id, other in kernel.globals.items():
             is_named = other.op in _SPEC and kernel.tables.names.get(id) == name
             if is_named and self.out.representative(other.type_id) == self.map[inst.type_id]:
                 return id
@@ -242,15 +250,17 @@ class FunctionCopier:
         for id in self.out.kernel.globals:
             if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE:
                 return id
-        # Else a new constant with the size that entry points state, by the execution mode LocalSize (17).
-        sizes = {tuple(ops) for modes in tables.modes.values() for mode, ops in modes if mode == 17 and len(ops) == 3}
+        # Else a new constant with the size that entry points state, by the execution mode LocalSize.
+        all_modes = [mode_and_operands for modes in tables.modes.values() for mode_and_operands in modes]
+        sizes = {tuple(operands) for mode, operands in all_modes if mode == LOCAL_SIZE and len(operands) == 3}
         if len(sizes) != 1:
             raise self.refuse(
                 f"a function uses gl_WorkGroupSize, and the kernels that it is linked into have {len(sizes)} sizes"
             )
-        word = out.share(Op.TYPE_INT, [32, 0])
-        parts = [out.integer(size) for size in sizes.pop()]
-        return out.share(Op.CONSTANT_COMPOSITE, parts, out.share(Op.TYPE_VECTOR, [word, 3]))
+        unsigned = out.share(Op.TYPE_INT, [32, 0])  # width, signedness
+        vector = out.share(Op.TYPE_VECTOR, [unsigned, 3])
+        components = [out.integer(size) for size in sizes.pop()]
+        return out.share(Op.CONSTANT_COMPOSITE, components, vector)
 
     # Functions
 
