@@ -127,7 +127,7 @@ def _check_terminated(op: Operation, block: Block) -> None:
 
 
 def _check_sizes(op: Operation) -> None:
-    """Check that the sizes of tensors and memrefs fit into an index, which has 64 bits; the parser does not check it."""
+    """Check that the sizes of tensors and memrefs fit into an index, which has 64 bits: the parser does not."""
     arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
     for value in [*op.results, *arguments]:
         if isinstance(value.type, ShapedType) and any(size >= 1 << 63 for size in value.type.get_shape()):

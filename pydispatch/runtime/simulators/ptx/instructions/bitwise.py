@@ -309,10 +309,10 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     Position 4 and width 8 give 0xFF0. With .wrap both are taken modulo 32; with .clamp ones beyond bit 31 are dropped.
     """
-    if instruction.modifiers not in (("clamp", "b32"), ("wrap", "b32")):
+    wrap = instruction.modifiers == ("wrap", "b32")
+    if not wrap and instruction.modifiers != ("clamp", "b32"):
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
-    wrap = instruction.modifiers[0] == "wrap"
 
     def make_mask(pos: Any, width: Any) -> Any:
         """Return `width` ones from bit `pos` on in 32 bits. Both operands are taken modulo 32 with .wrap."""
