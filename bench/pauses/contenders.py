@@ -58,7 +58,10 @@ def argument(onnx_model: Any) -> Any:
 
 
 def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
-    """Return the `start` of a contender. device: its name, in which {workers} stands for the number of workers."""
+    """Return a function that loads an ONNX model with a number of workers, and returns the call of each caller.
+
+    device: name of our device, in which {workers} stands for the number of workers.
+    """
 
     def start(onnx_model: Any, workers: int) -> Callable[[], Call]:
         """Load the model, and return a function that returns the call of a caller; all callers share the program."""

@@ -106,9 +106,12 @@ class Reader:
         and `(ignored)` are the number 0.
         """
         try:
-            if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
+            # Names of files may have any characters, but Python would also read digits of other scripts as numbers.
+            may_name_file = any(mark in text for mark in "@+*")
+            if not text.isascii() and not may_name_file:
                 raise ValueError("expected a value in ASCII")
-            if scalar is not None and text[:1] not in "@+*&" and "=" not in text:
+            is_number_text = text[:1] not in "@+*&" and "=" not in text
+            if scalar is not None and is_number_text:
                 return [0 if text in _ABSENT else _parse_number(text, scalar)]
             if text[:1] == "@":
                 return [_read_npy(self.open(text[1:], restart=True))]
