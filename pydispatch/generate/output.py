@@ -145,7 +145,8 @@ class Output:
     def _withdraw(self, index: int | None, waiter: Waiter) -> None:
         """Remove a waiter that has given up, unless it was woken meanwhile."""
         with self._lock:
-            if waiter in (waiters := self._waiters(index)):
+            waiters = self._waiters(index)
+            if waiter in waiters:
                 waiters.remove(waiter)
 
     def _waiters(self, index: int | None) -> list[Waiter]:

@@ -195,8 +195,10 @@ def of_element(element: Attribute) -> DType:
     """
     if isinstance(element, builtin.IntegerType):
         bits = element.width.data
-        unsigned = element.signedness.data is builtin.Signedness.UNSIGNED
-        return BOOL if bits == 1 else DTYPES[f"{'u' if unsigned else 'i'}{bits}"]
+        if bits == 1:
+            return BOOL
+        is_unsigned = element.signedness.data is builtin.Signedness.UNSIGNED
+        return DTYPES[f"u{bits}" if is_unsigned else f"i{bits}"]
     if isinstance(element, builtin.ComplexType):
         return {builtin.f32: C64, builtin.f64: C128}[element.element_type]
     if isinstance(element, builtin.IndexType):

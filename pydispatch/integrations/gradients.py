@@ -214,8 +214,10 @@ def _derivative_of(function: Rule) -> tuple[Rule, Sequence[str]]:
     names.
     """
     rule, names = function.derivative
-    if isinstance(function, TracedProgram) and (statics := rule.statics_among(function.statics)):
-        rule = rule.specialize(**statics)
+    if isinstance(function, TracedProgram):
+        statics = rule.statics_among(function.statics)
+        if statics:
+            rule = rule.specialize(**statics)
     return rule, names
 
 

@@ -61,7 +61,8 @@ class TracedProgram(ProgramSource):
             CompileError: The function uses something that programs lack.
         """
         if any(isinstance(argument, Array) for argument in (*args, *named.values())):  # inside of another program
-            if (trace := current()) is None:  # arrays of a trace that has ended: operations raise
+            trace = current()
+            if trace is None:  # arrays of a trace that has ended: operations raise
                 return self.traced(*args, **named)
             trace.count_inlined(self.name)  # raises CompileError if inlined calls make the program too large
             with trace.here():  # operations get the line of this call
@@ -73,9 +74,11 @@ class TracedProgram(ProgramSource):
         if loaded is None or is_closed(loaded.function):
             require_open(buffer)  # raises DeviceUnavailableError for a buffer of a closed device
             loaded = self._load(device)
-        elif (changed := loaded.captures.changed()) is not None:
-            self._require_no_state(changed)
-            loaded = self._load(device)
+        else:
+            changed = loaded.captures.changed()
+            if changed is not None:
+                self._require_no_state(changed)
+                loaded = self._load(device)
         return loaded.function(*args, **named)
 
     def _load(self, device: str) -> _LoadedProgram:

@@ -64,7 +64,8 @@ def element_count(memory: MemoryRef) -> int:
 def _private(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit the allocation of `private(shape, dtype)`: memory that each invocation has for itself."""
     memory = declared(context, node, arguments, context.writer.fresh(), PRIVATE_MEMORY)
-    if (count := element_count(memory)) > MAX_PRIVATE_ELEMENTS:
+    count = element_count(memory)
+    if count > MAX_PRIVATE_ELEMENTS:
         raise context.error(
             node,
             f"{count} elements of one invocation; at most {MAX_PRIVATE_ELEMENTS} are allocated at once",

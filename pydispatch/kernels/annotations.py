@@ -83,8 +83,12 @@ def type_of(annotation: object) -> TensorType | type[Static] | None:
         return TensorType(annotation.name, None)
     if isinstance(annotation, TensorType):
         return annotation
-    if get_origin(annotation) is not None and (details := get_args(annotation)[1:]):  # Annotated[...]
-        return next((type_ for detail in details if (type_ := type_of(detail)) is not None), None)
+    if get_origin(annotation) is None:
+        return None
+    for detail in get_args(annotation)[1:]:  # Annotated[View, f32["n"]] has the details (f32["n"],)
+        type_ = type_of(detail)
+        if type_ is not None:
+            return type_
     return None
 
 

@@ -314,9 +314,10 @@ def _items(context: CallContext, node: ast.Call, arguments: list[Entity]) -> lis
     Raise CompileError unless all arguments are tuples of the same length, so that zip's `strict` has no effect; and for
     any other keyword.
     """
-    if (keyword := next((keyword for keyword in node.keywords if keyword.arg != "strict"), None)) is not None:
-        name = ast.unparse(node.func)
-        raise context.error(keyword.value, f"{name} has no '{keyword.arg}' in kernels", "leave it out")
+    for keyword in node.keywords:
+        if keyword.arg != "strict":
+            name = ast.unparse(node.func)
+            raise context.error(keyword.value, f"{name} has no '{keyword.arg}' in kernels", "leave it out")
     tuples = [argument.items for argument in arguments if isinstance(argument, TupleValue)]
     if len(tuples) < len(arguments) or len({len(items) for items in tuples}) != 1:
         listed = " and ".join(map(described, arguments)) or "nothing"

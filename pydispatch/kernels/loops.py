@@ -73,7 +73,8 @@ class Loops(Statements):
         """
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
-        if (items := self._items_of(node.iter)) is not None:
+        items = self._items_of(node.iter)  # of a tuple, which is known when the kernel is compiled; None for a range
+        if items is not None:
             self._unroll(node, items)
             return
 

@@ -144,7 +144,8 @@ class Source:
         Raise CompileError for a parameter without a type, and for `*`, `/` and `**`.
         """
         arguments = self.tree.args
-        if (unwanted := self.unwanted()) is not None:
+        unwanted = self.unwanted()
+        if unwanted is not None:
             raise self.error(
                 unwanted,
                 f"parameter '{unwanted.arg}' of kernel '{self.name}' is not a plain one",

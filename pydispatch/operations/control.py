@@ -66,7 +66,8 @@ def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[
     An index outside of the list, negative ones included, selects the last branch.
     """
     # An integer that is not computed from sizes selects a branch at compile time.
-    if (known := index.known_integers()) is not None and not isinstance(known[0], Expr):
+    known = index.known_integers()
+    if known is not None and not isinstance(known[0], Expr):
         branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[branch_index]())
     if len(branches) == 1:

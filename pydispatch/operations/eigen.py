@@ -134,7 +134,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         i, j = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
         if value.dtype.is_complex:  # only the real part of the diagonal is read
             value = value.real.with_imag(i.is_equal(j).where(0.0, value.imag))
-        return (i >= j if lower else i <= j).where(value, other)
+        is_read = i >= j if lower else i <= j
+        return is_read.where(value, other)
 
     # The Schur form of a Hermitian matrix is diagonal, with real eigenvalues, and Q has the eigenvectors.
     t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))

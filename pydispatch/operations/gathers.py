@@ -143,7 +143,8 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
     axes = list(by_axis)
     if len(axes) == 1:
         return take(builder, x, by_axis[axes[0]], axes[0])
-    if (constant := _computed_at_compile_time(builder, x, indices)) is not None:
+    constant = _computed_at_compile_time(builder, x, indices)
+    if constant is not None:
         return constant
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
     are_adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
@@ -230,7 +231,8 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     rank = len(shape)
     require_slices(builder, x, sizes, shape)
     # A single slice at coordinates that are known as numbers or sizes needs no gather.
-    if not indices_batch_dims and (known := indices.known_integers()) is not None:
+    known = None if indices_batch_dims else indices.known_integers()
+    if known is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
     # The gather is a loop nest with one loop for each axis of the result. The mappings are from the axes of the indices
     # and of x to the loops along them: {0: 0} and {2: 1} in the example.

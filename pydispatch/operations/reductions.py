@@ -88,7 +88,8 @@ def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = 
     size 1.
     """
     reduced_axes = axes_of(builder, axes, x.rank)
-    if (folded := _folded(builder, name, x, reduced_axes, keep)) is not None:
+    folded = _folded(builder, name, x, reduced_axes, keep)
+    if folded is not None:
         return folded
     start = builder.constant(_STARTS[name](x.dtype), x.dtype)
 

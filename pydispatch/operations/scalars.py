@@ -20,7 +20,8 @@ class Scalars(Reals):
 
         Functions of complex numbers are formulas on their real and imaginary parts.
         """
-        if not (lhs.dtype.is_complex and lhs.dtype == rhs.dtype):
+        are_complex = lhs.dtype.is_complex and lhs.dtype == rhs.dtype
+        if not are_complex:
             return super().binary(name, lhs, rhs)
         if name not in COMPLEX_BINARY:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")

@@ -136,10 +136,15 @@ def _without_groups_of_ones(groups: list[Group]) -> list[Group]:
     """
     merged: list[Group] = []
     for old, new in groups:
-        if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):
-            merged[-1] = (merged[-1][0] + old, merged[-1][1] + new)
-        else:
+        if not merged:
             merged.append((old, new))
+            continue
+        old_before, new_before = merged[-1]
+        are_two_sided = all((old_before, new_before, old, new))  # each of these lists has axes
+        if are_two_sided:
+            merged.append((old, new))
+        else:
+            merged[-1] = (old_before + old, new_before + new)
     return merged
 
 

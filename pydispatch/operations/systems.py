@@ -94,7 +94,8 @@ def _bands_of_sides(builder: Builder, bands: list[Tensor], y: Tensor) -> list[Te
     )
     for band in bands:
         pairs = list(zip(band.shape, y.shape, strict=False))
-        if band.rank < 1 or band.rank != y.rank - 1 or band.dtype != y.dtype or any(differ(*pair) for pair in pairs):
+        is_of_sides = band.rank >= 1 and band.rank == y.rank - 1 and band.dtype == y.dtype
+        if not is_of_sides or any(differ(*pair) for pair in pairs):
             raise builder.fail(message)
         for pair in pairs:
             builder.require_equal(*pair, message)

@@ -223,7 +223,8 @@ class Trace(Builder):
 
     def _foreign_array_error(self) -> CompileError:
         """Return the error for an array of another trace, at the line that uses it."""
-        with (_running[-1] if _running else self).at(_location(_users_frame())):
+        running = _running[-1] if _running else self
+        with running.at(_location(_users_frame())):
             return self.fail(
                 "an array of another program, or of an earlier trace, is used",
                 "arrays of a trace end with it: pass the value as an argument, or compute it here",

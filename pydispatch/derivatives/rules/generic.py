@@ -87,7 +87,9 @@ def _add_to_operand(
     for expr, size in zip(map.results, like.shape, strict=True):
         if isinstance(expr, AffineDimExpr) and expr.position not in loops:
             loops.append(expr.position)
-        elif not (isinstance(expr, AffineConstantExpr) and size == 1):
+            continue
+        is_whole_axis = isinstance(expr, AffineConstantExpr) and size == 1  # the constant index is the only one
+        if not is_whole_axis:
             raise cotangents.refuse("a read of an array along its diagonal")
     # The sum has one axis for each of `loops`, and lacks the axes of size 1.
     summed = nest.summed(seeds, arguments, AffineMap(map.num_dims, 0, tuple(AffineDimExpr(n) for n in loops)))

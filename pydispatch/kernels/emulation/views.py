@@ -188,10 +188,12 @@ class ArrayView:
         indices = index if isinstance(index, tuple) else (index,)
         if len(indices) != self.ndim:
             raise KernelError(f"{len(indices)} indices of '{self.name}', which has {self.ndim} dimensions")
-        return tuple(
-            slice(item.start or 0, size if item.stop is None else item.stop) if isinstance(item, slice) else item
-            for item, size in zip(indices, self.shape, strict=True)
-        )
+        stated: list[Any] = []
+        for item, size in zip(indices, self.shape, strict=True):
+            if isinstance(item, slice):
+                item = slice(item.start or 0, size if item.stop is None else item.stop)
+            stated.append(item)
+        return tuple(stated)
 
     @staticmethod
     def _is_slice(indices: tuple[Any, ...]) -> bool:

@@ -69,7 +69,8 @@ def _mirrored(builder: Builder, a: Tensor, lower: bool) -> Tensor:
     def symmetric(value: Element, mirror_image: Element) -> Element:
         """Return an element of the triangle that is read, or its mirror image across the diagonal."""
         i, j = value.position(1, I64), value.position(2, I64)
-        return (i >= j if lower else i <= j).where(value, mirror_image)
+        is_read = i >= j if lower else i <= j
+        return is_read.where(value, mirror_image)
 
     flipped = shapes.transpose(builder, a, [0, 2, 1])
     return formula(builder, symmetric, a, flipped)

@@ -88,7 +88,8 @@ def _widens(dtype: DType, operands: Sequence[Any]) -> bool:
 def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
     """Return an operand as a tensor of a type. Raise CompileError for a Python integer that the type cannot hold."""
     if isinstance(value, WEAKLY_TYPED) and not isinstance(value, Expr):
-        if type(value) is int and dtype.is_integer and not dtype.is_bool and not _holds(dtype, value):
+        is_number_type = dtype.is_integer and not dtype.is_bool
+        if type(value) is int and is_number_type and not _holds(dtype, value):
             raise trace.fail(f"{value} is no {dtype}", "convert the array: x.astype(numpy.int64)")
         # NumPy has no type such as bf16: `constant` converts the number to these.
         return trace.constant(np.asarray(value).astype(dtype.numpy) if dtype.has_numpy_values else value, dtype)

@@ -222,7 +222,8 @@ def astype(trace: Trace, a: Any, dtype: Any, copy: bool = True) -> Array:
 def view(trace: Trace, a: Any, dtype: Any) -> Array:
     """Return the bits of the elements as another type, of the same width."""
     x, to = trace.tensor_of(a), dtype_from(dtype)
-    if x.dtype.bits != to.bits or x.dtype.is_complex or to.is_complex or x.dtype.is_bool or to.is_bool:
+    have_bits = not any(dtype.is_complex or dtype.is_bool for dtype in (x.dtype, to))
+    if x.dtype.bits != to.bits or not have_bits:
         raise trace.fail(f"a view of {x.dtype} as {to}", "a view has elements of the same width; use x.astype(...)")
     return Array(trace, elementwise.bitcast(trace, x, to))
 

@@ -226,7 +226,8 @@ def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
     """Return `numpy.arange(..., like=x)` of whole numbers; limits may be symbolic sizes, the step is an int."""
     # One limit is the stop, two are start and stop, three are all.
     start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1)}.get(len(limits), limits)
-    if not isinstance(step, int) or step == 0 or isinstance(start, float) or isinstance(stop, float):
+    has_float_limit = isinstance(start, float) or isinstance(stop, float)
+    if not isinstance(step, int) or step == 0 or has_float_limit:
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
     # (stop - start) / step, rounded up
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
