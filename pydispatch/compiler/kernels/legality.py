@@ -101,7 +101,8 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
 def _has_data_reuse(generic: Structured) -> bool:
     """Return whether two inputs are each indexed by a parallel dimension that the other lacks, as in a matrix product.
 
-    Each element is then used many times, and plain loops would reload it.
+    In the sum over k of A[i, k] * B[k, j], B lacks i, and A lacks j. Each element is then used many times, and plain
+    loops would reload it.
     """
     input_maps = generic.maps[: len(generic.inputs)]  # without those of the outputs
     maps = [map for map, v in zip(input_maps, generic.inputs, strict=True) if isinstance(v.type, TensorType)]

@@ -23,8 +23,8 @@ from pydispatch.compiler.kernels.tiles.parts import (
     TileView,
     branch,
     converted,
-    either,
     element_of,
+    emit_if,
     part_of,
     put,
     shape_of,
@@ -104,7 +104,7 @@ def _copy_part(build: Builder, part: TileView, tile: SSAValue) -> None:
     then, other = branch(build), branch(build)
     _copy_whole(then, part, tile)
     _copy_with_zeros(other, part, tile)
-    either(build, part.is_completely_inside(build, shape_of(tile)), then, other)
+    emit_if(build, part.is_completely_inside(build, shape_of(tile)), then, other)
 
 
 def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:

@@ -77,7 +77,7 @@ class TileView:
         indices = (column, row) if self.transposed else (row, column)
         return [build.value(build.plus(start, index)) for start, index in zip(self.first, indices, strict=True)]
 
-    def _along(self, dimension: int) -> tuple[Index, Index]:
+    def _start_and_size(self, dimension: int) -> tuple[Index, Index]:
         """Return where the rows (dimension 0) or columns (1) of the matrix begin in the memref, and the memref's size.
 
         Both are those of the memref's dimension that numbers these rows or columns: the other one if the matrix is
@@ -88,7 +88,7 @@ class TileView:
 
     def is_known_inside(self, dimension: int, size: int) -> bool:
         """Return whether `size` rows (dimension 0) or columns (1) are known at compile time to be inside the memref."""
-        start, extent = self._along(dimension)
+        start, extent = self._start_and_size(dimension)
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
     def is_inside(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
@@ -99,8 +99,8 @@ class TileView:
         here: callers check it by another call, or end their loop over that dimension at the end of the memref.
         """
         condition: SSAValue | bool = True
-        start, extent = self._along(dimension)
-        other_start, _ = self._along(1 - dimension)
+        start, extent = self._start_and_size(dimension)
+        other_start, _ = self._start_and_size(1 - dimension)
         # low <= high for each pair: 0 <= start, start + size <= extent and 0 <= other_start. The second is computed as
         # start <= extent - size, because start + size may wrap around for a matrix that is outside.
         for low, high in ((0, start), (start, build.minus(extent, size)), (0, other_start)):
@@ -120,7 +120,7 @@ class TileView:
         A row or column exists if it is inside the memref. If a matrix of 16 rows begins at row -3 of a memref with 10
         rows, its rows 3 to 12 exist, and the range is (3, 13). The range is empty if there are none.
         """
-        start, extent = self._along(dimension)
+        start, extent = self._start_and_size(dimension)
         # A start of -size or less leaves all of the matrix outside; with this limit, no difference below wraps around.
         start = build.most(start, -size)
         begin = build.least(build.most(build.minus(0, start), 0), size)  # -start, between 0 and size
@@ -199,7 +199,7 @@ def part_of(op: ReadTileOp) -> TileView:
     return TileView(op, op.view, first=(op.row, op.column), transposed=op.turned is not None)
 
 
-def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:
+def emit_if(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:
     """Emit an `scf.if` without results: `then` is the builder of its first branch, `other` of its else branch.
 
     Both branches have their code already, except for the terminators.

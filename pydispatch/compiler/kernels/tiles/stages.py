@@ -21,7 +21,15 @@ from pydispatch.compiler.kernels.matmul.gpu.load import storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
-from pydispatch.compiler.kernels.tiles.parts import TileView, branch, either, element_of, memref_type, part_of, shape_of
+from pydispatch.compiler.kernels.tiles.parts import (
+    TileView,
+    branch,
+    element_of,
+    emit_if,
+    memref_type,
+    part_of,
+    shape_of,
+)
 from pydispatch.ir.core.rewriting import erase_op, move_before
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.async_copies import CommitCopiesOp, CopyAsyncOp
@@ -336,10 +344,10 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
         run_offset: Offset of the run's first element in `read.tiles`.
     """
     (row, column), run = position, read.run
-    at_once, by_elements = branch(build), branch(build)
-    source = part.view(at_once, row, column, sizes=(1, run))
-    target = view_as(at_once, read.tiles, run_offset, sizes=[1, run], strides=[run, 1])
-    at_once.add(CopyAsyncOp(operands=[source, target]))
+    asynchronous, by_elements = branch(build), branch(build)
+    source = part.view(asynchronous, row, column, sizes=(1, run))
+    target = view_as(asynchronous, read.tiles, run_offset, sizes=[1, run], strides=[run, 1])
+    asynchronous.add(CopyAsyncOp(operands=[source, target]))
 
     def copy_element(inner: Builder, element: Index, _: list[SSAValue]) -> list[SSAValue]:
         """Emit the copy of element number `element` of the run; it is 0 if it is outside of the view."""
@@ -348,10 +356,10 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
         return []
 
     by_elements.loop(0, run, [], copy_element)
-    either(build, _is_copyable_at_once(build, part, row, column, run), at_once, by_elements)
+    emit_if(build, _can_copy_asynchronously(build, part, row, column, run), asynchronous, by_elements)
 
 
-def _is_copyable_at_once(build: Builder, part: TileView, row: Index, column: Index, run: int) -> SSAValue | bool:
+def _can_copy_asynchronously(build: Builder, part: TileView, row: Index, column: Index, run: int) -> SSAValue | bool:
     """Return whether one asynchronous copy can move `run` elements from a row and column on: a bool if known, else i1.
 
     All of them must be inside of the view, and their address must be a multiple of their bytes.
