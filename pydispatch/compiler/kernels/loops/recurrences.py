@@ -297,7 +297,7 @@ class _AdjacentRows:
         self._store_states(build, column, state)
 
     def _step(self, build: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one step of all columns as a parallel loop."""
+        """Emit one step of all columns as a parallel loop. The states are in memory: the loop carries no values."""
         build.parallel(self.low, self.high, partial(self._column_step, time_step), index_below=self.limit)
         return []
 

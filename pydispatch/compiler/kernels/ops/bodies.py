@@ -52,7 +52,7 @@ def clone_block(
 def resolve(elements: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
     """Return the kernel value of a scalar that a body reads.
 
-    It is in `mapping` if the body defines it, and else a scalar of the dispatch function.
+    A value that the body defines is in `mapping`. Any other one is a scalar of the dispatch function.
     """
     known = mapping.get(value)
     return elements.scalar(value) if known is None else known
@@ -138,7 +138,8 @@ def _index_or_element(
 def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
     """Emit the element of a tensor at computed indices, and return it.
 
-    The indices are clamped to the tensor, and an empty tensor gives zero: no index of a program reads other memory.
+    Indices are clamped to the tensor, and the element of an empty tensor is zero. So no index that a program computes
+    reads memory outside of the tensor.
     """
     assert isinstance(source.type, TensorType)
     element, sizes = source.type.element_type, elements.dims(source)

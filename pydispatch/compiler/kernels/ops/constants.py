@@ -42,7 +42,7 @@ def _first_element(attribute: DenseIntOrFPElementsAttr) -> Attribute:
 
 
 def table_of(entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr) -> SSAValue:
-    """Return the memref of a global of the module that has the elements of `attribute`; one for equal attributes.
+    """Return the memref of a global of the module that has the elements of `attribute`. Equal attributes share one.
 
     The global of the kernel `conv` has a name such as `conv_table_0b9f3c1d2e4a`, with a hash of the elements.
 

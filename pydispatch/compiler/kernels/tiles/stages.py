@@ -186,8 +186,9 @@ def _elements_per_copy(loop: scf.ForOp, op: ReadTileOp) -> int | None:
 def _can_read_early(loop: scf.ForOp, op: ReadTileOp) -> bool:
     """Return whether an earlier iteration of the loop may do the read `op` of a part of a view into a tile.
 
-    The tile must be allocated by the kernel. The view must be in global memory, and the loop must not change it. The
-    row and column of the part must be computable before their iteration.
+    The tile must be allocated by the kernel, because memory for several tiles replaces the allocation. The view must be
+    in global memory, from which alone a GPU copies asynchronously, and the loop must not change it. The row and column
+    of the part must be computable before their iteration.
     """
     is_tile_allocated = isinstance(op.tile.owner, memref.AllocOp)
     is_view_unchanged = _is_from_outside(loop, op.view) and not accesses_of(loop).writes & base_of(op.view)

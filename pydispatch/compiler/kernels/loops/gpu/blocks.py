@@ -296,7 +296,8 @@ def _emit_strided(
 def _rows_of_block(build: Builder, first_row: Index, count: int, size: Index) -> list[Index]:
     """Return the indices of `count` rows from `first_row` on; rows from `size` on are replaced by the last row.
 
-    Such a row is computed several times, and stores of equal values to the same element are harmless.
+    The last row of the nest may be computed several times, which is harmless: all stores of an element store the same
+    value.
     """
     rows = [build.plus(first_row, r) for r in range(count)]
     return rows if _is_multiple(size, count) else [build.least(row, build.minus(size, 1)) for row in rows]
