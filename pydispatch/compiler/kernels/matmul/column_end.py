@@ -170,7 +170,11 @@ class Limits:
         A column may be hidden by either mask alone, so that only the higher one of their fills is an upper bound of the
         scores at all hidden columns.
         """
-        return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
+        return Limits(
+            bounds=(*self.bounds, *other.bounds),
+            stored=(*self.stored, *other.stored),
+            fill=max(self.fill, other.fill),
+        )
 
     def if_hiding(self, fill: float, *, highest_fill: float) -> Limits:
         """Return these limits with the fill `fill`, an upper bound of the scores at hidden columns.

@@ -60,9 +60,9 @@ def linear_index(expression: AffineExpr) -> LinearIndex | None:
     """
     # A loop, a constant, a sum, or a product by a constant.
     if isinstance(expression, AffineDimExpr):
-        return LinearIndex(((expression.position, 1),), 0)
+        return LinearIndex(terms=((expression.position, 1),), constant=0)
     if isinstance(expression, AffineConstantExpr):
-        return LinearIndex((), expression.value)
+        return LinearIndex(terms=(), constant=expression.value)
     if not isinstance(expression, AffineBinaryOpExpr):
         return None
     left, right = linear_index(expression.lhs), linear_index(expression.rhs)

@@ -119,7 +119,9 @@ def _rows_of_workgroup(frame: Frame, chain: Chain, tiles: RowTiles) -> Workgroup
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.row_count - tiles.block))
     are_tiles_full = tiles.row_count % tiles.rows == 0
     extent = tiles.rows if are_tiles_full else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
-    return WorkgroupRows(tiles, chain.outer, tuple(outer), Span(first=first_row, extent=extent))
+    return WorkgroupRows(
+        tiles=tiles, outer_dims=chain.outer, outer=tuple(outer), span=Span(first=first_row, extent=extent)
+    )
 
 
 def _column_unit(*plans: Plan) -> int:

@@ -32,7 +32,12 @@ class Output:
 
         `dims` has, for each dimension of the value, the equal dimension of the contraction's result.
         """
-        return Output(value, dims, lambda build, element, indices: elements.store(build, element, buffer, indices))
+
+        def store(build: Builder, element: SSAValue, indices: list[Index]) -> None:
+            """Emit the store of an element of the value into `buffer`."""
+            elements.store(build, element, buffer, indices)
+
+        return Output(value=value, dims=dims, store=store)
 
 
 def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:

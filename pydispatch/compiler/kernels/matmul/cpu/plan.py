@@ -150,17 +150,17 @@ def variants(
     """
     if _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic)):
         # Planned for all row counts first: the height of its register block decides which of them it is for.
-        plan_for_many_rows = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
+        plan_for_many_rows = plan_of(contraction, elements, level, RowRange(least=1, most=None), schedule)
         if plan_for_many_rows is not None:
             height = plan_for_many_rows.schedule.mr
             skinny_ranges: list[RowRange] = []  # fewer rows than a register block has
             if height > 1:
-                skinny_ranges.append(RowRange(1, 1))
+                skinny_ranges.append(RowRange(least=1, most=1))
             if height > 2:
-                skinny_ranges.append(RowRange(2, height - 1))
+                skinny_ranges.append(RowRange(least=2, most=height - 1))
             skinny_plans = [plan_of(contraction, elements, level, r) for r in skinny_ranges]
             return [
-                replace(plan_for_many_rows, row_range=RowRange(height, most=None)),
+                replace(plan_for_many_rows, row_range=RowRange(least=height, most=None)),
                 *(plan for plan in skinny_plans if plan is not None),
             ]
     plan = plan_of(contraction, elements, level, schedule=schedule)

@@ -108,10 +108,10 @@ def statements_of(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ..
         tile = (*clear_sums, *pack_a, *add_sums, blocks)
         if is_batched and plan.batched_dims:
             # B is equal for all outer indices of a batch: it is packed once, before the loop over them.
-            return (*pack_b, Batch(plan.batched_dims, plan.schedule.batch, tile))
+            return (*pack_b, Batch(dims=plan.batched_dims, count=plan.schedule.batch, body=tile))
         return (*pack_b, *tile)
     multiply = Blocks((BlockStep.MULTIPLY,))
-    chunk: Node = Loop(plan.contraction.k, step=plan.schedule.kc, body=(*pack_b, *pack_a, *add_sums, multiply))
+    chunk: Node = Loop(dim=plan.contraction.k, step=plan.schedule.kc, body=(*pack_b, *pack_a, *add_sums, multiply))
     for dim in reversed(plan.outer_reductions):
-        chunk = Loop(dim, step=1, body=(chunk,))
+        chunk = Loop(dim=dim, step=1, body=(chunk,))
     return (*clear_sums, Blocks((BlockStep.INITIALIZE,)), chunk, Blocks((BlockStep.FINISH,)))

@@ -243,13 +243,13 @@ def _multiplication(contraction: Contraction, architecture: int) -> _Multiplicat
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
         left, right = (_half_precision(f) for f in (contraction.a, contraction.b))
         if left is not None and right is not None and _has_tensor_cores(architecture, left.type, right.type):
-            return _Multiplication("tensor", element=left.type, sum_type=Float32Type(), a=left, b=right)
-        return _Multiplication("fma", element=Float32Type(), sum_type=Float32Type(), a=a, b=b)
+            return _Multiplication(form="tensor", element=left.type, sum_type=Float32Type(), a=left, b=right)
+        return _Multiplication(form="fma", element=Float32Type(), sum_type=Float32Type(), a=a, b=b)
     if isinstance(contraction.acc, Float64Type):
-        return _Multiplication("fma", element=contraction.acc, sum_type=contraction.acc, a=a, b=b)
+        return _Multiplication(form="fma", element=contraction.acc, sum_type=contraction.acc, a=a, b=b)
     if isinstance(contraction.acc, IntegerType) and contraction.acc.width.data in (8, 16, 32, 64):
         type_ = i64 if contraction.acc.width.data == 64 else i32  # i8 and i16 are multiplied and added as i32
-        return _Multiplication("fma", element=type_, sum_type=type_, a=a, b=b)
+        return _Multiplication(form="fma", element=type_, sum_type=type_, a=a, b=b)
     return None
 
 

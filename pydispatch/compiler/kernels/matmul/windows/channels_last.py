@@ -163,7 +163,7 @@ class _Workgroup:
             origin[dim] = outer_index
         row_length: Index = 1 if plan.position_dim is None else self.sizes[plan.position_dim]
         count = build.least(division.tile_length, build.minus(row_length, first_position))
-        return _Tile(tuple(origin), first=first_position, count=count)
+        return _Tile(origin=tuple(origin), first=first_position, count=count)
 
     def _emit_tile(self, build: Builder, tile: _Tile) -> None:
         """Emit the blocks of a tile, for one chunk of `plan.channels_per_chunk` channels after the other.

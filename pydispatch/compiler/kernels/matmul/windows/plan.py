@@ -230,7 +230,7 @@ def division_of(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Div
         tile_length = ceil_quotient(equal_share, plan.block_positions) * plan.block_positions
     tiles_of_row = build.ceil_quotient(row_length, tile_length)
     rows = build.product([sizes[d] for d in plan.outer_dims])
-    return Division(tiles_of_row, tile_length, tiles=build.times(rows, tiles_of_row))
+    return Division(tiles_of_row=tiles_of_row, tile_length=tile_length, tiles=build.times(rows, tiles_of_row))
 
 
 def tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
