@@ -125,6 +125,8 @@ class Elements:
         entry: The builder of sizes and scalars, at the start of the kernel.
         rules: Rules by which elements of operations are computed.
         reassociate: Whether sums of floats may be reassociated.
+        distribute: Emits a reduction by all invocations of a workgroup, if it can; None for other targets than GPUs.
+        scalars: Scalar of the dispatch function -> its value in the kernel.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
             Then one index is the index of an element in each tensor, and stands for the indices of all loops.
         emitted_reductions: Reductions whose loops were emitted, and the builder around each loop. This list and the
@@ -146,7 +148,7 @@ class Elements:
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
         self.distribute: Distribute | None = None  # emits a reduction by all invocations of a GPU's workgroup
         self.scalars: dict[SSAValue, SSAValue] = {}  # scalar of the dispatch function -> its value in the kernel
-        self.flat: Index | None = None  # number of elements, if all tensors are accessed as one dimension
+        self.flat: Index | None = None  # number of elements, if all tensors are accessed as one dimension; else None
         self.globals: list[Operation] = []  # constants of the module that loads refer to
         # Records of the emitted code, for its analysis.
         self.emitted_reductions: list[tuple[Operation, Builder]] = []  # (reduction, builder around its loop)

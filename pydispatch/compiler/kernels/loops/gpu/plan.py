@@ -137,7 +137,8 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
 def row_size(nest: LoopNest, elements: Elements) -> int:
     """Return the number of elements of the longest row among results and their producers.
 
-    A row is all elements at one index of the outer dimensions. It has at least `LONG_ROW` if a size is dynamic.
+    A row is all elements at one index of each outer dimension. A row of dynamic size counts as `LONG_ROW` elements, or
+    as the product of its static sizes if that is larger.
     """
     sizes = [1]
     for value, _ in nest.all_stores():
@@ -192,7 +193,8 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
 def _collapsed_dims(dims: Sequence[Index]) -> int:
     """Return how many trailing dimensions to collapse into one loop that has work for all invocations.
 
-    They are the fewest with `INVOCATIONS` elements, where a dynamic size counts as enough; all if there are too few.
+    They are the fewest that have `INVOCATIONS` elements together: for 64 invocations, the last two of 8 x 4 x 20. A
+    dynamic size counts as enough. If all dimensions have fewer elements together, all are collapsed.
     """
     element_count = 1
     for count, size in enumerate(reversed(dims), start=1):

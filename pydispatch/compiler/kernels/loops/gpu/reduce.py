@@ -125,7 +125,8 @@ def _has_enough_steps(generic: Structured, sizes: Sequence[Index]) -> bool:
 def _steps_per_block(extents: Sequence[Index]) -> int:
     """Return the iterations of the outermost reduced loop in a block of a float sum: about `BLOCK_STEPS` steps in all.
 
-    Return 0, for no blocks, if an inner loop has a dynamic size. `extents` has the size of each reduced loop.
+    With blocks of 262,144 steps, a reduction over 10000 x 1024 elements has 256 iterations per block. Return 0, for no
+    blocks, if an inner loop has a dynamic size. `extents` has the size of each reduced loop, outermost first.
     """
     static_inner_extents = [n for n in extents[1:] if isinstance(n, int)]
     if len(static_inner_extents) < len(extents) - 1:
