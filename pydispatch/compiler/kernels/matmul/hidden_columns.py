@@ -155,7 +155,10 @@ def _flags_of_reduction(
         flags_in_body: Scalar of the body -> its properties at hidden columns.
     """
     op = total.owner
-    if not isinstance(op, Operation) or accumulator not in op.operands or HiddenFlags.UNIFORM not in initial:
+    if not isinstance(op, Operation) or accumulator not in op.operands:  # `total` is not computed from it
+        return HiddenFlags.UNKNOWN
+    is_initial_uniform = HiddenFlags.UNIFORM in initial
+    if not is_initial_uniform:
         return HiddenFlags.UNKNOWN
     neutral_flags = NEUTRAL_FLAGS.get(op.name)
     addends = [_flags_of_scalar(v, flags_in_body) for v in op.operands if v is not accumulator]

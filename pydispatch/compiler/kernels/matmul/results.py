@@ -198,7 +198,9 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
             return None
         loops = {r.position: d for r, d in zip(map_.results, dims, strict=True) if isinstance(r, AffineDimExpr)}
         # Each loop indexes each dependent operand, and runs along the same dimension of the result in all of them.
-        if len(loops) != len(generic.iterators) or (dims_of_loops and dims_of_loops != loops):
+        lacks_loops = len(loops) != len(generic.iterators)
+        differs_from_earlier_operand = bool(dims_of_loops) and dims_of_loops != loops
+        if lacks_loops or differs_from_earlier_operand:
             return None
         dims_of_loops = loops
     # The result must be indexed by loops alone, by each loop once.

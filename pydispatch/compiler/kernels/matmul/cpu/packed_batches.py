@@ -25,7 +25,9 @@ def with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -
         32 filters, 72 KiB each, which a workgroup packs once for `batch` = 4 rows. There are 14 workgroups.
     """
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses  # `users` tiles could use the same columns
-    if problem.is_skinny_variant or not (m and n and k and problem.reductions):  # sizes must be static, and not 0
+    if not (m and n and k and problem.reductions):  # sizes must be static, and not 0
+        return schedule
+    if problem.is_skinny_variant:  # a kernel for a range of dynamic row counts
         return schedule
     if users == 1 or m > schedule.mt:  # all rows of M must be one tile
         return schedule

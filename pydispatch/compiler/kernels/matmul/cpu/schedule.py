@@ -73,7 +73,8 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     if not problem.matrix_steps and registers > level.registers:
         return f"the sums of a block of {mr}x{nr} take {registers} vector registers of {level.registers}"
     packs_all_steps = pack_b and problem.k is not None and kc >= problem.k
-    if batch > 1 and not (packs_all_steps and batch <= problem.b_uses):
+    can_share_b = packs_all_steps and batch <= problem.b_uses
+    if batch > 1 and not can_share_b:
         return (
             f"a batch of {batch} shares packed columns of B with all steps of K, and is at most as large as the "
             f"outer dimensions that B does not have, {problem.b_uses}"

@@ -135,7 +135,8 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     # Long chunks for more rows of A: sums in memory are then loaded and stored less often.
     has_long_chunks = _has_long_chunks(level, problem)
     mr, nr = tiles.mr, tiles.nr
-    if m == 1 and _has_registers_of_wide_block(level) and n * problem.sum_bytes <= WIDE_BLOCK_BYTES:
+    fits_one_block = _has_registers_of_wide_block(level) and n * problem.sum_bytes <= WIDE_BLOCK_BYTES
+    if m == 1 and fits_one_block:
         # One block of all columns overlaps no other: three products of 1x700x200 take 19.0 us, in blocks of 128
         # columns, of which the last ones overlap, 23.4 (AMD EPYC Zen 4, one worker).
         nr = n
