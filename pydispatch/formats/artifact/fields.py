@@ -37,7 +37,9 @@ class ManifestFault(Exception):
         """Return the ArtifactError to raise: it names the file `member`, the JSON path to the faulty value, and both
         the expected and the actual value.
         """
-        where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the file"
+        # The path ["shape", "[2]"] is shown as `shape[2]`.
+        dotted = "".join(part if part.startswith("[") else f".{part}" for part in self.path)
+        where = dotted.lstrip(".") or "the file"
         if self.got is MISSING:
             return ArtifactError(f"{member}: {where}: missing; expected {self.expected}")
         shown = json.dumps(self.got, default=repr)

@@ -95,12 +95,12 @@ class _StructureBuilder:
 
     def add(self, name: str, type_: str, size: int, c_type: str) -> None:
         """Append a member at the next offset that is a multiple of its size, which is also its alignment."""
-        offset = -(-self.size // size) * size
+        offset = -(-self.size // size) * size  # rounded up: 8 for a member of 8 bytes after 5 bytes
         self.members.append(Member(name=name, type=type_, c_type=c_type, offset=offset, size=size))
         self.size, self.align = offset + size, max(self.align, size)
 
     def pad(self) -> None:
-        """Round the size up to a multiple of the alignment."""
+        """Round the size up to a multiple of the alignment, as C pads the end of a structure."""
         self.size = -(-self.size // self.align) * self.align
 
 
@@ -231,6 +231,10 @@ class ImportSignature:
         """Build the import from the JSON values of to_json(); raise ValueError or KeyError for other values."""
         table(value)  # raises ValueError unless it is an object
         return cls(
-            text(value["symbol"]), flag(value["optional"]),
-            *(tuple(map(text, listed(value[key]))) for key in ("results", "arguments", "fields", "exports")),
-        )  # fmt: skip
+            symbol=text(value["symbol"]),
+            optional=flag(value["optional"]),
+            results=tuple(map(text, listed(value["results"]))),
+            arguments=tuple(map(text, listed(value["arguments"]))),
+            fields=tuple(map(text, listed(value["fields"]))),
+            exports=tuple(map(text, listed(value["exports"]))),
+        )

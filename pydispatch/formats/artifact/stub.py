@@ -144,9 +144,15 @@ def _function(
     for index, value in enumerate(inputs):
         name = f"_{index}" if index <= last_positional else value.name
         parameters.append(f"{name}: {_type(value, is_argument=True, buffers=buffers)}")
-        parameters += ["/"] if index == last_positional else []
+        if index == last_positional:
+            parameters.append("/")
     results = [_type(value, is_argument=False, buffers=buffers) for value in outputs]
-    result = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
+    if not results:
+        result = "None"
+    elif len(results) == 1:
+        result = results[0]
+    else:
+        result = f"tuple[{', '.join(results)}]"
     signature = f"{entry.name}({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
     return FUNCTION.format(
         class_name=class_name,

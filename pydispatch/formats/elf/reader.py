@@ -207,14 +207,17 @@ class ElfFile:
         header = _ElfHeader(*self.unpack("HHIQQQIHHHHHH", offset=16, what="header"))
         self.type, self.machine, self.flags = header.type, header.machine, header.flags
         self._segments_at, self._segment_count = header.segments_at, header.segment_count
-        self._sections_at, count, names = header.sections_at, header.section_count, header.names_section
+        self._sections_at, self._section_count = header.sections_at, header.section_count
+        self._names = header.names_section
         self.abi_version = self.data[8]
-        self._section_count, self._names = count, names
         # A count or index too large for its field of 16 bits is stored in the header of section 0 instead.
-        if (self._sections_at and count == 0) or names == _EXTENDED:
-            first = self._read_section(0)
-            self._section_count = count or first.size
-            self._names = first.link if names == _EXTENDED else names
+        is_count_extended = self._sections_at != 0 and header.section_count == 0
+        is_names_index_extended = header.names_section == _EXTENDED
+        if is_count_extended or is_names_index_extended:
+            section_0 = self._read_section(0)
+            self._section_count = header.section_count or section_0.size
+            if is_names_index_extended:
+                self._names = section_0.link
         if self._sections_at and header.section_bytes not in (0, _SECTION_HEADER_BYTES):
             raise ElfError(
                 f"its section headers have {header.section_bytes} bytes each, expected {_SECTION_HEADER_BYTES}"
@@ -393,13 +396,16 @@ class ElfFile:
         The symbols before the index `first` are not in the table. A bucket has the index of the first symbol of its
         chain; the word of the last symbol of a chain is odd.
         """
-        buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
-        if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:
-            raise ElfError(f"its GNU hash table has {buckets} buckets and {bloom} filter words")
-        start = offset + 16 + 8 * bloom
-        last = max(self.unpack(f"{buckets}I", start, "GNU hash table"), default=0)
+        # The table: four words, a Bloom filter of 64-bit words, the buckets, a word for each symbol from `first` on.
+        bucket_count, first, filter_words, _ = self.unpack("IIII", offset, "GNU hash table")
+        if bucket_count > _MAX_SYMBOLS or filter_words > _MAX_SYMBOLS:
+            raise ElfError(f"its GNU hash table has {bucket_count} buckets and {filter_words} filter words")
+        buckets = offset + 16 + 8 * filter_words
+        chains = buckets + 4 * bucket_count
+        last = max(self.unpack(f"{bucket_count}I", buckets, "GNU hash table"), default=0)
         if last < first:
-            return first
-        while not self.unpack("I", start + 4 * buckets + 4 * (last - first), "GNU hash chain")[0] & 1:
+            return first  # all chains are empty
+        # The last chain begins at the greatest index in a bucket.
+        while not self.unpack("I", chains + 4 * (last - first), "GNU hash chain")[0] & 1:
             last += 1
         return last + 1

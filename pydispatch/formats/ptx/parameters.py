@@ -197,13 +197,15 @@ def _parse_scalar(text: str, index: int) -> _Scalar:
         return _Scalar(size=8, kind="binding", value=int(match["binding"]))
     if match["extended"]:
         return _Scalar(size=8, kind="extended", value=int(match["extended"]))
-    # The rest is a constant, of type i32 if none is stated, or a number.
-    type_ = (match["constant_type"] or "i32") if match["constant"] else match["number_type"]
+    # The rest is a constant, of type i32 if none is stated, or a number, of an integer type.
+    is_constant = bool(match["constant"])
+    type_ = (match["constant_type"] or "i32") if is_constant else match["number_type"]
     size = _BYTES.get(type_)
-    if size is None or (not match["constant"] and type_[0] == "f"):  # numbers are integers only
-        types = ", ".join(_BYTES) if match["constant"] else "i8, i16, i32, i64"
+    is_float_number = not is_constant and type_[0] == "f"
+    if size is None or is_float_number:
+        types = ", ".join(_BYTES) if is_constant else "i8, i16, i32, i64"
         raise ValueError(f"parameter {index} is '{text:.60}', whose type is none of {types}")
-    if match["constant"]:
+    if is_constant:
         return _Scalar(size, kind="constant", value=int(match["constant"]))
     value = int(match["number"])  # signed or unsigned: -1 and 255 are the same i8
     if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
@@ -231,7 +233,8 @@ def words_of(fields: Sequence[Field], addresses: Sequence[int], words: Sequence[
             yield field.value
         elif field.kind == "extended":  # the sign of a 32-bit constant fills 64 bits
             word = words[field.value]
-            yield word | (0xFFFFFFFF << 32 if word >> 31 else 0)
+            is_negative = word >> 31
+            yield word | 0xFFFFFFFF << 32 if is_negative else word
         elif field.size == 8:  # a constant of two words
             yield words[field.value] | words[field.value + 1] << 32
         else:

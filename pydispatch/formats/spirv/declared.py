@@ -78,13 +78,13 @@ class SpirvDeclarations:
     def __init__(self, tables: SpirvTables) -> None:
         """Create the object without checked declarations; the checker of the module adds them."""
         self.tables, self.fail = tables, tables.fail
-        self.types: dict[int, tuple[int, list[int]]] = {}
-        self.values: dict[int, int] = {}
+        self.types: dict[int, tuple[int, list[int]]] = {}  # type -> opcode, operands
+        self.values: dict[int, int] = {}  # constant or variable -> its type
         self.constants: dict[int, SpirvInstruction] = {}
-        self.sets: dict[int, str] = {}
+        self.sets: dict[int, str] = {}  # id of an imported instruction set -> its name
         self.functions: dict[int, SpirvFunction] = {}
-        self.shapes: dict[int, Shape | None] = {}
-        self.sizes: dict[int, int] = {}
+        self.shapes: dict[int, Shape | None] = {}  # cache of shape()
+        self.sizes: dict[int, int] = {}  # cache of the sizes of types, approximate, in bytes
 
     # Types
 
@@ -104,16 +104,17 @@ class SpirvDeclarations:
 
     def _shape(self, id: int) -> Shape | None:
         """Return the shape of a scalar or vector type, without the cache; None for other types."""
-        op, words = self.type(id)
-        if op == Op.TYPE_INT:
-            return Shape("i", words[0], count=1)
-        if op == Op.TYPE_FLOAT:
-            return Shape("f", words[0], count=1)
+        op, operands = self.type(id)
+        if op == Op.TYPE_INT:  # operands: width, signedness
+            return Shape("i", operands[0], count=1)
+        if op == Op.TYPE_FLOAT:  # operands: width
+            return Shape("f", operands[0], count=1)
         if op == Op.TYPE_BOOL:
             return Shape("b", 0, count=1)
-        if op == Op.TYPE_VECTOR:
-            inner = self.shape(words[0])
-            return Shape(inner.kind, inner.width, words[1]) if inner is not None else None
+        if op == Op.TYPE_VECTOR:  # operands: type of a component, number of components
+            component_type, count = operands
+            component = self.shape(component_type)
+            return Shape(component.kind, component.width, count) if component is not None else None
         return None
 
     def is_integer(self, type_: int) -> bool:
@@ -123,8 +124,8 @@ class SpirvDeclarations:
 
     def pointee(self, type_: int) -> Pointer | None:
         """Return the storage class and the pointee of a pointer type; None for other types."""
-        op, words = self.type(type_)
-        return Pointer(storage=words[0], type=words[1]) if op == Op.TYPE_POINTER else None
+        op, operands = self.type(type_)
+        return Pointer(storage=operands[0], type=operands[1]) if op == Op.TYPE_POINTER else None
 
     def number(self, id: int) -> int | None:
         """Return the bits of an integer constant as an unsigned number.
@@ -136,7 +137,9 @@ class SpirvDeclarations:
             return None
         if inst.op == Op.CONSTANT_NULL:
             return 0
-        return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
+        if inst.op != Op.CONSTANT:
+            return None
+        return sum(word << 32 * i for i, word in enumerate(inst.words[3:5]))  # one or two words, the low one first
 
     def parts(self, type_: int) -> Parts:
         """Return the number of elements and their types for a composite type; 0 and () for other types.
@@ -144,16 +147,16 @@ class SpirvDeclarations:
         A struct has a type for each member, any other composite one for all elements. The number is None if it is known
         only at run time, or a specialization constant.
         """
-        op, words = self.type(type_)
-        if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):
-            return Parts(words[1], words[:1])
-        if op == Op.TYPE_ARRAY:
-            return Parts(self.number(words[1]), words[:1])
+        op, operands = self.type(type_)
+        if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):  # operands: type of the elements, their number
+            return Parts(length=operands[1], types=operands[:1])
+        if op == Op.TYPE_ARRAY:  # operands: type of the elements, id of the constant that is their number
+            return Parts(length=self.number(operands[1]), types=operands[:1])
         if op == Op.TYPE_RUNTIME_ARRAY:
-            return Parts(None, words[:1])
+            return Parts(length=None, types=operands[:1])
         if op == Op.TYPE_STRUCT:
-            return Parts(len(words), words)
-        return Parts(0, ())
+            return Parts(length=len(operands), types=operands)
+        return Parts(length=0, types=())
 
     def part(self, type_: int, index: int | None) -> int | None:
         """Return the type of element `index` of a composite; None if there is no such element.
@@ -189,8 +192,9 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
             raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
     elif storage == Storage.INPUT:
         built_in = declared.tables.decoration(id, Decoration.BUILT_IN)
-        component_count = _BUILT_INS.get(built_in or 0)  # None: an extension's, which is accepted, or not of compute
-        if built_in is None or (component_count is None and built_in < EXTENSIONS_FROM):
+        component_count = _BUILT_INS.get(built_in or 0)  # None for a built-in that is not in the table
+        is_of_extension = built_in is not None and built_in >= EXTENSIONS_FROM  # accepted without a check
+        if component_count is None and not is_of_extension:
             raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {built_in})")
         if component_count is not None and declared.shape(pointee) != Shape("i", 32, component_count):
             raise declared.fail(inst.at, f"the built-in {built_in} with a type that is not its own")
@@ -212,7 +216,7 @@ def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
     known = declared.sizes  # id of a type → its size, a cache for the module
 
     def size(id: int, depth: int) -> int:
-        """Return the approximate size of a type in bytes; it is a part of `depth` enclosing types."""
+        """Return the approximate size of a type in bytes, which is cached in `known`. It is inside `depth` types."""
         if depth > 64:
             raise declared.fail(at, "types are nested more than 64 deep")
         if id not in known:

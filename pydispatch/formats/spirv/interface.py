@@ -54,7 +54,7 @@ def watching_binding(constants: int, bindings: int) -> int:
         constants: Number of 32-bit constants in the layout.
         bindings: Number of bindings in the layout.
     """
-    return bindings + are_spilled(constants)
+    return bindings + 1 if are_spilled(constants) else bindings  # the buffer of constants has the binding before
 
 
 def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:

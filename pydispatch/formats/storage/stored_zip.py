@@ -38,7 +38,8 @@ class _Bytes(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move the position, as `io.RawIOBase.seek`."""
-        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.data)}[whence]
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.data)}[whence]
+        at = base + offset
         if at < 0:
             raise ValueError(f"position {at} is in front of the file")
         self.at = at

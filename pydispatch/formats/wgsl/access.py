@@ -42,11 +42,12 @@ def written(module: WgslModule, function: Declaration) -> set[int]:
     # Their uses in the functions: tokens with such a name.
     bindings: set[int] = set()
     for declaration in reached:
-        for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
+        if declaration.kind != "fn":
+            continue
+        for i in range(declaration.first, declaration.end):
             binding = numbers.get(module.tokens[i].text)
-            if binding is None or module.tokens[i - 1].text == ".":  # after a dot, a member that has the name
-                continue
-            if _is_written(module, i):
+            is_member = module.tokens[i - 1].text == "."  # a member that has the name of a buffer
+            if binding is not None and not is_member and _is_written(module, i):
                 bindings.add(binding)
     return bindings
 
@@ -57,7 +58,8 @@ def _is_written(module: WgslModule, at: int) -> bool:
     Parts of it, and parentheses around these, count as the variable: `a[i].x = 0;`, `((a)[i]) += 1;` and `&(a[i])`.
     """
     tokens = module.tokens
-    before, after = at - 1, _after_accesses(module, at + 1)
+    before, after = at - 1, _after_accesses(module, at + 1)  # the tokens around the variable and its parts
+    # Skip parentheses, but not those of a call or of an `if`, before which there is a name.
     while tokens[before].text == "(" and tokens[after].text == ")" and tokens[before - 1].kind != "name":
         before, after = before - 1, _after_accesses(module, after + 1)
     shifts = [token.text for token in tokens[after : after + 3]]  # the lexer makes three tokens of `<<=`
@@ -68,11 +70,14 @@ def _is_written(module: WgslModule, at: int) -> bool:
 def _after_accesses(module: WgslModule, at: int) -> int:
     """Return the index of the first token after index and member accesses such as `[i].x`, which begin at token
     `at`."""
-    tokens, depth = module.tokens, 0
+    tokens, depth = module.tokens, 0  # depth: number of open `[`
     while depth > 0 or tokens[at].text in ("[", "."):
         text = tokens[at].text
         if depth == 0 and text == "." and tokens[at + 1].kind == "name":
             at += 1  # skips the name of the member
-        depth += (text == "[") - (text == "]")
+        elif text == "[":
+            depth += 1
+        elif text == "]":
+            depth -= 1
         at += 1
     return at

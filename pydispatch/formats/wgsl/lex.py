@@ -58,20 +58,20 @@ def tokens_of(text: str, where: str) -> list[WgslToken]:
     `<` and `>` are always single tokens, because they also enclose template arguments.
     """
     tokens: list[WgslToken] = []
-    at, size, match = 0, len(text), _TOKEN.match
-    while at < size:
-        here = match(text, at)
-        if here is None:
+    at = 0  # offset of the next token
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
             is_directive = text[at] == "#"
             more = "; directives are carried out when a program is compiled: give WGSL without" if is_directive else ""
             raise ArtifactError(f"{location(text, at, where)}: unexpected character {text[at]!r}{more}")
-        kind = here.lastgroup
+        kind = match.lastgroup
         if kind == "comment":
-            at = _comment_end(text, here.end(), where)
+            at = _comment_end(text, match.end(), where)
             continue
         if kind != "space":
-            tokens.append(WgslToken(str(kind), here.group(), at))
-        at = here.end()
+            tokens.append(WgslToken(str(kind), match.group(), at))
+        at = match.end()
     return tokens
 
 

@@ -146,8 +146,9 @@ def _relocation_table(plan: RelocationPlan) -> list[OutputSection]:
 
 def _dynamic_section(plan: RelocationPlan, array_count: int) -> OutputSection:
     """Create .dynamic, with room for the entries of _dynamic(). array_count: sections .init_array and .fini_array."""
-    # 2 entries of flags, 5 of symbols, strings and hash, the final DT_NULL; 4 of .rela.dyn, 2 per array.
-    entries = 8 + 4 * bool(plan.relative_relocation_count) + 2 * array_count
+    entry_count = 2 + 5 + 2 * array_count + 1  # flags; symbols, strings and hash; two per array; DT_NULL
+    if plan.relative_relocation_count:
+        entry_count += 4  # those of .rela.dyn
     return OutputSection(
         name=".dynamic",
         kind=reader.SHT_DYNAMIC,
@@ -155,7 +156,7 @@ def _dynamic_section(plan: RelocationPlan, array_count: int) -> OutputSection:
         alignment=8,
         entry_size=16,
         link=".dynstr",
-        size=16 * entries,
+        size=16 * entry_count,
     )
 
 
@@ -201,11 +202,13 @@ def _fill(
     texts = by_name[".dynstr"].content
     offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in exported]
     by_name[".dynsym"].content = _entries(zip(offsets, exported, strict=True), numbers, reader.GLOBAL)
-    count = len(exported) + 1
-    # DT_HASH: one bucket that starts at symbol 1; each symbol's chain entry is the next symbol, 0 for the last.
-    # The chain of three exports is [0, 2, 3, 0]; its first entry is for the null symbol.
-    chain = [0, *range(2, count), 0][:count]
-    by_name[".hash"].content = struct.pack(f"<{3 + count}I", 1, count, 1 if exported else 0, *chain)
+    # DT_HASH: number of buckets, number of symbols, one bucket that starts at symbol 1, and the chain: the entry of a
+    # symbol is the next symbol, 0 for the last. The chain of three exports is [0, 2, 3, 0]; its first entry is for the
+    # null symbol.
+    symbol_count = len(exported) + 1
+    chain = [0, *range(2, symbol_count), 0][:symbol_count]
+    first_symbol = 1 if exported else 0
+    by_name[".hash"].content = struct.pack(f"<{3 + symbol_count}I", 1, symbol_count, first_symbol, *chain)
     by_name[".dynamic"].content = _dynamic(by_name, plan)
 
 

@@ -151,8 +151,10 @@ def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: in
     The operands are floats or float vectors of one type, and the result is a scalar of their element type.
     """
     operand = shapes[0] if shapes else None
-    fits = len(shapes) == count and _is_float(operand) and len(set(shapes)) == 1
-    return fits and operand is not None and result == Shape("f", operand.width, count=1)
+    if operand is None or not _is_float(operand):
+        return False
+    have_operand_type = len(shapes) == count and len(set(shapes)) == 1
+    return have_operand_type and result == Shape("f", operand.width, count=1)
 
 
 def _second_result(instruction: int, operand: Shape) -> Shape:
