@@ -4,8 +4,9 @@
 // Spins for at most PYD_SCHED_WAIT_SPIN nanoseconds. Returns whether the task is done.
 static bool spin_until_done(const pyd_task_t* task) {
   const pyd_sched_t* sched = task->sched;
-  // Picoseconds. No spinning where it would take the CPU of the thread that runs the task.
-  const uint64_t limit = sched->oversubscribed || sched->workers == 1 ? 0 : UINT64_C(1000) * PYD_SCHED_WAIT_SPIN;
+  // With more workers than CPUs, or a single worker, spinning could take the CPU of the thread that runs the task.
+  const bool may_spin = !sched->oversubscribed && sched->workers > 1;
+  const uint64_t limit = may_spin ? UINT64_C(1000) * PYD_SCHED_WAIT_SPIN : 0;  // picoseconds
   uint64_t start = pyd_cpu_ticks();
   while (pyd_task_state(task) != PYD_TASK_DONE) {
     if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) >= limit) return false;
@@ -22,21 +23,25 @@ static pyd_wait_t park_until_done(pyd_task_waiter_t* waiter, uint64_t nanosecond
     uint64_t passed = pyd_cpu_elapsed(start, pyd_cpu_nanoseconds());
     if (passed >= nanoseconds) return PYD_WAIT_TIMEOUT;
     uint64_t left = nanoseconds - passed;
-    if (pyd_event_wait_for(&waiter->event, left < PYD_SCHED_ASK_ASLEEP ? (uint32_t)left : PYD_SCHED_ASK_ASLEEP)) {
-      return PYD_WAIT_DONE;
-    }
+    uint32_t pause = left < PYD_SCHED_ASK_ASLEEP ? (uint32_t)left : PYD_SCHED_ASK_ASLEEP;  // nanoseconds
+    const bool is_done = pyd_event_wait_for(&waiter->event, pause);
+    if (is_done) return PYD_WAIT_DONE;
     if (interrupt && interrupt->is_wanted(interrupt->self)) return PYD_WAIT_INTERRUPTED;
   }
 }
 
 // Removes |waiter| from the list of threads that wait for |task|. The caller holds the mutex.
 static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
-  *(waiter->previous ? &waiter->previous->next : &task->waiters) = waiter->next;
+  if (waiter->previous) {
+    waiter->previous->next = waiter->next;
+  } else {
+    task->waiters = waiter->next;
+  }
   if (waiter->next) waiter->next->previous = waiter->previous;
 }
 
-// Registers a waiter on this stack and sleeps until |task| is done, the time is over, or |interrupt| is wanted. An
-// interrupt is reported even if the task is done by then.
+// Sleeps until |task| is done, |nanoseconds| have passed, or |interrupt| is wanted. An interrupt is reported even if
+// the task is done by then. Registers a waiter on the stack of this thread, which the end of the task notifies.
 static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   pyd_sched_t* sched = task->sched;
   pyd_task_waiter_t waiter = {.previous = NULL};
@@ -50,8 +55,8 @@ static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, cons
     pyd_task_unlock(sched);
     outcome = park_until_done(&waiter, nanoseconds, interrupt);
     pyd_task_lock(sched);
-    if (pyd_task_state(task) == PYD_TASK_DONE) {
-      outcome = outcome == PYD_WAIT_INTERRUPTED ? outcome : PYD_WAIT_DONE;
+    if (pyd_task_state(task) == PYD_TASK_DONE) {  // its end has removed the waiter
+      if (outcome == PYD_WAIT_TIMEOUT) outcome = PYD_WAIT_DONE;
     } else {
       unlink_waiter(task, &waiter);
     }
@@ -65,7 +70,8 @@ static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, cons
 pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
   if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
-  // A queued task is run here, without a switch of threads. With a time limit it is not: running cannot be given up.
+  // A queued task is run on this thread, without a switch of threads; but not with a time limit, which would not end
+  // the run.
   if (nanoseconds == PYD_WAIT_FOREVER && pyd_task_claim(task)) {
     pyd_task_run_here(task, interrupt);
     return PYD_WAIT_DONE;

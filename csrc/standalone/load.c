@@ -57,8 +57,8 @@ static void drop(void* self) {
   free(p);
 }
 
-// Finds the bytes of the artifact's member |name|, which has |length| bytes. |is_checked|: they are compared with their
-// checksum; large members of constants are not, so that their pages are read on use only.
+// Finds the bytes of the artifact's member |name|, a name of |length| bytes. |is_checked|: compares them with their
+// checksum. Members with constants are not checked, so that their pages are read from the file on use only.
 static pyd_status_t find(const loaded_t* p, const char* name, size_t length, bool is_checked, pyd_span_t* out_bytes) {
   *out_bytes = (pyd_span_t){NULL, 0};
   const pyd_artifact_member_t* member = pyd_artifact_find(p->artifact, name, length);
@@ -71,9 +71,9 @@ static pyd_status_t find(const loaded_t* p, const char* name, size_t length, boo
 static pyd_status_t open_members(loaded_t* p) {
   pyd_span_t manifest, program;
   pyd_status_t status = pyd_artifact_open(p->source.file, &p->artifact);
-  if (pyd_ok(status)) status = find(p, "manifest.json", strlen("manifest.json"), true, &manifest);
+  if (pyd_ok(status)) status = find(p, "manifest.json", strlen("manifest.json"), /* is_checked */ true, &manifest);
   if (pyd_ok(status)) status = pyd_manifest_read(manifest, &p->manifest);
-  if (pyd_ok(status)) status = find(p, "program.bin", strlen("program.bin"), true, &program);
+  if (pyd_ok(status)) status = find(p, "program.bin", strlen("program.bin"), /* is_checked */ true, &program);
   if (pyd_ok(status)) status = pyd_program_decode(program, &p->program);
   if (!pyd_ok(status)) return status;
   pyd_program_set_allocator(p->program, pyd_pool_allocator(p->pool));
@@ -91,11 +91,11 @@ static pyd_status_t open_members(loaded_t* p) {
 static pyd_status_t answer_queries(const loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < pyd_program_query_count(p->program) && pyd_ok(status); ++i) {
-    bool found;
+    bool is_known;
     uint64_t value;
-    status = pyd_standalone_answer(pyd_program_query(p->program, i), &p->machine, pyd_sched_workers(p->sched), &found,
-                                   &value);
-    if (pyd_ok(status)) pyd_program_set_query(p->program, i, found, value);
+    status = pyd_standalone_answer(pyd_program_query(p->program, i), &p->machine, pyd_sched_workers(p->sched),
+                                   &is_known, &value);
+    if (pyd_ok(status)) pyd_program_set_query(p->program, i, is_known, value);
   }
   return status;
 }
@@ -109,7 +109,7 @@ static pyd_status_t link_contracts(loaded_t* p, uint32_t index, const pyd_manife
   pyd_span_t bytes;
   pyd_status_t status = PYD_STATUS_OK;
   if (!p->contracts) {
-    status = find(p, "contracts.bin", strlen("contracts.bin"), true, &bytes);
+    status = find(p, "contracts.bin", strlen("contracts.bin"), /* is_checked */ true, &bytes);
     if (pyd_ok(status)) status = pyd_program_decode(bytes, &p->contracts);
   }
   if (!pyd_ok(status)) return status;
@@ -161,7 +161,7 @@ static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
                                       .constants = words,
                                       .processor_data = processor};
   status = compute_constants(p, executable->constants_function, number, words, &options.constant_count);
-  if (pyd_ok(status)) status = find(p, variant->member.data, variant->member.length, true, &elf);
+  if (pyd_ok(status)) status = find(p, variant->member.data, variant->member.length, /* is_checked */ true, &elf);
   if (pyd_ok(status)) status = pyd_executable_load_elf(elf, &options, &p->executables[index]);
   if (pyd_ok(status))
     status = pyd_program_set_executable(p->program, index, p->executables[index], number, variant->alignment);
@@ -184,8 +184,9 @@ static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
 }
 
 // Links a constant to the memory of its parameter if that is row-major and aligned, else to a row-major copy in
-// p->blocks, which has the alignment of the pool. Called twice, see link_constant(): the first call copies memory that
-// is not row-major, the second call memory that is not aligned.
+// p->blocks, which has the alignment of the pool. Called twice. The first call, with |is_linking|, copies memory that
+// is not row-major. The second call, when the executables have determined |alignment|, copies memory that is not
+// aligned.
 static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   const pyd_api_memory_t* memory = pyd_standalone_parameter(p->parameters, constant->parameter);
@@ -193,10 +194,10 @@ static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking,
     return pyd_status_make(PYD_CODE_CORRUPT, "constant %u takes %llu bytes, its parameter has %llu", index,
                            (unsigned long long)constant->length, (unsigned long long)memory->bytes);
   }
-  bool is_usable = memory->is_dense && (is_linking || !((uintptr_t)memory->first & (alignment - 1)));
-  // In place, or copied by the first call.
-  if (is_usable || !memory->bytes || p->blocks[index])
-    return is_linking ? link_bytes(p, index, memory->first) : PYD_STATUS_OK;
+  const bool is_aligned = is_linking || !((uintptr_t)memory->first & (alignment - 1));  // |alignment|: a power of two
+  const bool is_usable = memory->is_dense && is_aligned;
+  const bool is_copied = p->blocks[index] != NULL;  // by the first call
+  if (is_usable || is_copied || !memory->bytes) return is_linking ? link_bytes(p, index, memory->first) : PYD_STATUS_OK;
   pyd_status_t status = pyd_pool_acquire(p->pool, (size_t)memory->bytes, &p->blocks[index]);
   if (!pyd_ok(status)) return status;
   if (memory->is_dense) {
@@ -216,7 +217,7 @@ static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, 
   if (constant->derivation != PYD_PROGRAM_NONE) return PYD_STATUS_OK;
   if (constant->parameter != PYD_PROGRAM_NONE) return link_parameter(p, index, is_linking, alignment);
   pyd_span_t member;
-  pyd_status_t status = find(p, constant->member.data, constant->member.length, false, &member);
+  pyd_status_t status = find(p, constant->member.data, constant->member.length, /* is_checked */ false, &member);
   if (!pyd_ok(status)) return status;
   const uint8_t* data = pyd_span_get(member, constant->offset, constant->length);
   if (!data) {
@@ -224,7 +225,8 @@ static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, 
                            (unsigned long long)constant->length, (unsigned long long)constant->offset,
                            (int)constant->member.length, constant->member.data, member.size);
   }
-  if (!is_linking && ((uintptr_t)data & (alignment - 1)) && constant->length) {
+  const bool is_aligned = !((uintptr_t)data & (alignment - 1));
+  if (!is_linking && !is_aligned && constant->length) {
     status = pyd_pool_acquire(p->pool, (size_t)constant->length, &p->blocks[index]);
     if (!pyd_ok(status)) return status;
     data = memcpy(p->blocks[index], data, (size_t)constant->length);
@@ -238,7 +240,7 @@ static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, 
 static pyd_status_t link_constants(loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i)
-    status = link_constant(p, i, /* is_linking */ true, 1);
+    status = link_constant(p, i, /* is_linking */ true, /* alignment */ 1);
   return status;
 }
 
@@ -278,7 +280,7 @@ static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
   }
   if (!pyd_ok(status) || !pyd_program_procedure_count(p->program)) return status;
   status = pyd_state_create(p->program, p->sched, p->pool, &p->state);
-  return pyd_ok(status) ? pyd_state_initialize(p->state, NULL) : status;
+  return pyd_ok(status) ? pyd_state_initialize(p->state, /* interrupt */ NULL) : status;
 }
 
 pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source,

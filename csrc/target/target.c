@@ -63,33 +63,37 @@ const pyd_api_function_t* pyd_target_function(const pyd_target_t* target) { retu
 
 bool pyd_target_is_procedure(const pyd_target_t* target) { return target->entry->is_procedure; }
 
-// Returns whether a prepared call can be run with these sizes of its tensors and words of its scalars. The plan of a
-// function depends on scalars, too, if a size, grid or check reads them; a procedure, which has no plan, only on sizes.
+// Returns whether a prepared call can be run with these sizes of its tensors and words of its scalars. The call of a
+// function has a plan, which depends on the sizes and on scalars that a size, grid or check reads. The call of a
+// procedure has no plan, and depends on the sizes only.
 static bool fits(const pyd_api_call_t* call, const int64_t* dims, const uint64_t* scalars) {
   static const uint64_t kNoScalars = 0;  // an address for an empty list
   if (call->plan) return pyd_plan_matches(call->plan, dims, scalars ? scalars : &kNoScalars);
   uint32_t count = call->entry->info.dims_count;
-  return !count || !memcmp(call->dims, dims, count * sizeof(*dims));
+  const bool are_equal = !count || memcmp(call->dims, dims, count * sizeof(*dims)) == 0;  // |dims| may be NULL for none
+  return are_equal;
 }
 
-// Removes the most recently used idle call that fits from the list, and returns it; NULL when there is none.
-static pyd_api_call_t* find_idle(pyd_target_t* target, const int64_t* dims, const uint64_t* scalars) {
-  pyd_api_call_t* found = NULL;
+// Removes the most recently used idle call that can be run with these sizes and scalars from the list, and returns it;
+// NULL when there is none.
+static pyd_api_call_t* take_idle(pyd_target_t* target, const int64_t* dims, const uint64_t* scalars) {
+  pyd_api_call_t* call = NULL;
   pthread_mutex_lock(&target->mutex);
-  for (uint32_t i = target->idle_count; i-- > 0 && !found;) {  // from the most recently used one
+  for (uint32_t i = target->idle_count; i-- > 0 && !call;) {  // the last call is the most recently used one
     if (!fits(target->idle[i], dims, scalars)) continue;
-    found = target->idle[i];
+    call = target->idle[i];
     --target->idle_count;
     memmove(&target->idle[i], &target->idle[i + 1], (target->idle_count - i) * sizeof(target->idle[0]));
   }
   pthread_mutex_unlock(&target->mutex);
-  return found;
+  return call;
 }
 
+// Takes an idle call for these sizes and scalars, or prepares a new one. |*out_call| is NULL after a failure.
 pyd_status_t pyd_target_take(pyd_target_t* target, const int64_t* dims, const uint64_t* scalars,
                              pyd_api_call_t** out_call) {
   const pyd_api_function_t* fn = &target->entry->info;
-  *out_call = find_idle(target, dims, scalars);
+  *out_call = take_idle(target, dims, scalars);
   if (!*out_call) return pyd_api_call_prepare(fn, dims, fn->dims_count, scalars, fn->scalar_count, out_call);
   pyd_status_t status = pyd_api_call_set_scalars(*out_call, scalars, fn->scalar_count);
   if (!pyd_ok(status)) {
@@ -107,8 +111,8 @@ static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
   bool is_integer = value->dtype >> 24 <= 0x12 && (value->dtype & 0xFFFFFF) > 1;
   uint64_t word = 0;
   memcpy(&word, data, value->element_bytes);
-  uint32_t unused = 64 - 8 * value->element_bytes;
-  return is_integer ? (uint64_t)((int64_t)(word << unused) >> unused) : word;
+  uint32_t unused_bits = 64 - 8 * value->element_bytes;
+  return is_integer ? (uint64_t)((int64_t)(word << unused_bits) >> unused_bits) : word;  // copies the sign bit
 }
 
 // Copies the dimensions of all tensors to |dims| and the words of all scalars to |scalars|, each in the order of the
@@ -141,15 +145,16 @@ static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument
   return status;
 }
 
-// Takes an idle or new call of the function and binds |arguments| to it. Their memory must stay valid until the run has
-// ended. After it the caller passes the call to pyd_target_give_back().
+// Takes an idle call of the function for the sizes of |arguments|, or creates one, and binds |arguments| to it. Their
+// memory must stay valid until the call has run. Then the caller passes the call to pyd_target_give_back().
 pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call) {
   enum { kInline = 64 };  // dimensions and scalars on the stack; more are allocated
   const pyd_api_function_t* fn = &target->entry->info;
   uint64_t inline_words[kInline] = {0}, *words = inline_words;
   size_t count = (size_t)fn->dims_count + fn->scalar_count;
   *out_call = NULL;
-  if (count > kInline && !(words = calloc(count, sizeof(*words)))) {
+  if (count > kInline) words = calloc(count, sizeof(*words));
+  if (!words) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %zu sizes of @%s", count, fn->name);
   }
   int64_t* dims = (int64_t*)words;
@@ -166,7 +171,8 @@ pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t*
   return status;
 }
 
-// Makes the call idle; beyond the bound the one that has been idle for the longest time is released.
+// Adds |call| to the list of idle calls. If the list is full, releases the call that has been idle for the longest
+// time.
 void pyd_target_give_back(pyd_target_t* target, pyd_api_call_t* call) {
   pyd_api_call_t* oldest = NULL;
   pthread_mutex_lock(&target->mutex);

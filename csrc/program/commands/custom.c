@@ -53,9 +53,9 @@ static view_t expected_counts(const pyd_program_command_t* command) {
   view_t counts = {0};
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
-    counts.constant_count += operand->kind == PYD_KIND_SCALAR ? 2 : 0;  // two words
+    counts.constant_count += operand->kind == PYD_KIND_SCALAR ? 2 : 0;  // two words of 32 bits
     counts.binding_count += operand->kind == PYD_KIND_TENSOR;
-    for (uint32_t k = 0; k < operand->rank; ++k) counts.size_count += operand->dims[k] < 0;
+    for (uint32_t k = 0; k < operand->rank; ++k) counts.size_count += operand->dims[k] < 0;  // negative: dynamic
   }
   return counts;
 }
@@ -70,7 +70,8 @@ static pyd_status_t verify_values(const pyd_verifier_t* v, const view_t* view) {
   return status;
 }
 
-// Verifies the buffer ranges of the tensor operands.
+// Verifies the bindings of the tensor operands, the ranges of buffers that the command uses. A binding has three words:
+// buffer, offset register, length register.
 static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_command_t* command, const view_t* view) {
   const uint32_t* binding = view->bindings;
   for (uint32_t i = 0; i < command->operand_count; ++i) {
@@ -84,8 +85,8 @@ static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_c
   return PYD_STATUS_OK;
 }
 
-// Verifies the record at |at|: it has the counts that the declaration of the command requires. Adds its constants,
-// tensors and sizes to the counts of the function.
+// Verifies the CUSTOM record at word |at| of the pool, the call of a host command: its counts of sizes, constants and
+// bindings are those that the declaration of the command requires. Adds them to the counts of the function.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_function_t* fn = v->fn;
   pyd_status_t status = pyd_verify_record(v, at, 1);
@@ -96,10 +97,11 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   }
   const pyd_program_command_t* command = &v->program->commands[record[0]];
   const view_t counts = expected_counts(command);
+  // Four words besides the lists: the command and three counts. A binding has three words.
   status = pyd_verify_record(
       v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
   if (!pyd_ok(status)) return status;
-  const uint32_t* words = record + 2 + counts.size_count;
+  const uint32_t* words = record + 2 + counts.size_count;  // after the sizes: constants and bindings with their counts
   if (record[1] != counts.size_count || words[0] != counts.constant_count ||
       words[1 + counts.constant_count] != counts.binding_count) {
     return PYD_INSN_CORRUPT(v, "host command '%.*s' takes %u sizes, %u constants and %u tensors",
@@ -118,7 +120,8 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
-// Marks the registers that decide which buffer ranges the command uses, and their shapes.
+// Marks the registers that decide which buffer ranges the command uses, and their shapes, as structural: a plan is
+// valid only for their values.
 static void mark(pyd_function_t* fn, const uint32_t* record) {
   const view_t view = read_record(record);
   for (uint32_t i = 0; i < view.size_count; ++i) pyd_mark_structural(fn, view.sizes[i]);
@@ -128,7 +131,7 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
   }
 }
 
-// Returns the registers of a host command's scalars.
+// Returns the registers of a host command's scalars, two 32-bit words each. Implements pyd_command_type_t.values.
 static pyd_command_values_t values(const uint32_t* record) {
   const view_t view = read_record(record);
   return (pyd_command_values_t){view.constants, view.constant_count};
@@ -136,10 +139,10 @@ static pyd_command_values_t values(const uint32_t* record) {
 
 // ---- plans
 
-// Returns the alignment that host code may expect of elements: the largest power of two that divides their size, at
-// most 16 bytes.
+// Returns the alignment that host code may expect of elements, in bytes: the largest power of two that divides their
+// size, at most 16.
 static uint32_t alignment_of(uint32_t dtype) {
-  uint32_t bytes = pyd_element_bytes(dtype), alignment = bytes & (~bytes + 1);
+  uint32_t bytes = pyd_element_bytes(dtype), alignment = bytes & (~bytes + 1);  // the lowest bit that is set
   return alignment < 16 ? alignment : 16;
 }
 
@@ -174,12 +177,14 @@ static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, u
   return PYD_STATUS_OK;
 }
 
-// Appends the sizes of all tensor operands to the plan's list; |open| has the registers of the dynamic ones.
-static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, const uint32_t* open) {
+// Appends the sizes of all tensor operands to the plan's list. |size_regs|: the registers of the dynamic sizes, in
+// order.
+static void plan_sizes(pyd_plan_t* plan, const pyd_program_command_t* command, const uint32_t* size_regs) {
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
     for (uint32_t k = 0; k < operand->rank; ++k) {
-      plan->sizes[plan->custom.sizes++] = operand->dims[k] < 0 ? (int64_t)plan->regs[*open++] : operand->dims[k];
+      const bool is_dynamic = operand->dims[k] < 0;
+      plan->sizes[plan->custom.sizes++] = is_dynamic ? (int64_t)plan->regs[*size_regs++] : operand->dims[k];
     }
   }
 }
@@ -219,7 +224,8 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
   snprintf(text, size, "host command '%.*s' with %u operands", STRING(called->name), called->operand_count);
 }
 
-// Fills the fields of |out_info| that only a host command has, for a device that runs the plan.
+// Fills in the fields of |out_info| that only a host command has. Implements pyd_command_type_t.inform, which describes
+// the commands of a plan for a device.
 static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
   (void)plan;
   out_info->command = command->command;
@@ -229,21 +235,23 @@ static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, py
 
 // ---- calls
 
-// Stores a copy of the text of a failure; of several in one run, the first. Called by the function of the command, from
+// Stores a copy of the text of a failure, unless this run has one already. Called by the function of the command, from
 // any thread.
 static void fail(const pyd_host_command_t* command, const char* text) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   char *copy = strdup(text ? text : "it failed"), *none = NULL;
-  if (!atomic_compare_exchange_strong(&custom->text, &none, copy)) free(copy);
+  const bool is_first = atomic_compare_exchange_strong(&custom->text, &none, copy);
+  if (!is_first) free(copy);
 }
 
-// Stores the exception |object| that caused a failure of |command|, which then owns it; of several in one run, the
-// first, as of texts. |release| frees it; it is the same in all calls of a command.
+// Stores the exception |object| that caused a failure of |command|, and takes ownership of it: |release| frees it. Only
+// the first exception of a run is stored. |release| must be the same function in all calls.
 void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object)) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   void* none = NULL;
   atomic_store(&custom->release, release);
-  if (!atomic_compare_exchange_strong(&custom->raised, &none, object)) release(object);
+  const bool is_first = atomic_compare_exchange_strong(&custom->raised, &none, object);
+  if (!is_first) release(object);
 }
 
 // Frees the text and the exception of a failure that was not reported: the command has returned 0 nevertheless, or
@@ -251,24 +259,25 @@ void pyd_host_command_raised(const pyd_host_command_t* command, void* object, vo
 static void drop_failure(pyd_custom_t* custom) {
   free(atomic_exchange(&custom->text, NULL));
   void* raised = atomic_exchange(&custom->raised, NULL);
-  if (raised) atomic_load (&custom->release)(raised);
+  void (*release)(void* object) = atomic_load(&custom->release);
+  if (raised) release(raised);
 }
 
 // Runs |body| for indices [0, |count|) on the workers of the call. Returns 0, or the code with which it failed.
 static int32_t parallel_for(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) {
   pyd_sched_t* sched = ((const pyd_custom_t*)command)->call->sched;
   pyd_sched_failure_t failure = {0};
-  const pyd_sched_job_t job = {body, self, count, NULL, NULL};
+  const pyd_sched_job_t job = {.body = body, .self = self, .count = count, .cost = NULL, .interrupt = NULL};
   if (sched) {
     pyd_sched_run(sched, &job, &failure);
   } else if (count) {
-    failure.code = body(self, 0, 0, count, &failure.index);
+    failure.code = body(self, /* worker */ 0, /* begin */ 0, /* end */ count, &failure.index);
   }
   return failure.code;
 }
 
-// Fills what is the same in all runs: the description of the command and of its operands, without addresses and
-// scalars.
+// Fills in the description of the command and of its operands that the host's function receives, except the addresses
+// of tensors and the values of scalars, which change from run to run.
 static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
   const pyd_plan_t* plan = call->plan;
   const pyd_program_command_t* declared = &plan->program->commands[command->command];
@@ -352,7 +361,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   fill_operands(call, custom, command->plan);
   pyd_blocking_t blocking;  // host code may sleep
   pyd_sched_block_begin(call->sched, &blocking);
-  drop_failure(custom);  // of an earlier run; an exception of Python needs the interpreter lock, so this may sleep, too
+  drop_failure(custom);  // of an earlier run; may sleep, too: freeing an exception of Python takes the interpreter lock
   // Lets pyd_call_refuse_nested() detect calls of this program from inside the function.
   const pyd_scope_t scope = {.outer = pyd_scope_now(scopes), .owner = call->plan->program};
   pyd_scope_set(scopes, &scope);
@@ -363,8 +372,8 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   return code;
 }
 
-// Returns the COMMAND failure of a host command that returned |code|. Takes the text and the exception that the command
-// has stored, if any: the status contains the text, and owns the exception.
+// Returns the failure of a host command that returned |code|: COMMAND. If the command has stored a text and an
+// exception, the status contains the text, and owns the exception.
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
   (void)index;  // a host command has one index
   pyd_custom_t* custom = call->customs + command->first.commands;
