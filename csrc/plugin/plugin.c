@@ -7,9 +7,9 @@
 #include "pydispatch/artifact.h"
 #include "pydispatch/fatelf.h"
 
-// Returns the name of a kind: "auto", "system", "embedded" or "static".
+// Returns the name of a kind: "auto", "system", "embedded" or "static"; "unknown" for any other value.
 const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind) {
-  static const char* const kNames[] = {"auto", "system", "embedded", "static"};
+  static const char* const kNames[] = {"auto", "system", "embedded", "static"};  // by pyd_plugin_kind_t
   return (unsigned)kind < sizeof(kNames) / sizeof(kNames[0]) ? kNames[kind] : "unknown";
 }
 

@@ -31,7 +31,8 @@ static void install(void) {}
 
 #else
 
-// Runs before fork() in the parent. Locks until on_parent() and on_child(): the child gets the list in a valid state.
+// Runs before fork() in the parent: the handlers, last registered first. Keeps the list locked over the fork, so that
+// the child gets it in a valid state; on_parent() and on_child() unlock it.
 static void on_prepare(void) {
   pthread_mutex_lock(&lock);
   for (entry_t* entry = last; entry; entry = entry->previous) {
@@ -39,7 +40,7 @@ static void on_prepare(void) {
   }
 }
 
-// Runs after fork() in the parent: handlers in the order of their registration.
+// Runs after fork() in the parent: the handlers in the order of their registration. Then unlocks the list.
 static void on_parent(void) {
   for (entry_t* entry = first; entry; entry = entry->next) {
     if (entry->parent) entry->parent(entry->self);
@@ -47,7 +48,7 @@ static void on_parent(void) {
   pthread_mutex_unlock(&lock);
 }
 
-// Runs after fork() in the child: handlers in the order of their registration.
+// Runs after fork() in the child: the handlers in the order of their registration. Then unlocks the list.
 static void on_child(void) {
   for (entry_t* entry = first; entry; entry = entry->next) {
     if (entry->child) entry->child(entry->self);
@@ -90,8 +91,13 @@ pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare,
     if (find(self)) {
       st = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%p already has fork handlers; remove them first", self);
     } else {
-      *entry = (entry_t){last, NULL, self, prepare, parent, child};
-      *(last ? &last->next : &first) = entry;
+      *entry =
+          (entry_t){.previous = last, .next = NULL, .self = self, .prepare = prepare, .parent = parent, .child = child};
+      if (last) {
+        last->next = entry;
+      } else {
+        first = entry;
+      }
       last = entry;
       entry = NULL;
     }
@@ -105,9 +111,17 @@ pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare,
 void pyd_process_atfork_remove(void* self) {
   pthread_mutex_lock(&lock);
   entry_t* entry = find(self);
-  if (entry) {
-    *(entry->previous ? &entry->previous->next : &first) = entry->next;
-    *(entry->next ? &entry->next->previous : &last) = entry->previous;
+  if (entry) {  // unlinks it from the doubly linked list from |first| to |last|
+    if (entry->previous) {
+      entry->previous->next = entry->next;
+    } else {
+      first = entry->next;
+    }
+    if (entry->next) {
+      entry->next->previous = entry->previous;
+    } else {
+      last = entry->previous;
+    }
   }
   pthread_mutex_unlock(&lock);
   free(entry);

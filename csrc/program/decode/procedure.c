@@ -140,7 +140,8 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
     status = pyd_reader_string(reader, "the name of a global", words + kGlobalName, &global->name);
     if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[kGlobalSizes], &global->type);
     if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
-    if (global->type.kind == PYD_KIND_SCALAR || !has_bytes_of(program, global->constant, &global->type)) {
+    const bool may_have_constant = global->type.kind != PYD_KIND_SCALAR;
+    if (!may_have_constant || !has_bytes_of(program, global->constant, &global->type)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,
                                global->constant);
     }
@@ -246,10 +247,9 @@ static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* he
   program->initializer_count = count;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t number = program->initializers[i];
-    if (number < program->procedure_count && program->procedures[number].info.arg_count == 0 &&
-        program->procedures[number].info.result_count == 0) {
-      continue;
-    }
+    const bool exists = number < program->procedure_count;
+    const pyd_program_function_t* info = exists ? &program->procedures[number].info : NULL;
+    if (exists && info->arg_count == 0 && info->result_count == 0) continue;
     return pyd_status_make(PYD_CODE_CORRUPT,
                            "initializer %u is procedure %u, which does not exist or has arguments or results", i,
                            number);

@@ -93,15 +93,16 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
 // Groups the exports by executable, in a counting sort: exports_of lists their numbers. The numbers of the exports of
 // executable i begin at index exports_first[i].
 static void group_exports(pyd_program_t* program) {
-  uint32_t* first = program->exports_first;  // in: the number of exports of executable i at i + 1
+  uint32_t* first = program->exports_first;  // at first, first[i + 1] is the number of exports of executable i
   for (uint32_t i = 0; i < program->executable_count; ++i) first[i + 1] += first[i];
   for (uint32_t i = 0; i < program->export_count; ++i) program->exports_of[first[program->exports[i].executable]++] = i;
-  // Each first[i] has become the end of its group, where the next group begins.
+  // Each first[i] has advanced to the end of its group, where group i + 1 begins: moves it to first[i + 1].
   for (uint32_t i = program->executable_count; i > 0; --i) first[i] = first[i - 1];
   first[0] = 0;
 }
 
-// Decodes the table of queries of device properties: category, key, and the value for devices that do not know the key.
+// Decodes the table of queries of device properties: category, key, and the fallback, the value for devices that do not
+// know the key.
 static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_QUERY_COUNT];
   pyd_program_t* program = reader->program;
@@ -167,23 +168,25 @@ static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* heade
   return status;
 }
 
-// Checks that |function|, which may be PYD_NONE, can compute the constants of an executable (one scalar argument, the
-// number of the selected variant; scalar results) or, with |is_condition|, the condition of a variant (no argument, one
-// scalar result). It must have no commands, as it runs before the executable is linked. |what|: for the message.
-static pyd_status_t check_host_function(const pyd_program_t* program, const char* what, uint32_t executable,
+// Checks the number |function| of a function that runs when executable |executable| is linked; PYD_NONE: none. With
+// |is_condition| it computes the condition of a variant: no argument, one scalar result. Else it computes the constants
+// of the executable: one scalar argument, the number of the selected variant, and scalar results. It must have no
+// commands, as no kernel is linked yet. |purpose|: for the message.
+static pyd_status_t check_host_function(const pyd_program_t* program, const char* purpose, uint32_t executable,
                                         uint32_t function, bool is_condition) {
   if (function == PYD_NONE) return PYD_STATUS_OK;
   bool fits = function < program->function_count;
   if (fits) {
     const pyd_function_t* fn = &program->functions[function];
-    fits = fn->info.arg_count == (is_condition ? 0 : 1) && fn->command_count == 0 &&
-           (!is_condition || fn->info.result_count == 1);
+    const uint32_t arg_count = is_condition ? 0 : 1;
+    const bool has_results = !is_condition || fn->info.result_count == 1;  // constants may be any number
+    fits = fn->info.arg_count == arg_count && has_results && fn->command_count == 0;
     for (uint32_t i = 0; i < fn->info.arg_count; ++i) fits &= fn->info.args[i].kind == PYD_KIND_SCALAR;
     for (uint32_t i = 0; i < fn->info.result_count; ++i) fits &= fn->info.results[i].kind == PYD_KIND_SCALAR;
   }
   if (fits) return PYD_STATUS_OK;
   return pyd_status_make(
-      PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which must %s", executable, what, function,
+      PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which must %s", executable, purpose, function,
       is_condition ? "take no arguments and return one scalar" : "take one scalar and return scalars");
 }
 
@@ -223,8 +226,9 @@ static pyd_status_t check_header(const pyd_program_t* program) {
   return PYD_STATUS_OK;
 }
 
-// Copies the program, checks its header and the range of its strings, and initializes the budgets of the reader (the
-// words and string bytes that tables may refer to in all, so that decoding takes linear time).
+// Copies the program, checks its header and the range of its strings, and initializes the budgets of the reader: all
+// tables together may refer to that many words and string bytes. So a broken program cannot refer to the same bytes
+// many times, and decoding takes linear time.
 static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   pyd_program_t* program = reader->program;
   if (bytes.size < PYD_PROGRAM_HEADER_WORDS * 4 || bytes.size % 4 || bytes.size / 4 > kMaxWords) {
@@ -254,11 +258,11 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
 // Returns the floating-point mode in which C programs begin: rounds to nearest even, keeps subnormal numbers, traps on
 // no exception.
 static uint64_t default_fp_mode(void) {
-  fenv_t callers;
-  fegetenv(&callers);
+  fenv_t saved;  // the mode of the caller
+  fegetenv(&saved);
   fesetenv(FE_DFL_ENV);
   const uint64_t mode = pyd_cpu_fp_mode();
-  fesetenv(&callers);
+  fesetenv(&saved);
   return mode;
 }
 
@@ -268,7 +272,7 @@ pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   pyd_program_t* program = calloc(1, sizeof(*program));
   if (!program) return pyd_reader_no_memory();
   program->fp_mode = default_fp_mode();
-  pyd_reader_t reader = {program, 0, 0};
+  pyd_reader_t reader = {.program = program};
   pyd_status_t status = decode_header(&reader, bytes);
   const uint32_t* header = program->words;
   if (pyd_ok(status)) status = decode_executables(&reader, header);

@@ -22,7 +22,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 32;
 }
 
-// Returns a hash of the sizes and of the scalars that plans depend on.
+// Returns a hash of the sizes of all tensor arguments, and of the scalar arguments that plans of |function| depend on.
 uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars) {
   uint64_t hash = mix(0, (uint64_t)function + 1);  // mix(0, 0) would be 0
   if (function >= program->function_count) return hash;
@@ -37,8 +37,9 @@ uint64_t pyd_plan_arg_bytes(const pyd_plan_t* plan, uint32_t arg) {
   const pyd_function_t* fn = plan->fn;
   uint64_t bytes = 0;
   if (arg >= fn->info.arg_count || fn->info.args[arg].kind != PYD_KIND_TENSOR) return 0;
+  // Cannot overflow: the creation of the plan has checked the sizes.
   pyd_tensor_bytes(fn->info.args[arg].dtype, fn->info.args[arg].rank, plan->dims + fn->args[arg].first_dim, &bytes);
-  return bytes;  // cannot overflow, as the plan exists
+  return bytes;
 }
 
 const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result) {
@@ -57,14 +58,14 @@ uint64_t pyd_plan_result_bytes(const pyd_plan_t* plan, uint32_t result) {
   return buffer == PYD_NONE ? 0 : plan->buffer_bytes[buffer];
 }
 
-// Returns the alignment in bytes that kernels require of argument |arg|.
+// Returns the alignment in bytes that kernels require of argument |arg|; 1 for a scalar and for an unused tensor.
 uint32_t pyd_plan_arg_alignment(const pyd_plan_t* plan, uint32_t arg) {
   if (arg >= plan->fn->info.arg_count || plan->fn->info.args[arg].kind != PYD_KIND_TENSOR) return 1;
   uint32_t buffer = plan->fn->args[arg].buffer;
   return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];
 }
 
-// Returns the alignment in bytes that kernels require of a result.
+// Returns the alignment in bytes that kernels require of a result; 1 for a scalar.
 uint32_t pyd_plan_result_alignment(const pyd_plan_t* plan, uint32_t result) {
   uint32_t buffer = result_buffer(plan, result);
   return buffer == PYD_NONE ? 1 : plan->buffer_alignment[buffer];
@@ -84,7 +85,8 @@ void pyd_plan_name_value(const char* kind, uint32_t index, pyd_string_t name, ch
 
 // Writes the name of a buffer for messages, such as "argument 1 'b'" or "transient buffer 3".
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
-  if (buffer == fn->buffer_count) {  // the staging buffer, see stage.c
+  const bool is_staging = buffer == fn->buffer_count;  // the buffer of the plan for aligned copies of bindings
+  if (is_staging) {
     snprintf(text, size, "the aligned copies");
     return;
   }

@@ -42,7 +42,8 @@ static pyd_status_t allocate_header(pyd_shape_t shape, pyd_tensor_t** out_tensor
   return PYD_STATUS_OK;
 }
 
-// Creates a tensor over memory of this process that it does not own: a constant's, or the caller's when |is_lent|.
+// Creates a tensor over memory of this process that it does not own: of a constant, or with |is_lent| of the caller,
+// valid during the call only. |is_fixed| keeps results from being computed in this memory.
 pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor) {
   pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
@@ -52,6 +53,8 @@ pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, 
   return status;
 }
 
+// Creates a tensor over a device block of a constant, or with |is_lent| of the caller. |data|: the same bytes in this
+// process, or NULL. Takes ownership of the block, also on failure, unless |is_lent|.
 pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void* block, const void* data, bool is_lent,
                                    pyd_tensor_t** out_tensor) {
   pyd_status_t status = pyd_tensor_wrap(shape, data, is_lent, out_tensor);
@@ -90,7 +93,8 @@ pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t ca
   return status;
 }
 
-// Creates a tensor of |shape| with the block of |source|, which must be pyd_tensor_is_alone() and is freed.
+// Creates a tensor of |shape| with the memory block of |source|, and frees |source|. Nothing but |source|, which has
+// one reference, may refer to the block.
 pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
@@ -99,6 +103,8 @@ pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tens
   return status;
 }
 
+// Creates a view of |shape| over the bytes of |source| from |offset| on, in its memory. INVALID_ARGUMENT when the view
+// ends past |source| or, with |is_whole|, before the end of |source|.
 pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape,
                              pyd_tensor_t** out_tensor) {
   pyd_status_t status = allocate_header(shape, out_tensor);
@@ -121,6 +127,8 @@ pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whol
   return status;
 }
 
+// Copies |bytes| bytes from offset |source_offset| of |source| to offset |target_offset| of |target|. Both tensors are
+// in the same memory, of a device or of this process.
 pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t source_offset, const pyd_tensor_t* target,
                              uint64_t target_offset, uint64_t bytes) {
   const pyd_device_memory_t* device = target->memory.device;
@@ -133,7 +141,8 @@ pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t source_offset,
   return PYD_STATUS_OK;
 }
 
-// Copies the bytes of |source| to |target| between any two memories: device, process, or the same.
+// Copies the bytes of |source| to |target|, a tensor of the same size with a block of its own. Each of them is in
+// memory of a device or of this process.
 static pyd_status_t copy_bytes(const pyd_tensor_t* target, const pyd_tensor_t* source) {
   const pyd_device_memory_t *to = target->memory.device, *from = source->memory.device;
   if (!source->bytes) return PYD_STATUS_OK;
@@ -141,7 +150,7 @@ static pyd_status_t copy_bytes(const pyd_tensor_t* target, const pyd_tensor_t* s
     return from->read(from->self, pyd_tensor_owner(source)->block, source->offset, target->block, source->bytes);
   }
   if (to && !from) return to->write(to->self, target->block, source->data, source->bytes);
-  if (to) return pyd_tensor_move(source, 0, target, 0, source->bytes);
+  if (to) return pyd_tensor_move(source, /* source_offset */ 0, target, /* target_offset */ 0, source->bytes);
   memcpy(target->block, source->data, source->bytes);
   return PYD_STATUS_OK;
 }
@@ -156,7 +165,8 @@ pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, py
   return status;
 }
 
-// Drops a reference to a tensor; the last one frees it.
+// Drops a reference to a tensor. The last reference frees it, and with it the reference to the tensor's base, if it is
+// a view.
 void pyd_tensor_release(pyd_tensor_t* tensor) {
   while (tensor && atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) == 1) {
     pyd_tensor_t* base = tensor->base;
@@ -176,7 +186,7 @@ pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint
   uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits; type 0x13: booleans
   bool is_boolean = bits == 1 || tensor->dtype >> 24 == 0x13;
   bool is_packed = bits < 8 && !is_boolean;  // the first element in the lowest bits; booleans take a byte each
-  uint64_t size = bits < 8 || is_boolean ? 1 : bits / 8;      // bytes to read
+  uint64_t size = bits < 8 || is_boolean ? 1 : bits / 8;      // bytes to read: an element never crosses a byte
   uint64_t at = is_packed ? index * bits / 8 : index * size;  // the byte in which the element begins
   uint64_t word = 0;  // on little-endian machines, the only ones supported, the element is in the low bytes
   if (tensor->data) {
@@ -190,10 +200,10 @@ pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint
     *out_word = word & 1 ? UINT64_MAX : 0;  // an integer of 1 bit, sign-extended
     return PYD_STATUS_OK;
   }
-  if (bits < 8) word >>= index * bits % 8;
+  if (is_packed) word >>= index * bits % 8;
   if (bits < 64) {
     word &= (UINT64_C(1) << bits) - 1;
-    if (!is_float(tensor->dtype)) word = (uint64_t)((int64_t)(word << (64 - bits)) >> (64 - bits));
+    if (!is_float(tensor->dtype)) word = (uint64_t)((int64_t)(word << (64 - bits)) >> (64 - bits));  // sign-extended
   }
   *out_word = word;
   return PYD_STATUS_OK;

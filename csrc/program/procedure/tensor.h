@@ -24,7 +24,7 @@ typedef struct pyd_tensor_s {
   pyd_memory_t memory;
   void* block;          // its block; NULL for a view, and for memory of this process that it does not own
   uint64_t capacity;    // of the block, in bytes
-  bool is_fixed;        // memory of a constant or of the caller, which must not be reused
+  bool is_fixed;        // memory of a constant or of the caller: no result may be computed in it
   bool is_lent;         // memory of the caller, valid during the call only
   uint64_t offset;      // of its first byte in the block of its owner (pyd_tensor_owner), in bytes
   const uint8_t* data;  // its first byte in this process; may be NULL on a device
@@ -86,11 +86,13 @@ static inline pyd_tensor_t* pyd_tensor_retain(pyd_tensor_t* tensor) {
 // |tensor| may be NULL.
 void pyd_tensor_release(pyd_tensor_t* tensor);
 
-// Returns whether |tensor| has one reference only.
+// Returns whether the caller has the only reference to |tensor|. Acquires what other threads did before they dropped
+// theirs, so that the caller may change the tensor.
 static inline bool pyd_tensor_is_single(const pyd_tensor_t* tensor) {
   return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
 }
-// Returns whether |tensor| owns a block that no other reference shares.
+// Returns whether |tensor| has a block that the caller may reuse: the block is not of a constant or of another owner,
+// and the caller has the only reference to |tensor|.
 static inline bool pyd_tensor_is_alone(const pyd_tensor_t* tensor) {
   return tensor->block && !tensor->is_fixed && pyd_tensor_is_single(tensor);
 }
