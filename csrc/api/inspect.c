@@ -7,20 +7,21 @@
 
 static pyd_api_text_t text_of(pyd_string_t text) { return (pyd_api_text_t){text.data, text.length}; }
 
-// Copies the structure |filled| of |size| bytes to |out|, the structure of a caller whose version of it may have fewer
-// members, or more. Both begin with a struct_size. That of |out| is the size of the caller's version, and stays.
+// Copies the structure |filled| of |size| bytes to |out|, the structure of a caller, whose version of the structure may
+// have fewer or more members. Both begin with a member struct_size, which in |out| states the size of the caller's
+// version and is not copied.
 static void hand_out(const void* filled, size_t size, void* out) {
-  size_t known;
-  memcpy(&known, out, sizeof(known));
-  if (known > size) known = size;
-  memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)filled + sizeof(size_t), known - sizeof(size_t));
+  size_t out_size;
+  memcpy(&out_size, out, sizeof(out_size));
+  const size_t common_size = out_size < size ? out_size : size;
+  memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)filled + sizeof(size_t), common_size - sizeof(size_t));
 }
 
 // Checks that the structure that a caller passes to be filled has |least| bytes, those of its first version, and that
-// |index| is below |count|. |struct_size|: its first member; NULL when the structure is. |what| names the indexed items
-// in messages.
+// |index| is below |count|. |struct_size|: the first member of the structure; NULL if the caller has passed no
+// structure. |item|: what the index numbers, for messages.
 static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index,
-                              uint32_t count, const char* what) {
+                              uint32_t count, const char* item) {
   if (!struct_size) return pyd_api_null(function, "the structure to fill");
   if (*struct_size < least) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -29,7 +30,7 @@ static pyd_status_t check_out(const char* function, const size_t* struct_size, s
                            function, *struct_size, least);
   }
   if (index < count) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u does not exist, there are %u", function, what, index,
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u does not exist, there are %u", function, item, index,
                          count);
 }
 
@@ -83,8 +84,8 @@ _Static_assert((int)PYD_API_COMMAND_DISPATCH == PYD_COMMAND_DISPATCH && (int)PYD
                    (int)PYD_API_COMMAND_COPY == PYD_COMMAND_COPY && (int)PYD_API_COMMAND_HOST == PYD_COMMAND_CUSTOM,
                "the kinds of commands are numbered as in plans");
 
-// Describes a command of a plan. |bytes| is the sum of the sizes of all buffer ranges that it is bound to, its grid is
-// in workgroups; both stay 0 for a command that runs nothing with the sizes of this plan.
+// Describes command |index| of a plan: among others its grid, in workgroups, and the sum of the bytes of all buffer
+// ranges that it is bound to. Both stay 0 for a command that runs nothing with the sizes of this plan.
 static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   const pyd_program_t* program = pyd_plan_program(plan);
   pyd_command_info_t info;
@@ -134,15 +135,16 @@ static pyd_status_t check_times(const pyd_api_call_t* call, const pyd_api_time_t
                          call->entry->info.name, commands, count);
 }
 
+// Runs a call with a time for each of its |count| commands: begin and end in nanoseconds since the start.
 pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt,
                                     pyd_api_time_t* out_times, uint32_t count) {
-  pyd_interrupt_t asked;
+  pyd_interrupt_t checked;  // |interrupt|, if there is one
   pyd_status_t status = check_times(call, out_times, count);
-  if (pyd_ok(status) && interrupt) status = pyd_api_interrupt_of("call_run_timed", interrupt, &asked);
+  if (pyd_ok(status) && interrupt) status = pyd_api_interrupt_of("call_run_timed", interrupt, &checked);
   if (pyd_ok(status)) status = pyd_api_call_begin_run(call, "call_run_timed");
   if (!pyd_ok(status)) return status;
   pyd_api_call_copy_in(call);
-  status = pyd_call_run_timed(call->call, interrupt ? &asked : NULL, (pyd_command_time_t*)out_times);
+  status = pyd_call_run_timed(call->call, interrupt ? &checked : NULL, (pyd_command_time_t*)out_times);
   if (pyd_ok(status)) pyd_api_call_copy_out(call);
   pyd_api_call_end_run(call);
   return status;

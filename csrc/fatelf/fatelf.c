@@ -65,14 +65,18 @@ pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_recor
   return PYD_STATUS_OK;
 }
 
-// Returns whether a record is for |machine|, 64-bit, little-endian, and for no specific system (0), Linux (3) or bare
-// machines (255).
+// Returns whether the ELF file of a record can be loaded on |machine|: it is a 64-bit little-endian file, for no
+// specific system, Linux or bare machines.
 static bool fits(const pyd_fatelf_record_t* record, uint32_t machine) {
-  return record->machine == machine && record->word_size == 2 && record->byte_order == 1 &&
-         (record->osabi == 0 || record->osabi == 3 || record->osabi == 255);
+  enum { ELFOSABI_NONE = 0, ELFOSABI_LINUX = 3, ELFOSABI_STANDALONE = 255 };
+  const bool is_64_bit = record->word_size == 2, is_little_endian = record->byte_order == 1;
+  const bool is_system =
+      record->osabi == ELFOSABI_NONE || record->osabi == ELFOSABI_LINUX || record->osabi == ELFOSABI_STANDALONE;
+  return record->machine == machine && is_64_bit && is_little_endian && is_system;
 }
 
-// Returns the failure that lists the machines of the records, as many as fit.
+// Returns the failure of an archive without a record for |machine_name|. Lists the machines of the records, as many as
+// fit into the text.
 static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* machine_name) {
   char list[256] = "";
   size_t length = 0;

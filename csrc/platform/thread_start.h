@@ -19,7 +19,8 @@ typedef struct start_s {
 // Names the calling thread for debuggers. Defined by the file that includes this one.
 static void set_name(const char* name);
 
-// Calls the function of a new thread, as the function that the system starts. |pointer|: its start_t.
+// The function that the system starts on a new thread. Names the thread and calls its entry. |pointer|: its start_t,
+// which is freed.
 static void* trampoline(void* pointer) {
   start_t start = *(start_t*)pointer;
   free(pointer);

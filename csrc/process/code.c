@@ -45,6 +45,7 @@ struct jit_descriptor {
 };
 
 void __jit_debug_register_code(void);
+// The list of registered code, which debuggers read. Version 1 of GDB's JIT interface, with an empty list.
 OWN struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
 // Does nothing: the debugger stops the process here, and then reads the changed list in __jit_debug_descriptor. OWN:
 // each JIT compiler of the process has its own copy.
@@ -72,7 +73,7 @@ static void announce(uint32_t action, struct jit_code_entry* entry) {
 static int by_address(const void* a, const void* b) {
   const pyd_process_symbol_t* x = a;
   const pyd_process_symbol_t* y = b;
-  return x->address < y->address ? -1 : x->address > y->address;
+  return (x->address > y->address) - (x->address < y->address);
 }
 
 // Sorts |symbols|, a copy of the symbols of |info|, by address. Functions of unknown size (0) in the image get the
@@ -80,8 +81,8 @@ static int by_address(const void* a, const void* b) {
 // inside a function without a size.
 static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
   size_t count = info->symbol_count;
-  const uintptr_t begin = (uintptr_t)info->address, limit = begin + info->size;
-  uintptr_t end = limit;
+  const uintptr_t begin = (uintptr_t)info->address, limit = begin + info->size;  // of the image
+  uintptr_t end = limit;  // the next higher address of a symbol: several symbols may have the same address
   qsort(symbols, count, sizeof(*symbols), by_address);
   for (size_t i = count; i-- > 0;) {
     uintptr_t address = (uintptr_t)symbols[i].address;
@@ -107,8 +108,8 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
   // Every user can write to /tmp: never follow a symbolic link there, nor wait for the reader of a named pipe.
   int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-  struct stat found;
-  bool is_file = file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+  struct stat info_of_file;
+  bool is_file = file >= 0 && fstat(file, &info_of_file) == 0 && S_ISREG(info_of_file.st_mode);
   FILE* map = is_file ? fdopen(file, "a") : NULL;
   if (!map) {
     if (file >= 0) close(file);
@@ -184,7 +185,11 @@ void pyd_process_code_unregister(pyd_process_code_t* code) {
   // pyd_process_code_register() has installed the fork handlers, so locking cannot fail any more.
   pyd_status_free(pyd_process_lock());
   struct jit_code_entry* entry = &code->entry;
-  *(entry->prev_entry ? &entry->prev_entry->next_entry : &__jit_debug_descriptor.first_entry) = entry->next_entry;
+  if (entry->prev_entry) {
+    entry->prev_entry->next_entry = entry->next_entry;
+  } else {
+    __jit_debug_descriptor.first_entry = entry->next_entry;
+  }
   if (entry->next_entry) entry->next_entry->prev_entry = entry->prev_entry;
   announce(JIT_UNREGISTER, entry);
   pyd_process_unlock();

@@ -28,14 +28,13 @@ static void align_for_dispatches(const pyd_program_t* program, const pyd_functio
   }
 }
 
-// Raises the alignment of each constant that a procedure or a global reads to |max_alignment|, the largest of all
-// executables, as it is known at run time only to which of them the constant is passed.
+// Raises the alignment of each constant that is the value of a global or is read by a procedure to |max_alignment|, the
+// largest alignment of all executables: only at run time it is known which executables use the constant.
 static void align_for_steps(const pyd_program_t* program, uint32_t max_alignment, uint32_t* alignments) {
   for (uint32_t i = 0; i < program->global_count; ++i) {
     const pyd_global_t* global = &program->globals[i];
-    // NONE: no initial value.
-    if (global->type.kind == PYD_KIND_TENSOR && global->constant != PYD_NONE)
-      alignments[global->constant] = max_alignment;
+    const bool has_initial_value = global->constant != PYD_NONE;
+    if (global->type.kind == PYD_KIND_TENSOR && has_initial_value) alignments[global->constant] = max_alignment;
   }
   for (uint32_t i = 0; i < program->procedure_count; ++i) {
     const pyd_procedure_t* p = &program->procedures[i];

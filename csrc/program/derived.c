@@ -16,25 +16,26 @@ static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index
 
 static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) & ~(unit - 1); }
 
-// Returns the size in bytes of a new block for constant |index|, which needs |size| bytes. The block also has room for
-// the next derived constants of the table without memory, up to BLOCK_BYTES in total: most programs derive them in this
-// order. The table is read cyclically up to the first constant of the derivation of |index|, since the constants from
-// there to |index| have memory. Blocks of PYD_PAGES_UNIT (a huge page) or more are a multiple of it.
+// Returns the size in bytes of a new block of memory for constant |index|, which needs |size| bytes. Most programs
+// derive constants in the order of the table. So the block also has room for the derived constants that follow in the
+// table and have no memory yet, up to BLOCK_BYTES in total. After the end of the table, continues at its start, and
+// ends at the first constant of the derivation of |index|. A block of at least PYD_PAGES_UNIT (a huge page) is a
+// multiple of that.
 static size_t block_bytes(const pyd_program_t* program, uint32_t index, size_t size) {
   const uint32_t count = program->constant_count;
   const uint32_t first = program->derivations[program->constants[index].derivation].first_constant;
   size_t sum = size;
   for (uint32_t i = (index + 1) % count; i != first; i = (i + 1) % count) {
     if (!pyd_constant_is_derived(program, i) || pyd_constant_bytes(program, i)) continue;
-    // Constant |index| alone may be larger than BLOCK_BYTES.
-    if (sum > BLOCK_BYTES || program->constants[i].length > BLOCK_BYTES - sum) break;
+    const size_t room = sum < BLOCK_BYTES ? BLOCK_BYTES - sum : 0;  // constant |index| alone may be larger
+    if (program->constants[i].length > room) break;
     sum += round_up((size_t)program->constants[i].length, PYD_POOL_ALIGNMENT);
   }
   return sum >= PYD_PAGES_UNIT ? round_up(sum, PYD_PAGES_UNIT) : sum;
 }
 
-// Acquires a block that begins with constant |index|, of |size| bytes, and has memory for constants after it. If the
-// pool cannot provide that much, the block is for this constant alone. Counts it in |memory|.
+// Acquires a block of |*out_bytes| bytes that begins with constant |index|, of |size| bytes, and has room for constants
+// after it. If the pool has not so much memory, the block is for this constant alone. Counts the block in |memory|.
 static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, size_t size, constant_memory_t* memory,
                                   size_t* out_bytes, uint8_t** out_block) {
   pyd_derived_t* derived = program->derived;
@@ -58,8 +59,8 @@ static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t
   pyd_derived_t* derived = program->derived;
   if (size > SIZE_MAX / 2)  // could overflow when it is rounded up
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
-  size =
-      round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // also an empty constant has an address: NULL means not derived
+  if (!size) size = 1;  // an empty constant has an address, too: NULL means not derived
+  size = round_up(size, PYD_POOL_ALIGNMENT);
   if (size <= memory->free_bytes) {
     *out_data = memory->free_memory;
     memory->free_memory += size;
@@ -68,7 +69,7 @@ static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t
     size_t bytes = 0;
     pyd_status_t status = acquire_block(program, index, size, memory, &bytes, out_data);
     if (!pyd_ok(status)) return status;
-    if (bytes - size > memory->free_bytes) {  // only the larger free range is remembered
+    if (bytes - size > memory->free_bytes) {  // remembers only the largest free range
       memory->free_memory = *out_data + size;
       memory->free_bytes = bytes - size;
     }
@@ -82,6 +83,7 @@ static void release_blocks(const pyd_derived_t* derived, uint32_t begin, uint32_
   for (uint32_t i = begin; i < end; ++i) pyd_pool_release(derived->pool, derived->blocks[i]);
 }
 
+// Creates an empty store for the derived constants of |program|, which jobs of |sched| compute in memory of |pool|.
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
                                 pyd_derived_t** out_derived) {
   *out_derived = NULL;
@@ -125,7 +127,7 @@ pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* deri
   return PYD_STATUS_OK;
 }
 
-// Returns whether the results of a derivation are published, the last of them being published last.
+// Returns whether the results of a derivation are published: the last result is published last.
 static bool is_done(const pyd_program_t* program, uint32_t derivation) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   uint32_t count = program->functions[d->function].info.result_count;
@@ -149,7 +151,8 @@ static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, ui
   return status;
 }
 
-// Drops the pages of the mapped constants that |fn| reads: its results replace them in nearly all calls.
+// Lets the system reuse the pages of the file-mapped constants that |fn|, the function of a derivation, has read: calls
+// read its results instead. A later access would read the pages from the file again.
 static void drop_sources(const pyd_program_t* program, const pyd_function_t* fn) {
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     uint32_t constant = fn->buffers[i].index;
@@ -189,10 +192,10 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
   uint32_t count = program->functions[d->function].info.result_count;
   pyd_plan_t* plan = NULL;
   uint8_t** data = calloc(count, sizeof(*data));
-  constant_memory_t memory = derived->memory;  // and what this derivation acquires
+  constant_memory_t memory = derived->memory;  // a copy that counts the blocks that this derivation acquires, too
   pyd_status_t status = PYD_STATUS_OK;
   if (!data) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
-  if (pyd_ok(status)) status = pyd_plan_create(program, d->function, NULL, NULL, &plan);
+  if (pyd_ok(status)) status = pyd_plan_create(program, d->function, /* dims */ NULL, /* scalars */ NULL, &plan);
   if (pyd_ok(status)) status = check_result_bytes(program, plan, d->first_constant);
   if (pyd_ok(status)) status = run(program, plan, d->first_constant, &memory, data, interrupt);
   drop_sources(program, &program->functions[d->function]);  // also after a failure: reads load dropped pages again
@@ -230,7 +233,8 @@ static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last, co
   return status;
 }
 
-// Implements pyd_derived_t.derive. The gate admits one thread at a time; those that waited find the constant derived.
+// Derives constant |index|, and before it the constants that it is computed from. Implements pyd_derived_t.derive. The
+// gate admits one thread at a time. A thread that has waited finds the constant derived.
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   pyd_scope_t scope;

@@ -15,13 +15,15 @@ bool pyd_contract_reads(const pyd_export_t* export, uint32_t word) {
   return contract && word < contract->info.arg_count && contract->args[word].is_read;
 }
 
-// Returns whether |fn| takes one scalar (kind 1) per constant of the export and returns the scalars of a contract, with
-// one or two scalars per binding.
+// Returns whether |fn| can be the contract of |export|, the function that states what its kernel accesses. It takes one
+// scalar per constant of the export, and returns PYD_CONTRACT_BYTES scalars and then one or two scalars per binding:
+// the bytes that the kernel may access and, with two, the bytes that one workgroup may access.
 static bool has_contract_signature(const pyd_export_t* export, const pyd_function_t* fn) {
   const pyd_program_function_t* info = &fn->info;
-  bool is_valid = info->arg_count == export->constant_count && fn->command_count == 0 &&
-                  (info->result_count == PYD_CONTRACT_BYTES + export->binding_count ||
-                   info->result_count == PYD_CONTRACT_BYTES + 2 * export->binding_count);
+  const bool has_one_size = info->result_count == PYD_CONTRACT_BYTES + export->binding_count;
+  const bool has_two_sizes = info->result_count == PYD_CONTRACT_BYTES + 2 * export->binding_count;
+  bool is_valid = info->arg_count == export->constant_count && (has_one_size || has_two_sizes);
+  is_valid = is_valid && fn->command_count == 0;  // it only computes scalars
   for (uint32_t i = 0; is_valid && i < info->arg_count; ++i) is_valid = info->args[i].kind == PYD_KIND_SCALAR;
   for (uint32_t i = 0; is_valid && i < info->result_count; ++i) is_valid = info->results[i].kind == PYD_KIND_SCALAR;
   return is_valid;
@@ -50,7 +52,7 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
   return PYD_STATUS_OK;
 }
 
-// Adds the scalars that contracts read to the keys of plans, by analysing all functions again. Called after all
+// Analyses all functions again, so that plans depend on the scalars that contracts read, too. Called after all
 // contracts are set, before the first plan.
 pyd_status_t pyd_program_apply_contracts(pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
@@ -91,7 +93,8 @@ static pyd_status_t check_binding(const dispatch_t* d, uint32_t index, bool is_w
   const pyd_plan_slot_t* slot = &d->plan->slots[d->command->first_slot + index];
   uint32_t kind = d->plan->fn->buffers[slot->buffer].kind;
   bool is_fixed = kind == PYD_BUFFER_ARGUMENT || kind == PYD_BUFFER_CONSTANT;
-  if (needed <= slot->length && !(is_written && is_fixed && needed)) return PYD_STATUS_OK;  // 0 bytes: writes none
+  const bool is_forbidden_write = is_written && is_fixed && needed;  // with 0 bytes nothing is written
+  if (needed <= slot->length && !is_forbidden_write) return PYD_STATUS_OK;
   char who[128];
   pyd_plan_name_buffer(d->plan->fn, slot->buffer, who, sizeof(who));
   if (needed <= slot->length) return BROKEN(d, "binding %u: the kernel writes %s, which is never written", index, who);
@@ -105,7 +108,7 @@ static pyd_status_t check_dispatch(const dispatch_t* d, uint64_t* scalars, uint6
   const pyd_function_t* contract = d->export->contract;
   for (uint32_t i = 0; i < d->command->constant_count; ++i)
     scalars[i] = d->plan->constants[d->command->first_constant + i];
-  pyd_status_t status = pyd_function_interpret(d->export->contracts, contract, NULL, scalars, regs);
+  pyd_status_t status = pyd_function_interpret(d->export->contracts, contract, /* dims */ NULL, scalars, regs);
   if (!pyd_ok(status)) {
     pyd_status_t broken = BROKEN(d, "its constants: %s", pyd_status_text(status));
     pyd_status_free(status);
@@ -122,8 +125,8 @@ static pyd_status_t check_dispatch(const dispatch_t* d, uint64_t* scalars, uint6
   return status;
 }
 
-// Returns result |index| of the contract of a dispatch; |otherwise| if it has none, fails, or needs more than kMaxWords
-// words to evaluate, for which there is no stack memory.
+// Returns result |index| of the contract of a dispatch. Returns |otherwise| if there is no contract or no such result,
+// if the contract fails, or if it needs more than kMaxWords words of stack memory.
 static uint64_t evaluate_result(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index,
                                 uint64_t otherwise) {
   const pyd_export_t* export = &plan->program->exports[command->export];
@@ -134,7 +137,7 @@ static uint64_t evaluate_result(const pyd_plan_t* plan, const pyd_plan_command_t
   if ((uint64_t)contract->reg_count + command->constant_count > kMaxWords) return otherwise;
   uint64_t* scalars = memory + contract->reg_count;  // after the registers
   for (uint32_t i = 0; i < command->constant_count; ++i) scalars[i] = plan->constants[command->first_constant + i];
-  pyd_status_t status = pyd_function_interpret(export->contracts, contract, NULL, scalars, memory);
+  pyd_status_t status = pyd_function_interpret(export->contracts, contract, /* dims */ NULL, scalars, memory);
   uint64_t result = pyd_ok(status) ? memory[contract->results[index].target] : otherwise;
   pyd_status_free(status);
   return result;
@@ -151,10 +154,13 @@ uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_comman
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
   if (!plan->program->exports[command->export].contract) return true;
   // The second size of a binding: the bytes that belong to one workgroup; 0 if a workgroup may access all bytes.
-  const uint64_t group_bytes = evaluate_result(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
+  const uint32_t second_size = PYD_CONTRACT_BYTES + command->slot_count + index;
+  const uint64_t group_bytes = evaluate_result(plan, command, second_size, /* otherwise */ 0);
   return group_bytes != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == group_bytes;
 }
 
+// Checks a dispatch of the plan against the contract of its kernel, if it has one. |constants|: the registers of the
+// dispatch's constants, with the flag PYD_CONSTANT_HIGH for the high word of a register.
 pyd_status_t pyd_plan_check_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
                                      const uint32_t* constants) {
   const pyd_export_t* export = &plan->program->exports[command->export];
