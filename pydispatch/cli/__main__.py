@@ -195,8 +195,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(text: str) -> None:
-    """Print an error to stderr."""
-    print(f"pydispatch: {_colored(text, 'error: ', color=31)}", file=sys.stderr)
+    """Print the text of an error to stderr; on a terminal, its leading `error: ` is red."""
+    red = 31  # the code of ANSI
+    print(f"pydispatch: {_colored(text, word='error: ', color=red)}", file=sys.stderr)
 
 
 def process() -> int:

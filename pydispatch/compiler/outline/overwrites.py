@@ -73,9 +73,10 @@ class Overwrites:
 
 
 def store_of(value: SSAValue) -> Operation | None:
-    """Return the store of a tensor, or of the tensor that it is inserted into; None if it is not stored.
+    """Return the operation that stores a tensor into a binding; None if it is not stored.
 
-    Microkernels and insertions compute such a tensor in place: they write to the slice of the store.
+    A tensor that is inserted into another tensor has the store of the latter. A microkernel that computes a tensor with
+    a store writes to the memory of this store at once, before the store itself is translated.
     """
     final_write = final_write_of(value)
     while final_write is not None and final_write.name == "tensor.insert_slice":

@@ -189,7 +189,9 @@ def _link_executables(
         module.load_contracts(file.find(CONTRACTS, verify=True))
         for chosen in with_contracts:
             module.set_contracts(chosen.index, chosen.entry["contracts"])
-        module.apply_contracts()  # after all are set: plans then depend on the scalars that contracts check
+        # A plan is checked against the contracts once, when it is created, and serves later calls with equal keys. The
+        # scalars that any contract checks therefore become keys of plans, which needs all contracts.
+        module.apply_contracts()
     return variants
 
 

@@ -80,13 +80,18 @@ def _symbol_difference_rules() -> dict[int, Rule]:
     return rules
 
 
+# Each BitField is (lowest bit in the distance, number of bits, lowest bit in the instruction).
 _BRANCH = (BitField(11, 1, 7), BitField(1, 4, 8), BitField(5, 6, 25), BitField(12, 1, 31))
-"""Fields of the distance of a conditional branch (B-type): (lowest bit in the distance, width, lowest bit in the
-instruction)."""
-_JAL = (BitField(12, 8, 12), BitField(11, 1, 20), BitField(1, 10, 21), BitField(20, 1, 31))
-"""Fields of the distance of a jump (J-type), as for `_BRANCH`."""
+"""Fields of the distance of a conditional branch (B-type)."""
+_JAL = (
+    BitField(low=12, width=8, at=12),
+    BitField(low=11, width=1, at=20),
+    BitField(low=1, width=10, at=21),
+    BitField(low=20, width=1, at=31),
+)
+"""Fields of the distance of a jump (J-type): bits 12 to 19 of the distance are bits 12 to 19 of the instruction."""
 _RVC_BRANCH = (BitField(5, 1, 2), BitField(1, 2, 3), BitField(6, 2, 5), BitField(3, 2, 10), BitField(8, 1, 12))
-"""Fields of the distance of a 16-bit conditional branch (CB format), as for `_BRANCH`."""
+"""Fields of the distance of a 16-bit conditional branch (CB format)."""
 _RVC_JUMP = (
     BitField(5, 1, 2),
     BitField(1, 3, 3),
@@ -97,8 +102,7 @@ _RVC_JUMP = (
     BitField(4, 1, 11),
     BitField(11, 1, 12),
 )
-"""Fields of the distance of a 16-bit jump (CJ format): (lowest bit in the distance, width, lowest bit in the
-instruction)."""
+"""Fields of the distance of a 16-bit jump (CJ format)."""
 
 MACHINE = Machine(
     number=243,

@@ -64,7 +64,8 @@ def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -
     signed_mask = participants - (1 << 32) if participants >> 31 else participants  # as LLVM prints an i32
     # The lane to read, or its distance from the reading lane: an operand, or an attribute if it is constant.
     source = emitter.get(op.operands[1]) if len(op.operands) > 1 else str(integer(op, "offset"))
-    # A read of a lane that does not take part is undefined; beyond the last lane, an invocation reads its own value.
+    # In all three modes (`_MODES`), an invocation that would read a lane after `last_lane` reads its own value instead.
+    # Without this limit it would read a lane that does not take part, whose value is undefined.
     last_lane = str(lanes - 1)
     arguments = (("i32", source), ("i32", last_lane))
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"

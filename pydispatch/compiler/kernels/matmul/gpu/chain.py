@@ -243,12 +243,15 @@ class _Rows:
         return build.plus(build.times(row, self.tiles.columns), indices[-1])
 
     def _store(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> None:
-        """Store the element of a tensor of rows at these indices in the buffer."""
+        """Compute the element of `value` at `indices`, and store it in the workgroup's buffer.
+
+        `value` has the shape of the first product's result.
+        """
         element = self.frame.elements.at(build, value, indices)
         self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
 
     def _read_from_buffer(self, value: SSAValue) -> None:
-        """Let later code read elements of a tensor of rows from the buffer."""
+        """Let later code read elements of `value`, of the shape of the first product's result, from the buffer."""
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _column_end(self, build: Builder) -> Index:
