@@ -55,8 +55,9 @@ class Model:
 
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Model:
-    """Read a model from a path or from the bytes of a file, which errors call `name`. Raise CompileError for invalid
-    contents.
+    """Read a model from a path or from the bytes of a file. Raise CompileError for invalid contents.
+
+    name: name of the file if only its bytes are passed, for messages and the model's name.
     """
     data: bytes | mmap.mmap
     if isinstance(source, bytes):
@@ -113,7 +114,7 @@ def _read(data: memoryview, name: str) -> Model:
     models = sorted(n for n in archive.members if n.startswith("models/") and n.endswith(".json"))
     if len(models) != 1:
         raise ProgramFault(f"the archive has {len(models)} models ({', '.join(models)[:200]}); expected one")
-    model = models[0][len("models/") : -len(".json")]
+    model = models[0][len("models/") : -len(".json")]  # "model" for "models/model.json"
     return Model(
         name,
         read_program(archive.json(models[0])),
@@ -123,7 +124,7 @@ def _read(data: memoryview, name: str) -> Model:
 
 
 def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
-    """Return the arrays that a configuration lists, by name. Equal views of one storage are the same object.
+    """Return the arrays that a configuration lists, by name. Names with equal views of one storage share one object.
 
     A storage is a member with the bytes of one or more arrays; an array is a view of it with sizes, strides and an
     offset. The configuration has, under "config", an entry for each array:
@@ -139,7 +140,7 @@ def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
         ProgramFault: An entry is a pickled object, or an array exceeds its storage.
     """
     folder = config.rpartition("/")[0]
-    views: dict[tuple[str, TensorMeta], StoredArray] = {}  # (storage, layout) -> the array, for names that share it
+    views: dict[tuple[str, TensorMeta], StoredArray] = {}  # (path of the storage, layout) -> array
     arrays: dict[str, StoredArray] = {}
     for name, entry in archive.json(config).get("config").items():
         if entry.get("use_pickle").truth() or entry.maybe("tensor_meta") is None:
@@ -161,7 +162,8 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     """
     import numpy as np
 
-    # Check the layout. Symbolic sizes, which weights cannot have, are left out of the lists.
+    # Check the layout. Symbolic sizes, which weights cannot have, are left out of both lists, so a shorter list shows
+    # that there was one.
     sizes, strides = ([n for n in listed if isinstance(n, int)] for listed in (meta.sizes, meta.strides))
     offset = meta.offset
     if len(sizes) < len(meta.sizes) or len(strides) < len(meta.strides) or not isinstance(offset, int):
@@ -173,9 +175,11 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     count, stored = math.prod(sizes), len(storage) // item
     if count == 0:  # no element to check, but the sizes may be too large for NumPy
         return StoredArray(meta.dtype, np.zeros(_checked_empty_sizes(sizes, where), meta.dtype.numpy))
+    # For sizes (2, 3), strides (3, 1) and offset 4 the last element has index 4 + 1 * 3 + 2 * 1 = 9.
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if last >= stored:
         raise where.fault(f"its last element has index {last} in a storage of {stored} elements")
+    # Strides such as 0 repeat elements: a small storage may have a view whose copy would not fit in memory.
     if count > stored and count * item > _MAX_EXPANDED_BYTES:
         raise where.fault(f"{count} elements repeat those of a storage of {stored}: they would need too much memory")
     # Bools are compared with 0, because a file may have bytes other than 0 and 1, which are no valid bools of NumPy.

@@ -20,7 +20,8 @@ def sdpa(
 ) -> Tensor:  # fmt: skip
     """Return attention, softmax(query key^T * scale + mask) value.
 
-    enable_gqa is not read: key and value may always have fewer heads than the query, whose heads then share them.
+    enable_gqa (grouped-query attention) has no effect: key and value may always have fewer heads than the query.
+    Several heads of the query then share a head of the key and the value.
     """
     return _attention(builder, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
 
@@ -35,8 +36,9 @@ def _attention(
     is_causal: bool,
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return attention, and the scaled and masked scores, the operand of its softmax; some operators return their
-    log-sum-exp too.
+    """Return attention, and its scaled and masked scores before the softmax.
+
+    Some operators also return the log-sum-exp of these scores, which is why they are a result.
 
     scale: factor of the scores; None for 1 / sqrt(features of a key).
     """
@@ -47,8 +49,8 @@ def _attention(
 def _masks(
     builder: Builder, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
 ) -> list[Tensor]:
-    """Return the masks of the scores: the one that is passed, and for `is_causal` one that hides later keys from a
-    query.
+    """Return the masks of the scores: `attn_mask` unless it is None, and with `is_causal` one that hides the keys after
+    the position of a query from this query.
 
     A bool mask is true for keys that a query sees, a float mask is added to the scores. Raise CompileError for dropout.
     """
@@ -98,6 +100,7 @@ def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None
         return mask
     new_axes: list[int] = []
     if mask_type is not None:
+        # [queries, keys] -> [1, 1, queries, keys]; [batch, keys] -> [batch, 1, 1, keys].
         new_axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type, [])
     visible = ew.unary(builder, "not", mask)
     return shapes.expand_dims(builder, visible, new_axes) if mask.rank == 2 else visible
@@ -112,7 +115,8 @@ class _MultiHeadAttention:
         heads: Number of heads.
         qkv_weight, qkv_bias: Projections of queries, keys and values, one after the other along axis 0.
         proj_weight, proj_bias: Projection of the result.
-        mask: Mask of the scores, see `_attention_mask`; None if each query sees all keys.
+        mask: Mask of the scores: bools, true for keys that a query sees, or floats that are added to the scores. None
+            if each query sees all keys.
     """
 
     features: int
@@ -125,7 +129,7 @@ class _MultiHeadAttention:
 
     def attend(self, builder: Builder, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Project the operands, split them into heads, and return the projected attention, [batch, query, feature]."""
-        sizes = [self.features] * 3
+        sizes = [self.features] * 3  # the rows for queries, for keys and for values
         weights, biases = (slicing.split(builder, x, axis=0, sizes=sizes) for x in (self.qkv_weight, self.qkv_bias))
         queries, keys, values = (
             attention.split_heads(builder, linear(builder, x, weight, bias), self.heads)
@@ -197,10 +201,10 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    """Return an encoder layer: attention, then a network of two linear layers, each of them added to its input.
+    """Return an encoder layer: x = src + attention(src), then x + network(x), where the network has two linear layers.
 
-    norm_first: whether the input of attention, and that of the network, is normalized (layer normalization), rather
-    than the sums after them. Parameters with 1 and 2 are those of the first and of the second normalization or layer.
+    norm_first: whether layer normalization is applied to the inputs of attention and of the network; otherwise it is
+    applied to both sums. Parameters with 1 and 2 are those of the first and of the second normalization or layer.
     use_gelu: whether the network applies GELU between its layers, else ReLU. mask: bools, true for keys that a query
     does not see, or floats that are added to the scores. mask_type: which axes a mask of two axes has, _SOURCE_MASK
     [queries, keys] or _PADDING_MASK [batch, keys]; None for the former.

@@ -34,8 +34,8 @@ def _selection_filters(builder: Builder, x: Tensor, kernel: Ints) -> Tensor:
 def im2col(builder: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
     """Return the windows of an image [n, c, h, w] as columns [n, c * elements of a window, windows].
 
-    The image is convolved by one filter for each element of a window, which selects it. An image without n gives
-    columns without n.
+    The columns are a convolution with one filter for each element of a window: 1 at this element, 0 at all others. The
+    n * c channels are images of one channel for it. An image without n gives columns without n.
     """
     x = self if self.rank == 4 else shapes.expand_dims(builder, self, axes=[0])
     n, c, *sizes = x.shape

@@ -20,7 +20,7 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
     `minlength` elements.
     """
     positions = ew.convert(builder, self, I64)
-    # The size of the result. With -1 appended, the largest of no numbers is -1, so that their result is empty.
+    # The size of the result. With -1 appended to the numbers, their maximum is -1 if there are none, so the size is 0.
     largest = reductions.reduce(
         builder, "max", slicing.concat(builder, [positions, builder.constant([-1], I64)], axis=0)
     )
@@ -59,8 +59,9 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
         high = formula(builder, lambda n, e: e.where(n + 1.0, n), high, is_constant)
 
     def position(value: Element, low: Element, high: Element) -> Element:
-        """Return the index of the interval of an element, -1 if it is outside of all or NaN. `high` itself belongs to
-        the last interval.
+        """Return the index of the interval of an element, or -1 if the element is in no interval or NaN.
+
+        `high` itself belongs to the last interval.
         """
         bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
         return ((value >= low) & (value <= high)).where(bin_, -1)

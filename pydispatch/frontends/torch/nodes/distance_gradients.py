@@ -33,10 +33,10 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
-        """Return what a row of x2 contributes to the gradient of one component of a row of x1.
+        """Return the summand of a row of x2 in the gradient of one component of a row of x1.
 
-        a, c: this component of the row of x1, and of the row of x2. g: the gradient of the distance d of the rows.
-        `_slope` is the derivative of the distance by the component's difference a - c.
+        a, c: this component of the row of x1 and of the row of x2. d: distance of both rows. g: gradient of d.
+        `_slope` returns the derivative of d by a - c.
         """
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
@@ -50,8 +50,9 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
 def _slope(difference: Element, distance: Element, p: float) -> Element:
     """Return the derivative of a p-norm by one of its components; 0 for a component of 0.
 
-    difference: the component. distance: the norm. p: its order. The norm of order 0 counts components that are not 0,
-    so its derivative is 0. The norm of infinite order is the largest magnitude: the derivative is 0 for smaller ones.
+    difference: the component. distance: the norm. p: order of the norm. The norm of order 0 counts components that are
+    not 0, so its derivative is 0. The norm of infinite order is the largest magnitude of a component, so its derivative
+    is 0 by components of smaller magnitude.
     """
     size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:
@@ -68,12 +69,15 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
 def pdist_backward(builder: Builder, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows.
 
-    grad, pdist: that gradient and the distances, vectors with an element for each pair of rows i < j, in row-major
-    order. As symmetric matrices, in which [i, j] and [j, i] are that element, they are those of `cdist` for `self`.
+    grad: gradient of the distances. pdist: the distances. Both are vectors with an element for each pair of rows i < j,
+    in row-major order. Both are expanded to symmetric matrices, in which [i, j] and [j, i] are the element of the pair,
+    so that the gradient is that of `cdist(self, self)`.
     """
     count = count_of_rows(builder, self)
     if count < 2:  # no pairs
         return shapes.full(builder, 0, self.shape, self.dtype)
+    # positions[i, j]: index of the pair (i, j) in the vectors. On the diagonal it is 0, an arbitrary pair: there the
+    # derivative is 0, whatever the distance is.
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
     positions = builder.constant(pairs + pairs.T)

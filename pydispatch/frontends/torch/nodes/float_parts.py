@@ -39,9 +39,9 @@ def ldexp(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @converts("prims.frexp", "aten.frexp")
 def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
-    """Return fractions with magnitudes in [0.5, 1) and exponents as i32. For 0, infinities and NaN return the number
-    itself and 0.
+    """Return fractions with magnitudes in [0.5, 1) and i32 exponents, so that self = fraction * 2^exponent.
 
+    For 0, infinities and NaN the fraction is the number itself and the exponent is 0.
     Raise CompileError if `self` is not of floats.
     """
     if not self.dtype.is_float:
@@ -54,7 +54,11 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     least_unscaled, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
     def fraction_and_exponent(e: Element) -> list[Element]:
-        """Return (fraction, exponent) of one element."""
+        """Return (fraction, exponent) of one element of `self`.
+
+        The computation is in `inner`: f64 for f64, else f32. Numbers below least_unscaled
+        are multiplied by 2^lift first, so that no subnormal number is divided.
+        """
         e = e.to(inner)
         size = e.unary("abs")
         is_special = e.is_equal(0.0) | ~e.unary("is_finite")
@@ -64,6 +68,7 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
         # The division is in two steps, because 2^exponent may be infinite where the number is not.
         half = (exponent * 0.5).unary("floor")
         fraction_part = scaled / half.unary("exp2") / (exponent - half).unary("exp2")
+        # A logarithm that was rounded to the next integer gives an exponent that is wrong by one.
         is_too_large, is_too_small = fraction_part >= 1.0, fraction_part < 0.5
         exponent = is_too_large.where(exponent + 1.0, is_too_small.where(exponent - 1.0, exponent))
         fraction_part = is_too_large.where(fraction_part * 0.5, is_too_small.where(fraction_part * 2.0, fraction_part))

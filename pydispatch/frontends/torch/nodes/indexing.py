@@ -42,9 +42,10 @@ def index(builder: Builder, self: Tensor, indices: MaybeTensors) -> Tensor:
 
 
 def _positions(builder: Builder, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
-    """Return an index of each axis of x that `indices` covers: a tensor of positions, or None for the whole axis.
+    """Return an index for each axis of x that `indices` covers: a tensor of positions, or None for the whole axis.
 
-    A mask (bool or u8) is replaced by the positions of its true elements, a vector for each of its axes.
+    A mask (bool or u8) of rank r covers r axes. It is replaced by r vectors, the positions of its true elements along
+    each of them. Raise CompileError if the sizes of a mask are known to differ from those of the axes.
     """
     by_axis: list[Tensor | None] = []
     for i in indices:
@@ -264,14 +265,14 @@ def _scatter_reduced(
     combined = assignment.put_along(builder, initial, positions, source, axis, name)
     if reduce != "mean":
         return combined
-    # Number of summands of each element of the result: its own one, and 1 for each update.
+    # Number of summands of each element of the result: the element of x if it is included, and each update.
     counts = shapes.full(builder, 1 if include_self else 0, x.shape, I64)
     counts = assignment.put_along(
         builder, counts, positions, shapes.full(builder, 1, positions.shape, I64), axis, "add"
     )
 
     def mean(total: Element, n: Element) -> Element:
-        """Return the mean of n elements with a total; of integers rounded down. Without updates n may be 0."""
+        """Return total / n, for integers rounded down. An n of 0 (no summand) counts as 1, against division by 0."""
         count = n.max(1).to(total.dtype)
         return total.binary("floor_div", count) if total.dtype.kind is Kind.INT else total / count
 

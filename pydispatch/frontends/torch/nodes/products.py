@@ -27,7 +27,7 @@ def matmul(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 
 def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
-    """Return scale * x + product_scale * product. x is not read if `scale` is 0, so that a NaN in it has no effect.
+    """Return scale * x + product_scale * product. x is not read if `scale` is 0, so that a NaN in x has no effect.
 
     The sum is rounded to the type of x at the end: a product that is too large for f16 may be scaled to fit.
     """
@@ -164,7 +164,7 @@ _MAX_PAIRED_ROWS = 2048
 
 @converts("aten.pdist", "aten._pdist_forward")
 def distances_of_pairs(builder: Builder, self: Tensor, p: float = 2.0) -> Tensor:
-    """Return the p-norms of the differences of all pairs of rows i < j of a matrix [n, d]: [n * (n - 1) / 2].
+    """Return the p-norms of the differences of all pairs of rows i < j of a matrix [n, d], a vector of n * (n - 1) / 2.
 
     Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...
     """
@@ -250,11 +250,11 @@ def conv(
     padding: Sizes | str = (0,), dilation: Sizes = (1,), groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """Return a convolution, whose padding may be "same" (the result has the size of the input) or "valid" (none)."""
-    if padding == "same":  # the input is padded first: of an odd number of zeros, one more is after an axis than before
+    if padding == "same":  # pad the input first; of 3 zeros along an axis, 1 is before and 2 are after the elements
         spatial = weight.rank - 2
         dilations = _static_per_axis(builder, "dilations", dilation, spatial)
         total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]
-        lead = [0] * (input.rank - spatial)
+        lead = [0] * (input.rank - spatial)  # no padding of the batch and channel axes
         input = slicing.pad(builder, input, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
     amounts = (0,) if isinstance(padding, str) else padding
     return convolution(
@@ -269,8 +269,7 @@ def conv_transpose(
 ) -> Tensor:  # fmt: skip
     """Return the transposed convolution of [n, c, ...] or [c, ...] by the filters `weight` [c, f / groups, kernel...].
 
-    output_padding: elements that are added after each axis of the result. `convolution` has the same arguments in
-    another order.
+    output_padding: elements that are added after each axis of the result.
     """
     return convolution(
         builder,

@@ -88,7 +88,7 @@ def _integers(builder: Builder, low: int, high: int, shape: Sizes, dtype: DType)
     """
     if not 0 < high - low <= 1 << 32:
         raise builder.fail(f"random integers from {low} up to {high}: they have from 1 to 2^32 values")
-    count = high - low
+    count = high - low  # read by `scaled`
 
     def scaled(scalars: Scalars, bits: Scalar) -> Scalar:
         """Return low + the upper half of bits * (high - low) for one number of 32 random bits."""
@@ -165,8 +165,8 @@ def bernoulli_like(builder: Builder, self: Tensor, p: Tensor) -> Tensor:
 def _exponential(builder: Builder, shape: Sizes) -> Tensor:
     """Return exponentially distributed f32 numbers of rate 1, all larger than 0.
 
-    They are -log(1 - u) for uniform u, of which 0 is replaced by 2^-24. That is the least power of two for which 1 - u
-    is not rounded to 1, whose logarithm is 0.
+    They are -log(1 - u) for uniform u in [0, 1). A u of 0 would give the result 0, so it is replaced by 2^-24: the
+    least power of two for which 1 - u is not rounded to 1.
     """
     return formula(
         builder,
@@ -224,7 +224,7 @@ def geometric(builder: Builder, self: Tensor, p: float) -> Tensor:
     """
     if not 0 < p < 1:
         raise builder.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
-    # An exponentially distributed number of this rate, rounded up, is k with the probability (1 - p)^(k - 1) * p.
+    # If v is exponentially distributed with rate 1, ceil(v / rate) is k with the probability (1 - p)^(k - 1) * p.
     rate = -math.log1p(-p)
     return ew.convert(
         builder, formula(builder, lambda v: (v / rate).unary("ceil"), _exponential(builder, self.shape)), self.dtype
@@ -299,10 +299,10 @@ def rrelu_with_noise_functional(
 def _random_leaky_relu(
     builder: Builder, x: Tensor, lower: Number, upper: Number, training: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return x times a factor for each element, and the factors: 1 for positive elements, else slopes.
+    """Return x times a factor for each element, and the factors: 1 for positive elements, else a slope.
 
-    Slopes are random in [lower, upper) in training. Otherwise they are the mean of both bounds, and the second result
-    is x, which callers ignore.
+    In training, each slope is random in [lower, upper). Otherwise every slope is the mean of both bounds, and the
+    second result is not the factors but x, a placeholder that callers ignore.
     """
     low, high = float(lower), float(upper)  # type: ignore[arg-type]
     if not training:

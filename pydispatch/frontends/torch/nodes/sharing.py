@@ -17,8 +17,8 @@ def _shares_unless_converted(
 ) -> bool | None:
     """Return whether the result of `to` shares the memory of its first argument; None if that is not known.
 
-    It does unless the element type changes or a copy is requested; a memory format may need a copy. arguments: those of
-    the call, by name.
+    The result has memory of its own if the element type changes or a copy is requested. With a memory format it is not
+    known, since only some strides need a copy. arguments: those of the call, by name.
     """
     if arguments.get("copy") or result.dtype != memory.tensor.dtype:
         return False

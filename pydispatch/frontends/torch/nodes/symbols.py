@@ -150,8 +150,9 @@ def functional_check(builder: Builder, *args: Any, **__: Any) -> Any:
 
 @converts("higher_order.with_effects")
 def with_effects(builder: Builder, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
-    """Drop an assertion `op` that a token orders among other operators with effects. Return the token, and None, the
-    result of the assertion.
+    """Drop the assertion `op`. Return the token, unchanged, and None as the result of the assertion.
+
+    PyTorch threads a token through the operators with effects, so that they keep their order.
 
     Raise CompileError for other operators with effects.
     """

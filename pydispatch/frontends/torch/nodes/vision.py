@@ -37,7 +37,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     real = ordered.dtype.numpy.type
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
-    # Which of them remain, and the indices of these. The lambda states which pairs overlap too much.
+    # Mark the boxes that remain, then return their indices. The lambda states whether two boxes overlap too much.
     all_are_candidates = shapes.full(builder, value=True, shape=(1, count), dtype=BOOL)
     is_kept = regions.best_boxes(
         builder, [y0, x0, y1, x1], all_are_candidates,
@@ -70,7 +70,7 @@ def roi_align(
         aligned: Whether the center of the first element of an image is at 0.5; otherwise at 0.
 
     Raises:
-        CompileError: `sampling_ratio` is 0 or less, by which the number of samples would depend on the boxes.
+        CompileError: `sampling_ratio` is 0 or less. Then the number of samples would depend on the boxes.
     """
     cells = (pooled_height, pooled_width)
     if sampling_ratio <= 0:
@@ -122,11 +122,12 @@ def deform_conv2d(
         builder: The builder.
         input: Images, [n, channels, h, w].
         weight: Filters, [filters, channels / groups, kh, kw].
-        offset: A pair (y, x) of distances, in pixels, for each element of the window of each element of the result:
-            [n, offset_groups * kernel size * 2, oh, ow].
-        mask: A factor for each of these elements, [n, offset_groups * kernel size, oh, ow]; only read if `use_mask`.
+        offset: Offsets (y, x) in pixels, [n, offset_groups * kernel size * 2, oh, ow]: a pair for each element of each
+            window; oh * ow is the number of windows.
+        mask: A factor for each element of each window, [n, offset_groups * kernel size, oh, ow]; only read if
+            `use_mask`.
         bias: Summand of each filter, [filters].
-        stride_h: Distance of windows along the height. The next five are also those of a convolution.
+        stride_h: Distance of windows along the height.
         stride_w: Distance of windows along the width.
         pad_h: Padding before and after the height.
         pad_w: Padding before and after the width.

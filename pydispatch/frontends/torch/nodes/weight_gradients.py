@@ -22,8 +22,8 @@ def weight_norm_backward(
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of v and g of the weight w = g * v / norm(v), where the norm is over all axes but `dim`.
 
-    With n, the sum of grad_w * v over these axes, they are g / norm * (grad_w - v * n / norm^2) and n / norm.
-    saved_norms: norm(v), whose reduced axes have size 1.
+    Let n be the sum of grad_w * v over these axes. The gradient of v is g / norm * (grad_w - v * n / norm^2), that of g
+    is n / norm. saved_norms: norm(v), whose reduced axes have size 1.
     """
     inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
     norm_axes = [d for d in range(saved_v.rank) if d != axis]
@@ -31,9 +31,9 @@ def weight_norm_backward(
     total = reductions.reduce(builder, "add", products, norm_axes, keep=True)
 
     def of_v(w: Element, value: Element, g: Element, norm: Element, n: Element) -> Element:
-        """Return the gradient of one element of v, `value`.
+        """Return the gradient of one element of v, which is passed as `value`.
 
-        w: its element of grad_w. g, norm: its elements of saved_g and saved_norms. n: its sum of grad_w * v.
+        w, g, norm, n: the elements of grad_w, saved_g, saved_norms and `total` that broadcast to its position.
         """
         norm = norm.to(inner)
         return (g.to(inner) / norm * (w.to(inner) - value.to(inner) * n / (norm * norm))).to(saved_v.dtype)
@@ -46,9 +46,9 @@ def weight_norm_backward(
 def masked_scatter_backward(builder: Builder, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
     """Return the gradient of the source of `masked_scatter`, of the shape `sizes`.
 
-    It consists of the gradients of the masked elements, in order, then zeros. The gradient of a masked element goes to
-    the position that is the number of masked elements before it; those of other elements have the position -1, which is
-    not written.
+    It consists of the gradients of the masked elements, in order, then zeros. For the mask [1, 0, 1] and gradients
+    [a, b, c], with the size 3, it is [a, c, 0]. The position of a masked element's gradient is the number of masked
+    elements before it. Gradients of other elements have the position -1, which `put_rows` does not write.
     """
     marked = ew.convert(
         builder, shapes.reshape(builder, shapes.broadcast_to(builder, mask, grad_output.shape), [-1]), I64
