@@ -96,36 +96,42 @@ def _reached(start: Block, neighbours: Callable[[Block], Iterable[Block]]) -> se
 
 
 def _pack_in_loop(body: Sequence[Block], entry: cf.BranchOp, levels: Sequence[Level]) -> None:
-    """Rewrite the products in a loop to read panels of the factors B that do not change in it.
+    """Pack the loop-invariant factors B of the products A * B in a loop before the loop, and unpack them in the loop.
 
-    Each such factor is packed once, before the loop; a product reads the matrix unpacked from the panels, which later
-    passes fuse into it.
+    A panel is a fixed number of adjacent columns of B, stored together with all their rows:
+
+        loop { y = matmul(x, b) }    becomes    panels = pack(b); loop { y = matmul(x, unpack(panels)) }
+
+    Later passes fuse the unpacking into the product, which then reads the panels. A factor that several products read
+    in one layout is packed once.
 
     Args:
-        body: Blocks of the loop, in the order in which their factors are packed.
+        body: Blocks of the loop, in region order, so that the packing operations have the same order in each process.
         entry: The only branch from outside to the loop; the packing is inserted before it.
         levels: ISA levels of all targets.
     """
-    packed: dict[tuple[SSAValue, Layout], SSAValue] = {}
+    packed: dict[tuple[SSAValue, Layout], SSAValue] = {}  # factor and layout -> its panels
     for op in [op for block in body for op in block.ops if isinstance(op, GenericOp)]:
         contraction = contraction_of(op)
         if contraction is None:
             continue
         layout = _layout_if_invariant(contraction, body, levels)
-        if layout is None:
+        if layout is None:  # the loop changes B, or packing does not pay
             continue
         matrix = contraction.tensor_of(contraction.b)
+        assert isinstance(matrix.type, TensorType)
+        # into_panels() and from_panels() return new operations, of which the last has the result. They get the source
+        # location of the product (`like`).
         if (matrix, layout) not in packed:
             packed[matrix, layout] = _insert(into_panels(matrix, layout), before=entry, like=op)
-        assert isinstance(matrix.type, TensorType)
         unpacked = _insert(from_panels(packed[matrix, layout], matrix.type, layout), before=op, like=op)
-        op.operands[contraction.b.main_input] = unpacked
+        op.operands[contraction.b.main_input] = unpacked  # main_input: index of the operand B
 
 
 def _layout_if_invariant(contraction: Contraction, body: Sequence[Block], levels: Sequence[Level]) -> Layout | None:
     """Return the panel layout for factor B of a product in a loop; None if the loop changes B or packing does not pay.
 
-    Constants are left to `pack_constants`. body: the blocks of the loop.
+    Return None for a constant B, too: `pack_constants` packs it. body: the blocks of the loop.
     """
     matrix, m = contraction.tensor_of(contraction.b), contraction.m
     block = matrix.owner if isinstance(matrix.owner, Block) else matrix.owner.parent
@@ -139,7 +145,7 @@ def _layout_if_invariant(contraction: Contraction, body: Sequence[Block], levels
 
 
 def _insert(ops: Sequence[Operation], before: Operation, like: Operation) -> SSAValue:
-    """Insert operations before `before`, with the location of `like`, and return the first result of the last one."""
+    """Insert operations before `before`, with the source location of `like`; return the first result of the last one."""
     block = before.parent
     assert block is not None
     for op in ops:

@@ -73,7 +73,7 @@ def _order_of(value: SSAValue) -> list[int] | None:
         return None
     source_map, copy_map = copy.maps
     is_broadcast = len(source_map.results) != len(copy.iterators)  # some loops do not index the source
-    if is_broadcast or not is_identity(copy_map):
+    if is_broadcast or not is_identity(copy_map):  # no plain permutation
         return None
     return [r.position for r in source_map.results if isinstance(r, AffineDimExpr)]
 

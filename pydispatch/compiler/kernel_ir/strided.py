@@ -98,24 +98,38 @@ def interchange_strided_loops(function: FuncOp, has_masks: bool = False, most_ve
 
 
 def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp, most_vectors: int) -> None:
-    """Replace a loop over invocations by loops of at most `most_vectors` vectors of `LANES` invocations each.
+    """Replace a parallel loop over invocations by shorter parallel loops, which LLVM can compute as whole vectors.
 
-    Each of them has a copy of the body. Do nothing if the body has regions, or if a copy for each vector would make
-    more than `MOST_COPIED` operations together.
+    A vector has `LANES` invocations, here 16. With `most_vectors` 2, `parallel i in 0..64 { body(i) }` becomes
+
+        parallel j in 0..32 { body(j) }
+        parallel j in 0..32 { body(j + 32) }
+
+    Do nothing if the body contains loops or branches, or if a copy of the body for each vector would make more than
+    `MOST_COPIED` operations together.
+
+    Args:
+        entry: The entry of the function.
+        loop: The loop, from 0 to a constant that is a multiple of `LANES`. It is erased.
+        most_vectors: Maximum number of vectors that a new loop computes; a power of 2.
     """
     invocations, operations = constant_or_value(loop.upperBound[0]), list(loop.body.block.ops)
     assert isinstance(invocations, int)
-    if any(op.regions for op in operations[:-1]) or invocations // LANES * len(operations) > MOST_COPIED:
+    vectors = invocations // LANES
+    has_regions = any(op.regions for op in operations[:-1])  # the last operation is the terminator
+    if has_regions or vectors * len(operations) > MOST_COPIED:
         return
-    # As `most_vectors` is a power of two, the gcd gives all loops equally many vectors, at most this many.
-    build, lanes = Build.before(entry, loop), gcd(invocations, LANES * most_vectors)
+    # Invocations of each new loop: equally many, and at most `most_vectors` vectors. gcd(64, 16 * 2) is 32.
+    lanes = gcd(invocations, LANES * most_vectors)
+    build = Build.before(entry, loop)
     for first_lane in range(0, invocations, lanes):
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)
         values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(block.args[0], first_lane))}
         for op in operations:
             inner.insert(op.clone(values))
-        emit_lanes(build, lanes, block, marked=lanes)  # marked: LLVM can compute the loop as whole vectors
+        # `marked` is the length at which a loop gets the mark that LLVM can compute it as whole vectors: here, always.
+        emit_lanes(build, lanes, block, marked=lanes)
     loop.detach()
     loop.erase()
 
@@ -295,7 +309,8 @@ class _Interchange:
         one after a store under a mask.
         """
         index, *variables = self.strided.loop.body.block.args
-        old = [build.let(memref.LoadOp.get(memory, [lane])) for memory in self.memories]
+        old = [build.let(memref.LoadOp.get(memory, [lane])) for memory in self.memories]  # the carried values
+        # `computed` has the copy of the body and yields the next carried values; `unchanged` yields the old ones.
         computed, unchanged = Block(), Block()
         inside, outside = build.inside(computed), build.inside(unchanged)
         values.update(zip(variables, old, strict=True))
@@ -314,8 +329,8 @@ class _Interchange:
         """Emit a parallel loop over `lanes` invocations from `first_lane` on.
 
         An invocation executes copies of `strided.own`, the operations before the strided loop whose results depend on
-        the invocation, and then what `body` emits. The loop is marked as whole vectors if `lanes` is `LANES` or
-        `marked`, the number of invocations that LLVM can compute as vectors without a loop.
+        the invocation, and then what `body` emits. If `lanes` is `LANES` or `self.marked`, the loop gets the mark that
+        LLVM can compute it as whole vectors, without a loop.
         """
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)

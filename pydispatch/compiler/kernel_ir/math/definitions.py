@@ -196,24 +196,33 @@ def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
 
 
 def _converted_through_f32(body: Body, value: SSAValue, target: Attribute, native: Native) -> SSAValue:
-    """Return a float converted to another type, rounded once. One of the two types has no native conversion.
+    """Return a float converted to another float type by integer operations, with an f32 between the two.
 
-    An f64 is first rounded to odd, so that the second rounding gives the nearest value.
+    The result is the value of `target` nearest to `value`, ties to even.
+
+    Args:
+        body: The function that the operations are emitted into.
+        value: The float. Its type or `target`, a float of 16 bits or less, is not in `native.conversions`.
+        target: Type of the result.
+        native: Types that the machine has instructions for.
     """
     source = value.type
-    if type(source) not in native.conversions:  # a float of 16 bits or less, which an f32 holds exactly
+    # source -> f32 by integer operations, exact; then f32 -> target.
+    if type(source) not in native.conversions:
         return converted(body, small_floats.widened(body, value).value, target)
+    # f64 -> f32 -> target by integer operations. Rounding to the nearest twice can differ from rounding once. So the
+    # first step rounds to odd: an inexact f32 gets the last bit 1, which is never a tie of the second rounding.
     if isinstance(source, Float64Type):
         return small_floats.narrowed(small_floats.rounded_to_odd(Number(body, value)), target)
-    # The target has no native conversion: the source is an f32, or is converted to one exactly.
+    # source -> f32, exact, since the source has at most 32 bits; then f32 -> target by integer operations.
     return small_floats.narrowed(Number(body, converted(body, value, _F32)), target)
 
 
 def _in_single(body: Body, op: Operation) -> list[SSAValue]:
     """Return the results of an operation that is computed in f32 and converted back.
 
-    f32 has more than twice the digits of f16, and of all smaller floats: sums, products, quotients and roots are the
-    same as if they were rounded only once.
+    The result is rounded twice, to f32 and then to the smaller type. f32 has more than twice the digits of f16, and of
+    all smaller floats: sums, products, quotients and roots are the same as if they were rounded only once.
     """
     operands = [converted(body, value, _F32) if is_float(value.type) else value for value in body.arguments()]
     types = [_F32 if is_float(value.type) else value.type for value in op.results]
@@ -276,8 +285,9 @@ def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_
     The scale is converted to f8E8M0FNU first, which has only its exponent: it is a power of two.
     """
     power = Float8E8M0FNUType()
-    # f32 holds the product of a small float and a power exactly, but may round the product of an f32. The conversion to
-    # 16 bits would round that a second time.
+    # `wide`, the type of the multiplication. f32 holds the product of a float of 16 bits or less and a power of two
+    # exactly. It may round the product of an f32, for example a subnormal one: fine for an f32 result, but a conversion
+    # to 16 bits would round a second time. That case is computed in f64.
     source_bits, target_bits = bit_width(value.type), bit_width(target)
     rounds_twice = (source_bits, target_bits) == (32, 16)
     wide = _F64 if max(source_bits, target_bits) > 32 or rounds_twice else _F32

@@ -291,13 +291,16 @@ class Lanes:
         return may_hoist or body not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
-        """Return whether lanes can run an `scf.while` together, and record what varies in it.
+        """Return whether lanes can run an `scf.while` together, and record the values that differ between lanes as
+        `varying`.
 
-        Its regions are executed for lanes that have left the loop, too, so they must be pure and must not trap.
+        The loop runs until the last lane has left it. Its regions are executed for lanes that have left it, too, so
+        that all operations in them must be pure and must not trap.
         """
         blocks = [region.blocks[0] for region in op.regions]
         for inner in (inner for block in blocks for inner in walk(block)):
             is_pure = info_of(inner).is_pure and not info_of(inner).traps and not inner.regions
+            # Branches and terminators are accepted: `walk` also visits the operations inside of branches.
             if not is_pure and not isinstance(inner, scf.IfOp | scf.YieldOp | scf.ConditionOp):
                 return self._refuse(inner, "a loop that may end early has memory or loops in it")
         for block in blocks:

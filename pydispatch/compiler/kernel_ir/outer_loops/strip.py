@@ -143,7 +143,7 @@ class Strip(LaneLoops):
             build: The builder.
             op: The loop.
             starts: Counter of lane 0 in each step.
-            stores: The carried values, which are stored at the end of a step.
+            stores: Pairs (value, memory), stored at the end of a step.
         """
         upper = constant_or_value(op.ub)
         assert isinstance(upper, int)
@@ -266,17 +266,28 @@ class Strip(LaneLoops):
             self.loop_over_lanes(build, body)
 
     def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
-        """Emit a loop that runs until no lane continues; the results of a lane do not change once it has ended.
+        """Emit an `scf.while` for all lanes of the strip as one loop, which runs until the last lane has ended.
 
-        An `scf.while` has two regions: `before` computes a condition and the values that it passes on, `after` computes
-        the next carried values from these. It becomes, with memories of an element for each lane,
+        Lanes are the iterations of the parallel loop that run together as elements of vectors. An `scf.while` has two
+        regions: `before` computes a condition and passes values on, `after` computes the next carried values from them:
 
-            for each lane { pending operations; carried[lane] = initial values; active[lane] = true }
-            while (any lane of { before; if active: results[lane] = passed values, active[lane] = condition }) {
-                for each lane { after, from results[lane]; carried[lane] = next values }
+            carried = initial values
+            loop { condition, results = before(carried); if (!condition) break; carried = after(results) }
+
+        It becomes, with `carried`, `results` and `active` in memory, which has an element for each lane,
+
+            for each lane { pending operations; carried = initial values; active = true }
+            loop {
+                for each lane {
+                    condition, passed = before(carried)
+                    if (active) { results = passed; active = condition }
+                }
+                if (no lane is active) break
+                for each lane { carried = after(results) }
             }
 
-        Lanes that have ended still execute both regions, which have no effects; their `carried` values are not used.
+        A lane that has ended, whose `active` is false, still executes both regions, which have no effects. Its
+        `results` do not change, and its `carried` values are not used.
 
         Args:
             build: The builder.
@@ -284,24 +295,29 @@ class Strip(LaneLoops):
             pending: Operations of its block that precede the loop and have not been emitted yet.
         """
         before, after = op.before_region.block, op.after_region.block
-        # Memories of the carried values, of the results, and of whether a lane has not left the loop.
+        # The memories.
         carried = [self.memory(build, value.type) for value in before.args]
         results = [self.memory(build, value.type) for value in op.results]
         active = self.memory(build, TRUTH)
+        # Before the loop: the pending operations and the initial values. With `consumer`, a pending result that only
+        # the loop reads, as an initial value, gets no other memory.
         true = build.entry.constant(1, TRUTH)
         initial_stores = [*zip(op.arguments, carried, strict=True), (true, active)]
         self.over_lanes(build, pending, stores=initial_stores, consumer=op)
+        # Code that is emitted from here on loads the arguments of both regions, and the results, from the memories.
+        # `before` passes the same values to `after` and to the code after the loop.
         self.memory_of.update(zip(before.args, carried, strict=True))
-        for values in (after.args, op.results):  # the condition passes the same values to both
-            self.memory_of.update(zip(values, results, strict=True))
-        condition, repeat = before.last_op, after.last_op
+        self.memory_of.update(zip(after.args, results, strict=True))
+        self.memory_of.update(zip(op.results, results, strict=True))
+        condition, repeat = before.last_op, after.last_op  # the terminators
         assert isinstance(condition, scf.ConditionOp) and repeat is not None
 
         def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
             """Emit the first region of the `scf.while` in one lane, and return whether the lane continues."""
             return self._emit_test(inner, condition, lane, copies, results, active)
 
-        # The loop: its test runs `test` in each lane, its body the second region of the `scf.while`.
+        # The emitted `scf.while` carries no values. Its first region continues if `test` returns true in any lane; its
+        # second region runs `after` for each lane.
         head, body = Block(), Block()
         test_build, body_build = build.inside(head), build.inside(body)
         test_build.op(scf.ConditionOp(self.any_lane(test_build, test)))
@@ -315,13 +331,14 @@ class Strip(LaneLoops):
         self, build: Build, condition: scf.ConditionOp, lane: SSAValue, copies: Copies, results: Sequence[SSAValue],
         active: SSAValue,
     ) -> SSAValue:  # fmt: skip
-        """Emit the first region of a `scf.while` in one lane, and return whether the lane continues.
+        """Emit the first region of a `scf.while` in one lane, and return whether the lane continues, an i1.
 
-        The results of a lane that has ended are not changed.
+        The region computes the condition and passes values on, the results. While the lane is active, they are stored;
+        once its condition was false, its results stay as they are.
 
         Args:
             build: Builder inside the loop over the lanes.
-            condition: End of the region.
+            condition: Terminator of the region, with the condition and the values that are passed on.
             lane: Index of the lane.
             copies: Copies in this lane of values of the original loop.
             results: Memory of each result of the loop, with an element for each lane.
