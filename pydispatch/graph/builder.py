@@ -143,9 +143,9 @@ class Builder(OperationWriter):
         """Return the SSA values of a tensor: one, or real and imaginary part.
 
         Constants and weights are emitted on first use, in the function's outermost block so that all blocks can see
-        them. Tensors of symbolic sizes are emitted in the current block, which has these sizes.
+        them. Constants whose elements are symbolic sizes are emitted in the current block, which has these sizes.
         """
-        if of.parts:
+        if of.parts:  # a computed tensor or an argument; others are constants, weights and lists of sizes
             return of.parts
         # `_scopes`: the blocks that are being built, from the outermost to the current one, with the values of the
         # constants, weights and symbolic tensors that were emitted in each.
@@ -182,7 +182,7 @@ class Builder(OperationWriter):
         return self.add(list_op).result
 
     def _global_of(self, weight: Weight, type: builtin.TensorType[Attribute]) -> util.GlobalOp:
-        """Return the global of a weight, which is declared on first use. Weights that are one array share a global.
+        """Return the global of a weight, which is declared on first use. Weights with the same array object share one.
 
         If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
         when the program is loaded. A weight of the program's own, such as its random state, is always embedded.
@@ -215,7 +215,7 @@ class Builder(OperationWriter):
         calls.
         """
         assert of.weight is not None
-        self.parts(of)  # declares the global if the function has not read the weight yet
+        self.parts(of)  # as a side effect, declares the global if the function has not read the weight yet
         _, global_op = self._weights[id(of.weight.array)]
         global_op.properties["is_mutable"] = builtin.UnitAttr()
         name = builtin.SymbolRefAttr(global_op.sym_name)
@@ -251,7 +251,7 @@ class Builder(OperationWriter):
             return value
         cast_parts = []
         for part in self.parts(value):  # one, or the real and the imaginary part
-            if not is_static(shape):
+            if not is_static(shape):  # if all sizes are numbers, the cast below states them
                 dims = [self.index(n) for n, old in zip(shape, value.shape, strict=True) if isinstance(old, Expr)]
                 # States that the dynamic sizes of the operand are `dims`.
                 part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
@@ -308,13 +308,14 @@ class Builder(OperationWriter):
         is_usable_name = declared.name.isascii() and declared.name.isidentifier()
         argument.name_hint = declared.name if is_usable_name else None
         value: SSAValue = argument
+        # Sizes: a name becomes a symbol, whose value is read from the first argument that has it.
         shape: list[Size] = []
         for axis, n in enumerate(declared.shape):
             shape.append(symbol(n, bounds.get(n, 0)) if isinstance(n, str) else n)
             if isinstance(n, str) and n not in self._symbols:
                 self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
         dynamic_sizes = self.indices(shape)
-        if dynamic_sizes:  # state that those of the argument are the symbols
+        if dynamic_sizes:  # state that the dynamic sizes of the argument are the values of the symbols
             value = self.add(TensorTieShapeOp(operands=[value, dynamic_sizes], result_types=[value.type])).result
         return self.from_boundary(value, declared.dtype, tuple(shape))
 
@@ -406,7 +407,7 @@ class Builder(OperationWriter):
         Unlike types within the program, this type has unsigned and complex elements. The reverse of `from_boundary`.
         """
         type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
-        if of.dtype.is_complex:
+        if of.dtype.is_complex:  # real and imaginary parts become pairs along a last axis, then complex elements
             return self._cast_at_boundary(self._interleaved(of), type)
         value = self.value(of)
         return value if value.type == type else self._cast_at_boundary(value, type)

@@ -28,7 +28,7 @@ _COMMENT = re.compile(r"//.*|#+(?:\s.*|$)")
 
 
 def assembler_lines(text: str) -> Lines:
-    """Return the instructions of assembler or PTX by source line, which `.loc` states before them.
+    """Return the instructions of assembler or PTX by source line: that of the last `.loc` before an instruction.
 
     Comments are removed, and white space is reduced to single spaces.
     """

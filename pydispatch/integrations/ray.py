@@ -46,11 +46,11 @@ def predict(
         artifact: The artifact, its bytes, or its path.
         function: Name of the function.
         inputs: Column of each argument by name, by default of the same name. Or a function of a batch, a mapping from
-            columns to arrays, that returns the arguments by name, each with a row per row of the batch.
+            columns to arrays. The function returns the arguments by name, each with as many rows as the batch.
         outputs: Columns of the results; by default their names in the program, or "result0" and so on.
         keep: Columns of the dataset that the result has too.
         constants: Arguments that are the same for all rows.
-        parameters: As for `load`, with arrays.
+        parameters: Arrays of the artifact's external weights by name, as for `load` of a device.
         batch_size: Rows of a call; None for the blocks of the dataset.
         threads: Threads of a worker, and CPUs that Ray counts for it.
         workers: Number of workers, or a pair (minimum, maximum); by default as many as the cluster has CPUs for.
@@ -129,7 +129,7 @@ class Predictor:
         artifact, constants, parameters = ray.get(shared[0])  # arrays in the object store, which stay there
         self._program = device(f"cpu?workers={threads}").load(memoryview(artifact), parameters or None)
         called = self._program[function]
-        self._stacking = Stacking(called, constants)
+        self._stacking = Stacking(called, constants)  # calls the function with rows that are stacked to a batch
         self._function_name = self._stacking.name
         self._program_outputs = called.outputs
         self._inputs, self._keep, self._retries = inputs, keep, retries
@@ -189,7 +189,8 @@ class Predictor:
     def _arguments(self, batch: Batch) -> list[np.ndarray]:
         """Return the arrays of a batch in the order of the function's arguments.
 
-        Raise InvalidArgumentError if one is missing, has another element type, or has not a row per row of the batch.
+        Raise InvalidArgumentError if an array is missing, has another element type, or another number of rows than the
+        batch.
         """
         # Arrays of the batch by the name of the argument: from the user's function, or the columns that `inputs` names.
         arguments = self._stacking.arguments
@@ -204,8 +205,7 @@ class Predictor:
         stacked = [_stacked(named[argument.name]) for argument in arguments]  # an array of arrays becomes one array
         rows = len(next(iter(batch.values())))
         for argument, value in zip(arguments, stacked, strict=True):
-            # An argument without a tail, the sizes after the batch dimension, is a number: it has no rows to stack.
-            is_number = argument.tail is None
+            is_number = argument.tail is None  # `tail`: the sizes after the batch dimension; a number has no rows
             if is_number or value.dtype != argument.dtype or value.shape[:1] != (rows,):
                 raise InvalidArgumentError(
                     f"{argument.text}: expected an array of {argument.dtype} with {rows} rows, got {value.dtype}"
@@ -222,7 +222,7 @@ class Predictor:
         """
         for attempt in range(self._retries):
             try:
-                return self._stacking.run([arguments], count)
+                return self._stacking.run([arguments], count)  # a list of blocks of rows: one block
             except InvalidArgumentError:
                 raise
             except Error:

@@ -72,7 +72,7 @@ def _private(context: CallContext, node: ast.Call, arguments: list[Entity]) -> E
             "use workgroup memory, or let more invocations share the work",
         )
     context.writer.line(f"{memory.name} = memref.alloca() : {memory.type}")
-    context.writer.has_effects = True  # allocated only where the call is executed
+    context.writer.has_effects = True  # so that the code is not executed where the call is not
     return memory
 
 

@@ -41,7 +41,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
         what: Name of the operation in the error, such as "'+'".
     """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
-        return max(default_type(lhs), default_type(rhs), key=("i1", "i32", "f32").index)
+        return max(default_type(lhs), default_type(rhs), key=("i1", "i32", "f32").index)  # ascending generality
     if isinstance(lhs, Literal) or isinstance(rhs, Literal):
         scalar, literal = (rhs, lhs) if isinstance(lhs, Literal) else (lhs, rhs)
         assert isinstance(scalar, Scalar) and isinstance(literal, Literal)
@@ -213,7 +213,7 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
 def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a function like `choose`, Python's max or min, that returns NaN if an operand is NaN.
 
-    So literals are folded to what arith.maximumf and arith.minimumf compute.
+    Python's max(1.0, nan) is 1.0, but arith.maximumf returns NaN: literals are folded to the latter.
     """
 
     def extreme(a: Any, b: Any) -> Any:
@@ -358,7 +358,7 @@ def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | L
         operation, predicate = "arith.cmpf", predicates.of_floats
     else:
         operation, predicate = "arith.cmpi", predicates.of_integers
-    if type in UNSIGNED and predicate.startswith("s"):
+    if type in UNSIGNED and predicate.startswith("s"):  # signed orders begin with "s"; "eq" and "ne" have no sign
         predicate = f"u{predicate[1:]}"  # "ult" in place of "slt"
     return writer.value(f"{operation} {predicate}, {left.name}, {right.name} : {type}", "i1")
 
@@ -383,7 +383,7 @@ def inverted(writer: Writer, value: Number) -> Number:
         return Literal(not value.value if isinstance(value.value, bool) else ~value.value)
     if is_float(value.type):
         raise TypeMismatch(f"'~' of {value.type}", "use pydispatch.bitcast(value, pydispatch.i32) for its bits")
-    ones = writer.constant(True if value.type == "i1" else -1, value.type)
+    ones = writer.constant(True if value.type == "i1" else -1, value.type)  # all bits 1: xor inverts each bit
     return writer.value(f"arith.xori {value.name}, {ones.name} : {value.type}", value.type)
 
 

@@ -43,8 +43,9 @@ def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> T
     """
     transform = unscaled_transform(builder, x, axis, 1 if inverse else -1)
     n = transform.shape[axis]
-    if not inverse or n in (0, 1):  # for these sizes there is nothing to divide by n
+    if not inverse or n in (0, 1):  # a transform of 0 or 1 elements needs no division by n
         return transform
+    # Multiply each element by 1 / n.
     factor = ew.binary(
         builder, "div", full(builder, 1.0, (), transform.dtype.real), size_as(builder, n, transform.dtype.real)
     )
@@ -59,6 +60,7 @@ def unscaled_transform(builder: Builder, x: Tensor, axis: int, sign: int) -> Ten
     axis = axis_of(builder, axis, x.rank)
     if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
         raise builder.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
+    # Move the axis to the end, transform each row of a matrix, and move the axis back.
     order = [*(d for d in range(x.rank) if d != axis), axis]
     moved = transpose(builder, x, order)
     rows = reshape(builder, moved, [product(moved.shape[:-1]), moved.shape[-1]])
@@ -80,8 +82,9 @@ def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
     # Element n - k of the transform of real numbers is the conjugate of element k. For n = 6, x has the elements 0 to
     # 3, and elements 4 and 5 are the conjugates of 2 and 1.
     mirrored = reverse(builder, slice_axis(builder, x, axis, start=1, limit=n - n // 2), [axis])
-    whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), mirrored)], axis)
-    return parts_of(builder, fft(builder, whole, axis, inverse=True))[0]
+    whole = concat(builder, [x, ew.apply(builder, lambda scalars, z: scalars.conj(z), mirrored)], axis)
+    real, _ = parts_of(builder, fft(builder, whole, axis, inverse=True))  # the imaginary part is 0
+    return real
 
 
 def parts_of(builder: Builder, x: Tensor) -> list[Tensor]:
@@ -162,7 +165,7 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
         """Return cosine and sine of the angle sign 2 pi jk / n, where jk is the product j k.
 
         The angle is reduced to an eighth of a turn, so that multiples of an eighth are exact. Octants are counted from
-        0 to 7. jk and n are integers, the results have the float type `dtype`.
+        0 to 7. jk and n are integers. `sign` and `dtype`, the float type of the results, are arguments of `_matrix`.
         """
         scaled = jk % n * 8  # 8 n is a whole turn, n is an eighth
         octant = scaled / n

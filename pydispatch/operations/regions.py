@@ -56,7 +56,8 @@ def best_boxes(
         The enclosing function's arguments are used: `good` (whether a box may remain), `sides` (the corners), `most`
         (the maximum, or None), and `limit` (the threshold of the overlap).
 
-        index: number of the visited box. carried: which boxes are kept so far, and how many per set.
+        index: number of the visited box. carried: which boxes are kept so far, bool [sets, boxes], and how many per
+        set, i64 [sets, 1]. Return both after the visit.
         """
         kept, kept_count = carried
         corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
@@ -67,15 +68,20 @@ def best_boxes(
         )
         # Whether the visited box is kept; it is then added to `kept` at its index.
         may_remain = slicing.slice_axis(builder, good, axis=1, start=index, limit=index + 1)
-        is_kept = formula(builder, lambda g, h: g & ~h, may_remain, is_hidden)
+        is_kept = formula(builder, lambda remains, hidden: remains & ~hidden, may_remain, is_hidden)
         if most is not None:
-            is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, kept_count, most)
+            is_kept = formula(builder, lambda is_new, n, limit: is_new & (n < limit), is_kept, kept_count, most)
         kept = formula(
-            builder, lambda k, t, i: (k.position(axis=1, dtype=I64).is_equal(i) & t) | k, kept, is_kept, box_number
+            builder,
+            # old[set, box] | (box == index & is_new[set])
+            lambda old, is_new, index: (old.position(axis=1, dtype=I64).is_equal(index) & is_new) | old,
+            kept,
+            is_kept,
+            box_number,
         )
-        return [kept, formula(builder, lambda n, t: n + t.to(I64), kept_count, is_kept)]
+        return [kept, formula(builder, lambda n, is_new: n + is_new.to(I64), kept_count, is_kept)]
 
-    # At first no box is kept, and each set has 0.
+    # At first no box is kept, and each set has 0 kept boxes.
     none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)
     return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], visit)[0]
 
@@ -115,6 +121,7 @@ def box_taps(
         samples = count * samples_per_cell
         sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
 
+        # `samples` is a default argument, since the closure would see its value of a later iteration.
         def position(s: Element, lo: Element, hi: Element, samples: int = samples) -> Element:
             """Return the position of sample s of a box along the axis, in elements of the image.
 
@@ -202,7 +209,7 @@ def mean_of_boxes(
     batch = shapes.reshape(builder, images, [count, 1, 1, 1])
     samples = sampled(builder, x, (count, channels, rows * samples_per_cell, columns * samples_per_cell), taps, batch)
     by_cell = shapes.reshape(builder, samples, [count, channels, rows, samples_per_cell, columns, samples_per_cell])
-    return reductions.mean(builder, by_cell, axes=[3, 5])
+    return reductions.mean(builder, by_cell, axes=[3, 5])  # over the samples of a cell along both axes
 
 
 # -- windows of displaced elements, of deformable convolutions

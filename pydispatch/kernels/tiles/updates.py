@@ -55,7 +55,10 @@ class Updates(Products):
             """
 
             def element(entity: Entity) -> Entity:
-                """Return the element of a tile at the indices `at`, or any other argument unchanged."""
+                """Return the element of a tile at the indices `at`, or any other argument unchanged.
+
+                `computed` has by the id of a tile its form whose elements can be computed one by one.
+                """
                 return self.element(computed[id(entity)], at) if isinstance(entity, Tile) else entity
 
             inside: Scalar | None = None

@@ -113,7 +113,7 @@ class TileVariables(Updates):
             origin: The node of the value, for errors.
         """
         # Reuse the buffer of a variable that is not read any more.
-        is_variable = self._lifetimes.assigned[name] > 1  # later values are written into the same buffer
+        is_variable = self._lifetimes.assigned[name] > 1  # with several assignments, all write into the same buffer
         variable, statement = self._variable(name), self._statement
         has_one_target = isinstance(statement, ast.AnnAssign) or (
             isinstance(statement, ast.Assign) and len(statement.targets) == 1
@@ -122,7 +122,8 @@ class TileVariables(Updates):
             for other, entity in list(self.environment.items()):
                 if not isinstance(entity, Tile) or (entity.shape, entity.dtype) != (value.shape, value.dtype):
                     continue
-                # A dead buffer that the value does not read is released after the statement, by `release_dead`.
+                # `reads` says how the value reads each buffer: with SAME_INDEX, element i only reads element i. A dead
+                # buffer that the value does not read is no candidate: `release_dead` releases it after the statement.
                 is_replaced_in_place = value.reads.get(entity.buffer) is SAME_INDEX
                 if is_replaced_in_place and self._owns_dead_buffer(other, entity):
                     tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
@@ -165,8 +166,10 @@ class TileVariables(Updates):
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
         self.check_type(origin, value, old.dtype, f"'{name}' is {described(old)}")
+        # Lazy tiles of other variables that read the memory are stored first, with its elements before this assignment.
         self.materialize_readers(origin, lambda tile: old.buffer in tile.reads and tile is not value)
-        # An element that is stored in place must not be one that another element of the value still reads.
+        # If the value reads elements of the memory at other indices (x = x.T), storing one would change what another
+        # reads: compute the value in a buffer of its own first.
         if value.reads.get(old.buffer, SAME_INDEX) is OTHER_INDEX:
             value = self.materialized(origin, value, is_temporary=True)
         self.fill(origin, old, value)
@@ -178,10 +181,10 @@ class TileVariables(Updates):
                 self.environment[name] = self.materialized(node, entity)
 
     def spill_tiles(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:
-        """Materialize tiles before statements that run repeatedly or conditionally.
+        """Materialize tiles before `inner`, the statements of a loop or condition `node`.
 
-        Tiles that the statements change get a buffer of their own. Other tiles are computed here if they are lazy, and
-        the statements read them or they read memory, which the statements may change.
+        A tile variable that `inner` assigns gets a buffer of its own. Any other lazy tile (computed where it is read)
+        is computed here in two cases: `inner` reads the tile, or the tile reads memory that `inner` may change.
         """
         changed, read = assigned_in(inner), read_in(inner)
         for name, entity in self.environment.items():
