@@ -18,8 +18,8 @@ static bool is_busy(const pyd_api_call_t* call) { return atomic_load_explicit(&c
 
 // ---- binding
 
-// Finds the buffer of argument or result |index|, counted from 0 with scalars. INVALID_ARGUMENT when it does not exist,
-// is a scalar, or the call is busy. |function| begins the message.
+// Finds the buffer of argument or result |index|; the indices count scalars, too. INVALID_ARGUMENT when it does not
+// exist, is a scalar, or the call is busy. |function| begins the message.
 static pyd_status_t find_buffer(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
                                 pyd_api_buffer_t** out_buffer) {
   const char* what = is_result ? "result" : "argument";
@@ -38,7 +38,7 @@ static void release_own(const pyd_api_call_t* call, pyd_api_buffer_t* buffer) {
   if (!buffer->own) return;
   pyd_deallocate(&call->results_allocator, buffer->own, buffer->own_bytes);
   buffer->own = NULL;
-  if (!buffer->is_bound) buffer->data = NULL;
+  if (!buffer->is_bound) buffer->data = NULL;  // |data| was the freed memory
 }
 
 // Binds |room| bytes at |data| to |buffer|, and releases what was bound before. |memory|: the handle that |data|
@@ -93,6 +93,8 @@ static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool
   if (!pyd_ok(status)) return status;
   if (!memory) return pyd_api_null(function, "memory");
   const pyd_api_function_t* fn = &call->entry->info;
+  // Sizes that the memory must have; NULL, any, for a result of a procedure: it has no plan, and a run decides its
+  // sizes.
   const int64_t* dims =
       is_result ? (call->plan ? pyd_plan_result_dims(call->plan, index) : NULL) : argument_dims(call, index);
   status = pyd_api_memory_check(memory, function, is_result ? "result" : "argument", index,
@@ -214,11 +216,12 @@ static uint64_t extent_of(const pyd_api_buffer_t* buffer) {
 static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
   uintptr_t a_begin = lowest_of(a), b_begin = lowest_of(b);
   uint64_t a_bytes = extent_of(a), b_bytes = extent_of(b);
+  // Ranges without bytes overlap nothing.
   return has_memory(a) && has_memory(b) && a_bytes && b_bytes && a_begin < b_begin + b_bytes &&
          b_begin < a_begin + a_bytes;
 }
 
-// Returns whether kernels cannot use the memory itself: it is strided or misaligned.
+// Returns whether kernels cannot use the memory itself: it is strided or misaligned. Alignments are powers of two.
 static bool cannot_be_used_in_place(const pyd_api_buffer_t* buffer) {
   return buffer->bytes && (is_strided_memory(buffer) || ((uintptr_t)buffer->data & (buffer->alignment - 1)));
 }

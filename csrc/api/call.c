@@ -76,6 +76,9 @@ static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, 
   return PYD_STATUS_OK;
 }
 
+// Creates a call of |function| for fixed shapes. |dims|: the sizes of all tensor arguments, one after another.
+// |scalars|: one 64-bit word for each scalar argument. A function with control flow on the host (a procedure) has no
+// plan: a run decides sizes.
 pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
                                   const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call) {
   if (!out_call) return pyd_api_null("call_prepare", "out_call");

@@ -9,7 +9,7 @@
 
 // The state of reading a manifest.
 typedef struct reader_s {
-  pyd_json_t json;
+  pyd_json_t json;           // the parser; after its first fault each list that is read ends
   pyd_manifest_t* manifest;  // the result so far
 } reader_t;
 
@@ -79,14 +79,14 @@ static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {
 }
 
 // Reads, for each export of a variant, the function of contracts.bin that says which elements the export reads and
-// writes: its index, or null. They become one range of the manifest's list.
+// writes: its index, or null, which is stored as PYD_PROGRAM_NONE. They become one range of the manifest's list.
 static void read_contracts(reader_t* r, pyd_manifest_variant_t* out) {
   pyd_manifest_t* m = r->manifest;
   pyd_json_list_t list = {false};
   out->has_contracts = true;  // also for an empty list
   out->first_contract = m->contract_count;
   while (pyd_json_element(&r->json, &list)) {
-    uint64_t number = PYD_PROGRAM_NONE;
+    uint64_t number = PYD_PROGRAM_NONE;  // stays so for null
     bool is_none = pyd_json_null(&r->json);
     if (!is_none && pyd_json_number(&r->json, &number) && number >= PYD_PROGRAM_NONE)
       pyd_json_refuse(&r->json, "a number below 2^32 - 1");
@@ -169,7 +169,7 @@ static void read_variant(reader_t* r) {
   if (added) *added = v;
 }
 
-// Reads one executable with its variants, which are consecutive in the manifest.
+// Reads one executable and appends it to the manifest. Its variants are one range of the manifest's list of variants.
 static void read_executable(reader_t* r) {
   enum { NAME = 1, VARIANTS = 2, EXPORTS = 4 };
   pyd_manifest_executable_t e = {.first_variant = r->manifest->variant_count};
@@ -232,6 +232,7 @@ static void skip_values(reader_t* r) {
         pyd_json_skip(&r->json);
       }
     }
+    // An empty type is refused like a missing one.
     need(r, type.length ? seen : 0, NAME | TYPE, "a value with name and type");
   }
 }
@@ -330,7 +331,7 @@ static void read_header(reader_t* r) {
   need(r, seen, VERSION, "a version");
 }
 
-// Reads the whole manifest: each of four members once; others are skipped.
+// Reads the whole manifest, an object that must have four members, each once. Other members are skipped.
 static void read_all(reader_t* r) {
   enum { HEADER = 1, EXECUTABLES = 2, FUNCTIONS = 4, CONSTANTS = 8 };
   pyd_json_list_t list = {false}, entries = {false};
@@ -338,7 +339,7 @@ static void read_all(reader_t* r) {
   uint32_t seen = 0;
   pyd_json_skip_space(&r->json);
   while (pyd_json_member(&r->json, &list, &key)) {
-    entries.has_begun = false;
+    entries.has_begun = false;  // the next member's array is read from its beginning
     if (pyd_text_is(key, "pydispatch")) {
       once(r, &seen, HEADER), read_header(r);
     } else if (pyd_text_is(key, "executables")) {

@@ -178,7 +178,8 @@ static pyd_status_t check_locations(const checker_t* c, const pyd_library_source
   pyd_status_t status =
       check_table(c, "its table of source locations", locations, count, sizeof(*locations), _Alignof(void*));
   for (uint32_t i = 0; locations && i < count && pyd_ok(status); ++i) {
-    status = check_table(c, "the path of a source location", locations[i].path, locations[i].path_length, 1, 1);
+    status = check_table(c, "the path of a source location", locations[i].path, locations[i].path_length,
+                         /* size */ 1, /* alignment */ 1);
   }
   return status;
 }
@@ -201,9 +202,10 @@ static pyd_status_t check_pointers(const checker_t* c, const pyd_library_imports
 // Checks that |answer|, the address that a query returned, and the header that it points to are in the module, and that
 // the name in the header is NULL or a string. A NULL pointer to the header is accepted; check_header() refuses it.
 static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t* const* answer) {
-  pyd_status_t status = check_table(c, "what its query returned", answer, 1, sizeof(*answer), _Alignof(void*));
+  pyd_status_t status =
+      check_table(c, "what its query returned", answer, /* count */ 1, sizeof(*answer), _Alignof(void*));
   if (!pyd_ok(status) || !*answer) return status;
-  status = check_table(c, "its header", *answer, 1, sizeof(**answer), _Alignof(pyd_library_header_t));
+  status = check_table(c, "its header", *answer, /* count */ 1, sizeof(**answer), _Alignof(pyd_library_header_t));
   // check_text() prints a number after the text; here it is the version.
   return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name)
                         : status;
@@ -213,7 +215,7 @@ static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t*
 static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t* const* answer) {
   bool is_old = (*answer)->version == 5;
   size_t size = is_old ? sizeof(library_v5_t) : sizeof(pyd_library_t);
-  pyd_status_t status = check_table(c, "its library", answer, 1, size, _Alignof(pyd_library_t));
+  pyd_status_t status = check_table(c, "its library", answer, /* count */ 1, size, _Alignof(pyd_library_t));
   if (!pyd_ok(status)) return status;
   if (is_old) {
     const library_v5_t* old = (const library_v5_t*)answer;
@@ -227,6 +229,9 @@ static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t
                         exports->names, exports->tags, exports->source_locations);
 }
 
+// Queries a library, checks what it returned, and translates version 5 to the current layout. |module|: the ELF file
+// that the library is in, which all its pointers must stay in. NULL for a library that the system has loaded or that is
+// part of the process: its extent is unknown, so its pointers are not checked. |name|: of the executable, for messages.
 pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_module_t* module,
                                     const pyd_environment_t* environment, const char* name,
                                     pyd_library_view_t* out_view) {

@@ -23,7 +23,7 @@ static bool take_free(pyd_permits_t* permits) {
 
 // Appends |waiter| to the list of its priority.
 static void enqueue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
-  pyd_permit_waiter_t** tail = &permits->tail[waiter->priority];
+  pyd_permit_waiter_t** tail = &permits->tail[waiter->priority];  // NULL there: the list is empty
   waiter->previous = *tail;
   waiter->next = NULL;  // the waiter may have been in the queue of another priority
   *(*tail ? &(*tail)->next : &permits->head[waiter->priority]) = waiter;
@@ -125,8 +125,10 @@ void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
 
 // ---- taking and releasing
 
+// Acquires a permit if one is free and no thread waits in the queue. Returns whether it acquired one.
 bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits) && take_free(permits); }
 
+// Takes a permit for a thread of the program. Never waits: if none is free, the count becomes negative.
 void pyd_permit_take_as_caller(pyd_permits_t* permits) {
   atomic_fetch_sub_explicit(&permits->free_count, 1, memory_order_seq_cst);
 }
@@ -151,6 +153,9 @@ static bool sleep_until_granted(const pyd_permits_t* permits, pyd_permit_waiter_
   return true;
 }
 
+// Acquires a permit for a pool thread, waiting if necessary. |sched|: the scheduler whose task the thread is going to
+// run; NULL: a job. If no permit is handed to any thread for |handover_timeout| nanoseconds, the thread continues
+// without one. Returns false if |interrupt|, which may be NULL, ended the wait. The count is decremented in all cases.
 bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
                      const pyd_interrupt_t* interrupt) {
   if (pyd_permit_try(permits)) return true;
@@ -188,6 +193,7 @@ void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t
   pthread_mutex_unlock(&permits->mutex);
 }
 
+// Releases a permit of a pool thread, and hands it to the first waiter if callers have not taken the count below zero.
 // The count is incremented before |waiting| is read, while a waiter enters the queue before it looks for a free permit:
 // at least one of the two threads sees the other.
 void pyd_permit_release(pyd_permits_t* permits) {
@@ -206,12 +212,16 @@ static void admit(pyd_permits_t* permits) {
   grant(permits, waiter);
 }
 
+// Hands a permit to the first waiter that is not of low priority, even if none is free. For a caller that goes on
+// computing and keeps its own permit.
 void pyd_permit_admit(pyd_permits_t* permits) {
   pthread_mutex_lock(&permits->mutex);
   admit(permits);
   pthread_mutex_unlock(&permits->mutex);
 }
 
+// Releases the permit of a caller, and hands one to the first waiter that is not of low priority, even if callers have
+// taken the count below zero: so callers without a break do not keep tasks waiting.
 void pyd_permit_release_as_caller(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (!atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) return;

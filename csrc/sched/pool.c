@@ -111,7 +111,7 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
 // priority may be submitted meanwhile. Returns false when the queue is empty.
 static bool run_task(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
-  pyd_sched_permit_take(sched, pyd_task_next_priority(sched), true, NULL);
+  pyd_sched_permit_take(sched, pyd_task_next_priority(sched), /* is_for_tasks */ true, /* interrupt */ NULL);
   pyd_task_t* task = pyd_task_take(sched);
   if (task) {
     if (atomic_load_explicit(&sched->queued, memory_order_relaxed)) pyd_sched_wake_for_tasks(sched);

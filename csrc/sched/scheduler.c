@@ -35,6 +35,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   // nanoseconds until the thread has measured delays.
   thread->worth_spinning = UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING;
   thread->worth_waking = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING;
+  // Nanoseconds for which an idle thread spins: fixed if |spin_us| is not negative, else adapted from this value on.
   // Worker 0 does not spin by default, so that callers get the CPU.
   bool spins = !sched->oversubscribed && thread->worker;
   thread->spin = sched->spin_us >= 0 ? (uint64_t)sched->spin_us * 1000 : spins ? PYD_SCHED_SPIN_MAX : 0;
@@ -153,12 +154,15 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   }
   pyd_permits_add(sched->permits, &sched->share, workers > cpus ? workers : cpus);
   sched->oversubscribed = workers > cpus;
+  // Pool threads are moved to CPUs of their own (placement.c) if the system reports CPUs and there is one for each
+  // worker.
   sched->places_threads = workers > 1 && !sched->oversubscribed && pyd_affinity_cpu() != PYD_AFFINITY_UNKNOWN;
   sched->spin_us = options->spin_us;
   sched->scopes = options->scopes;
   sched->trace = options->trace;
   sched->options = options->threads;
-  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;  // 1 ns, in picoseconds / 256: no job is shared
+  // Picoseconds per tick of the CPU's clock, times 256. With one worker no job is shared, so it is not measured: 1 ns.
+  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
   reset(sched);
 
   int error = pyd_sched_start_threads(sched);

@@ -164,13 +164,15 @@ void pyd_trace_stop(pyd_trace_t* trace) { __atomic_store_n(&trace->is_on, 0, __A
 
 // ---- recording
 
-// Returns the track at probe |probe|, from 0 on, of the hash table: linear probing from the hash of |thread|.
+// Returns the track that a search for |thread| looks at in its step |probe|, from 0 on: linear probing of the hash
+// table from the hash of |thread|. The number of tracks is a power of two.
 static track_t* probe_track(const tracks_t* tracks, uint64_t thread, uint32_t probe) {
   const uint64_t hash = thread * UINT64_C(0x9E3779B97F4A7C15) >> 32;  // 2^64 over the golden ratio
   return &tracks->tracks[(hash + probe) & (tracks->count - 1)];
 }
 
-// Makes |track| one that |thread| is writing to, if its owner is |expected|. Returns whether it was.
+// Marks |track| as one that |thread| is writing to, if its owner is |expected|: 0, or the thread itself. Returns
+// whether the owner was the expected one.
 static bool take_track(track_t* track, uint64_t expected, uint64_t thread) {
   return atomic_compare_exchange_strong_explicit(&track->owner, &expected, thread << 1 | IS_WRITING,
                                                  memory_order_acquire, memory_order_relaxed);
@@ -202,12 +204,15 @@ static void write_event(const tracks_t* tracks, track_t* track, const pyd_trace_
   const uint32_t count = (kNameOffset + event->name_length + sizeof(uint64_t) - 1) / sizeof(uint64_t);
   memcpy(words, event, sizeof(words));
   const uint64_t at = atomic_load_explicit(&track->head, memory_order_relaxed);
+  // at % events, as |events| is a power of two.
   _Atomic uint64_t* slot = track->ring + (at & (tracks->events - 1)) * kWords;
   atomic_store_explicit(&track->writing, at + 1, memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) atomic_store_explicit(&slot[i], words[i], memory_order_release);
   atomic_store_explicit(&track->head, at + 1, memory_order_release);
 }
 
+// Records |event|, with its begin and end, in the track of |thread|, which need not be the calling thread. Drops and
+// counts the event if no track is free. A name longer than PYD_TRACE_NAME_BYTES is cut.
 void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_event_t* event, const char* name,
                           size_t name_length) {
   recorder_t* recorder = (recorder_t*)trace;
@@ -266,8 +271,9 @@ uint32_t pyd_trace_track_count(pyd_trace_t* trace) {
   return tracks ? tracks->count : 0;
 }
 
-// Returns the number of events that a track has of this trace. |*out_head|: of all traces. It is read last, since it
-// only grows, and a start in between may raise |from| to it.
+// Returns the number of events that were completed in a track since this trace was started, and in |*out_head| since
+// the recorder was created. |head| is read after |from|, and only grows: so the difference is not negative, even if
+// another trace starts in between and raises |from| to |head|.
 static uint64_t count_recorded(track_t* track, uint64_t* out_head) {
   const uint64_t from = atomic_load_explicit(&track->from, memory_order_acquire);
   *out_head = atomic_load_explicit(&track->head, memory_order_acquire);
@@ -286,8 +292,8 @@ void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out
   out_track->recorded = count_recorded(track, &head);
 }
 
-// Copies the newest |room| events of track |number| that were not overwritten, oldest first, to |out_events|. Returns
-// how many were copied.
+// Copies the newest events of track |number|, at most |room|, to |out_events|, oldest first. Skips events that the
+// thread overwrites meanwhile. Returns how many were copied.
 uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* out_events, uint64_t room) {
   const tracks_t* tracks = tracks_now(trace);
   if (!has_track(tracks, number)) return 0;
@@ -301,8 +307,8 @@ uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* 
     _Atomic uint64_t* slot = track->ring + (at & (tracks->events - 1)) * kWords;
     uint64_t words[kWords];
     for (uint32_t i = 0; i < kWords; ++i) words[i] = atomic_load_explicit(&slot[i], memory_order_acquire);
-    if (atomic_load_explicit(&track->writing, memory_order_relaxed) > at + tracks->events)
-      continue;  // overwritten meanwhile
+    // Event at + events is stored in the same place: if it was begun meanwhile, the copied words may be from it.
+    if (atomic_load_explicit(&track->writing, memory_order_relaxed) > at + tracks->events) continue;
     memcpy(&out_events[count++], words, sizeof(words));
   }
   return count;

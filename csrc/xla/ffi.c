@@ -101,6 +101,7 @@ static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t
     const pyd_xla_text_t* name = attributes->names[i];
     if (!name || name->length != sizeof(kName) - 1 || !name->data || memcmp(name->data, kName, name->length)) continue;
     const pyd_xla_scalar_t* scalar = attributes->items[i];
+    // An attribute of another type is refused like a missing one.
     if (attributes->kinds[i] != PYD_XLA_SCALAR || !scalar || scalar->dtype != PYD_XLA_S64 || !scalar->value) break;
     memcpy(out_number, scalar->value, sizeof(*out_number));
     return PYD_STATUS_OK;
@@ -192,7 +193,7 @@ static pyd_status_t bind_results(const side_t* results, pyd_api_call_t* call) {
     const pyd_api_value_t* value = results->values[i];
     const pyd_xla_buffer_t* buffer = buffer_of(results, i);
     uint64_t bytes = 0;
-    if (value->kind != PYD_API_TENSOR) continue;
+    if (value->kind != PYD_API_TENSOR) continue;  // store_scalars() writes scalars after the run
     if (!pyd_tensor_bytes(value->dtype, value->rank, buffer->dims, &bytes)) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: result %u has a negative size, or 2^63 bytes",
                              results->function, i);

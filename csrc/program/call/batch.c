@@ -179,7 +179,9 @@ static pyd_status_t check_items(const pyd_batch_item_t* items, uint32_t count) {
   return PYD_STATUS_OK;
 }
 
-// Submits the batch like pyd_batch_submit(), without a trace event.
+// Submits |count| calls as one task, without a trace event. |cost|: cost estimate of an item; may be NULL. After a
+// failure
+// |*out_task| is NULL and the items remain the caller's.
 static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                            pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
@@ -201,6 +203,8 @@ static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_
   return status;
 }
 
+// Submits |count| calls as one task; while a trace is recorded, with an event that is named after the first item's
+// function.
 pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                               pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   pyd_trace_t* trace = pyd_sched_trace(sched);

@@ -25,10 +25,12 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   PYD_CARVE(&block, call->constants, plan->constant_count);
   call->customs = pyd_carve(&block, plan->custom.commands, pyd_custom_size);
   PYD_CARVE(&block, call->operands, plan->custom.operands);
+  // Without registers of its own, a call uses the registers of the plan.
   PYD_CARVE(&block, call->regs, fn->deferred_count ? fn->reg_count : 0);
   PYD_CARVE(&block, call->scalars, fn->scalar_count);
   PYD_CARVE(&block, call->is_bound, fn->buffer_count);
   call->scratch = pyd_carve(&block, call->workers, plan->local_bytes);
+  // Otherwise each run acquires an arena from the pool.
   PYD_CARVE(&block, call->arena, call->is_arena_kept ? call->arena_bytes : 0);
   return block.size;
 }
@@ -128,7 +130,8 @@ static pyd_call_t make_head(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool
       .workers = sched ? pyd_sched_workers(sched) : 1,
       .is_late_stale = false,
   };
-  // The two summands are below 2^63 and 2^43, so the sum does not overflow.
+  // After the memory of all transients, each worker has an area for the tiles of transients of which only tiles are
+  // stored. The two summands are below 2^63 and 2^43, so the sum does not overflow.
   head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;
   head.is_poisoned = pool && pyd_pool_is_poisoned(pool);
   // With a poisoned pool each run acquires a newly filled arena, so that no run sees data of an earlier one.
@@ -147,7 +150,7 @@ static pyd_status_t allocate_call(const pyd_call_t* head, pyd_call_t** out_call)
   size_t size = 0;
   if (fits) {
     pyd_call_t measured = *head;
-    size = lay_out(&measured, plan, NULL) + kCacheLine;  // room to align it
+    size = lay_out(&measured, plan, NULL) + kCacheLine;  // the block starts at a cache line in |memory|
   }
   uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size) : NULL;
   if (!memory) {
@@ -163,6 +166,7 @@ static pyd_status_t allocate_call(const pyd_call_t* head, pyd_call_t** out_call)
   call->memory = memory;
   call->memory_size = size;
   lay_out(call, plan, base);
+  // All arrays between the structure and |scratch|; local memory and the arena come after them.
   memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));
   return PYD_STATUS_OK;
 }

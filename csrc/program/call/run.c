@@ -35,7 +35,7 @@ int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, 
   for (command = find_command(call, job->step, begin); begin < end && code == 0; ++command) {
     uint64_t start = command->plan->start, stop = start + command->plan->count;
     if (stop > end) stop = end;
-    if (stop == begin) continue;  // an empty command
+    if (stop == begin) continue;  // a command without workgroups or pieces
     code = pyd_command_run(call, command, worker, begin - start, stop - start, out_failed);
     begin = stop;
   }
@@ -67,7 +67,7 @@ pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure
 // (plan/learned.c), from which later plans take their estimates.
 pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
-  pyd_step_job_t job = {call, step, PYD_CHAIN_SOUND};
+  pyd_step_job_t job = {call, step, /* failed */ PYD_CHAIN_SOUND};
   pyd_sched_failure_t failure = {0};
   // One worker without an interrupt to poll needs no scheduler.
   if (step->total == 1 || (call->workers == 1 && (!interrupt || !call->sched))) {
@@ -128,6 +128,7 @@ static pyd_status_t compute_late(pyd_call_t* call) {
   for (uint32_t i = 0; i < plan->deferred_count; ++i) {
     const pyd_plan_deferred_t* deferred = &plan->deferred[i];
     uint64_t value = call->regs[deferred->reg];
+    // |target| is the index of a fill among the commands, or of a word among the constants.
     if (deferred->is_pattern) {
       call->commands[deferred->target].pattern = value;
     } else {
@@ -142,6 +143,7 @@ static pyd_status_t compute_late(pyd_call_t* call) {
 static pyd_status_t refuse_unbound(const pyd_call_t* call) {
   const pyd_function_t* fn = call->plan->fn;
   char who[128] = "a buffer";
+  // From the last to the first, so that |who| names the first one in the end.
   for (uint32_t i = fn->buffer_count; i-- > 0;) {
     bool needs = fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
     if (needs && !call->is_bound[i]) pyd_plan_name_buffer(fn, i, who, sizeof(who));
@@ -200,6 +202,7 @@ static inline pyd_status_t run_until(pyd_call_t* call, const pyd_interrupt_t* in
   const pyd_runner_t* runner = &call->plan->program->runner;
   if (runner->run) return runner->run(runner->self, call);  // on a device, for which begin() acquires no arena
   status = run_steps(call, interrupt, is_traced);
+  // NULL: the arena is part of the call.
   if (arena) pyd_pool_release(call->pool, arena);
   return status;
 }
@@ -212,6 +215,7 @@ static __attribute__((noinline)) pyd_status_t run_traced(pyd_call_t* call, const
   return status;
 }
 
+// Runs a call until its end, or until |interrupt|, which may be NULL, requests one.
 pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   return LIKELY(!pyd_trace_is_on(call->trace)) ? run_until(call, interrupt, false) : run_traced(call, interrupt);
 }

@@ -26,6 +26,7 @@ static pyd_status_t verify_chain(const pyd_verifier_t* v) {
   if (insn->modifier == 0) return PYD_STATUS_OK;
   // The last command of the list is this one.
   const pyd_insn_t* before = fn->command_count > 1 ? &fn->insns[fn->commands[fn->command_count - 2]] : NULL;
+  // Both dispatches have tiles, and the later one waits for the earlier one, as its region is later.
   bool follows = before && before->op == PYD_OP_DISPATCH && before->b && insn->b &&
                  pyd_command_region(before) < pyd_command_region(insn);
   if (follows) return PYD_STATUS_OK;
@@ -61,6 +62,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_dispatch_view_t view = pyd_dispatch_view(fn->pool + at);
   status = pyd_verify_read(v, view.export_reg);
   for (uint32_t i = 0; i < 3 && pyd_ok(status); ++i) status = pyd_verify_read(v, view.grid[i]);
+  // A constant is a 32-bit word: the low half of a register, or with the flag PYD_CONSTANT_HIGH the high half.
   for (uint32_t i = 0; i < view.constant_count && pyd_ok(status); ++i) {
     status = pyd_verify_read(v, view.constants[i] & ~PYD_CONSTANT_HIGH);
   }
@@ -166,11 +168,13 @@ static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* 
   }
   for (uint32_t i = 0; i < 3; ++i) {
     fits &= grid[i] <= (is_empty ? INT64_MAX : kLimits[i]);
+    // Only sizes of an empty grid are reduced to the limit: all others fit, or the grid is refused.
     command->grid[i] = grid[i] <= kLimits[i] ? (uint32_t)grid[i] : (uint32_t)kLimits[i];
   }
   if (!fits) {
     return refuse_grid(plan, command, grid, "workgroups, at most 4294967295 x 4294967295 x 65535 are possible");
   }
+  // The product of the first two sizes fits, as both are below 2^32.
   if (__builtin_mul_overflow((uint64_t)command->grid[0] * command->grid[1], (uint64_t)command->grid[2],
                              &command->count)) {
     return refuse_grid(plan, command, grid, "has more than 2^64 workgroups");
@@ -285,8 +289,9 @@ static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
                    (uint32_t)(row / command->grid[1])};
 }
 
-// Runs workgroups [begin, end) of one dispatch, by their index in it, with x fastest. A failure ends it and is reported
-// with the index in the step.
+// Runs workgroups [begin, end) of one dispatch on |worker|. Index i of a workgroup in its dispatch counts with x
+// fastest: i = (z * count_y + y) * count_x + x. Ends at the first workgroup that fails: returns its code, and sets
+// |*out_failed| to its index in the step, which is |plan->start| more. Returns 0 without a failure.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   const pyd_plan_command_t* plan = command->plan;
@@ -304,10 +309,10 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
       .local_memory = plan->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL,
       .local_memory_size = plan->local_bytes,
   };
-  // Bytes of local memory to fill before each workgroup.
+  // Bytes of local memory to fill before each workgroup, so that reads of uninitialized memory are noticed.
   const size_t poisoned = UNLIKELY(call->is_poisoned) ? plan->local_bytes : 0;
   for (uint64_t left = end - begin;;) {
-    // Runs one row, or the rest of it: only x changes.
+    // Runs the workgroups that are left in the current row, |left| of them at most: only x changes.
     uint64_t row = count_x - id.x;
     uint32_t x_end = id.x + (uint32_t)(left < row ? left : row);
     left -= x_end - id.x;
@@ -320,6 +325,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
       return code;
     }
     if (left == 0) return 0;
+    // The next row begins; after the last row of a plane the next plane.
     id.x = 0;
     if (++id.y == count_y) {
       id.y = 0;
@@ -347,6 +353,7 @@ static pyd_status_t add_location(pyd_status_t status, const pyd_program_t* progr
   char text[512];
   int length = snprintf(text, sizeof(text), "%.*s:%u", (int)(location->path_length < 480 ? location->path_length : 480),
                         location->path ? location->path : "", location->line);
+  // The library may have locations, but none of this export.
   return location->path_length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, text, (size_t)length) : status;
 }
 
@@ -355,6 +362,7 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* com
   const pyd_export_t* export = &call->plan->program->exports[command->export];
   pyd_string_t executable = call->plan->program->executables[export->executable].name;
   group_t id = workgroup_at(command, index - command->start);
+  // The numbers of the failure, for callers that do not parse the message.
   const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
   pyd_status_t status = pyd_status_make_values(
       PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s", (int)executable.length,

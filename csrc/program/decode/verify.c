@@ -22,8 +22,9 @@ pyd_status_t pyd_verify_pool(const char* where, uint32_t number, uint32_t pool_c
                          number, (unsigned long long)words, at, pool_count);
 }
 
-// |text|: two words, the byte offset of a string in the program's string block and its length in bytes. |what| names
-// the string in the message.
+// Checks that a string lies inside the program's string block and has at most |limit| bytes. |text|: two words, the
+// byte offset of the string in the block and its length in bytes. |where| and |number| name the user of the string in
+// the message, such as "step 3"; |what| names the string, such as "location".
 pyd_status_t pyd_verify_text(const char* where, uint32_t number, const pyd_program_t* program, const char* what,
                              const uint32_t* text, uint32_t limit) {
   size_t size = program->strings.size;
@@ -52,9 +53,9 @@ pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is
                             b->kind == PYD_BUFFER_ARGUMENT ? "an argument" : "a constant");
   }
   if (!is_written) {
-    b->read_until = v->region + 1;  // regions never decrease
+    b->read_until = v->region + 1;  // 1 + the last region that reads it, as regions never decrease
   } else if (!b->written_from) {
-    b->written_from = v->region + 1;
+    b->written_from = v->region + 1;  // 1 + the first region that writes it; 0 if no command does
   }
   return PYD_STATUS_OK;
 }
@@ -131,8 +132,8 @@ static pyd_status_t verify_insn(pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
-// Returns whether the fields of buffer |number| are valid for its kind, and the argument or result that it belongs to
-// names it.
+// Returns whether the fields of buffer |number| are valid for its kind. The buffer of an argument or a result must also
+// be the one that this argument or result names.
 static bool buffer_fits(const pyd_verifier_t* v, uint32_t number) {
   const pyd_function_t* fn = v->fn;
   const pyd_buffer_t* b = &fn->buffers[number];
@@ -185,7 +186,7 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     const pyd_program_value_t* value = &fn->info.results[i];
     const pyd_result_slot_t* slot = &fn->results[i];
-    bool fits = true;
+    bool fits = true;  // |slot->target|: the register of a scalar, the buffer of a tensor
     if (value->kind == PYD_KIND_SCALAR) {
       fits = slot->target < fn->reg_count && fn->reg_flags[slot->target] & PYD_REG_WRITTEN;
     } else {
@@ -210,7 +211,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     uint32_t tied = fn->info.results[i].tied;
-    if (tied == PYD_NONE) continue;  // it always has memory of its own
+    if (tied == PYD_NONE) continue;  // the result always has memory of its own
     bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == PYD_KIND_TENSOR &&
                 fn->info.results[i].kind == PYD_KIND_TENSOR && fn->args[tied].buffer != PYD_NONE;
     if (!fits) {
@@ -220,6 +221,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
                              i, tied);
     }
     const pyd_buffer_t *result = &fn->buffers[fn->results[i].target], *argument = &fn->buffers[fn->args[tied].buffer];
+    // Both are 1 + a region, or 0 if no command writes or reads the buffer.
     if (result->written_from && result->written_from <= argument->read_until) {
       return pyd_status_make(
           PYD_CODE_CORRUPT,

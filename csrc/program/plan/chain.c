@@ -32,6 +32,7 @@ static uint32_t count_links(const pyd_plan_t* plan, uint32_t first, uint64_t til
   for (; end < plan->command_count && end - first < PYD_CHAIN_MAX_COMMANDS; ++end) {
     const pyd_plan_command_t* command = &plan->commands[end];
     PYD_COUNT_WORK(1);
+    // The first command must not continue another chain (modifier 0), all others must continue this one (modifier 1).
     if (tiles_of(plan, command) != tiles || insn_of(plan, command)->modifier != (end != first) || !is_alone(plan, end))
       break;
     if (end != first && command->number != command[-1].number + 1)
@@ -84,6 +85,7 @@ enum { kUnused = 0, kElsewhere = UINT32_MAX };
 static bool can_store_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command,
                             uint32_t index) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot + index];
+  // 0 for the staging buffer, whose number follows those of the function's buffers, and for buffers without tiles.
   const uint64_t tile = slot->buffer < plan->fn->buffer_count ? plan->fn->buffers[slot->buffer].tile_bytes : 0;
   if (!step->chunk || !tile || plan->buffer_alignment[slot->buffer] > PYD_TILE_ALIGNMENT) return false;
   const uint64_t size = plan->buffer_bytes[slot->buffer];
@@ -100,7 +102,7 @@ static void find_users(const pyd_plan_t* plan, uint32_t* users) {
       const pyd_plan_command_t* command = &plan->commands[step->first_command + k];
       for (uint32_t j = 0; j < command->slot_count; ++j) {
         uint32_t* user = &users[plan->slots[command->first_slot + j].buffer];
-        if (*user == kUnused) *user = i + 1;
+        if (*user == kUnused) *user = i + 1;  // the first step that uses it
         if (*user != i + 1 || !can_store_tiles(plan, step, command, j)) *user = kElsewhere;
       }
     }

@@ -19,6 +19,7 @@ static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
     if (!pyd_ok(status)) break;
     pyd_cell_share(cell, &frame->moves[read_count]);
   }
+  // Sources that are not used again are cleared before targets are written: a slot may be both.
   for (uint32_t i = 0; i < read_count; ++i) {
     if (pairs[2 * i + 1] & PYD_LAST_USE) pyd_cell_clear(&frame->slots[pairs[2 * i + 1] & ~PYD_LAST_USE]);
   }
@@ -88,8 +89,9 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
-// Stores the value of |cell| in the empty cell |out|, whose owner outlives the call. A tensor in memory of the caller
-// is copied to |memory|. So is a tensor on a device, if |memory| is memory of this process. Other tensors are shared.
+// Stores the value of |cell| in the empty cell |out|, which remains after the call. A tensor in memory that the caller
+// lends for the call is copied to |memory|. So is a tensor on a device, if |memory| is memory of this process. Scalars
+// and other tensors are shared.
 static pyd_status_t retain_or_copy(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
   if (!tensor || (!tensor->is_lent && (!tensor->memory.device || memory.device))) {
@@ -109,8 +111,8 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t *cell, value = {NULL, 0, false};
   pyd_status_t status = pyd_frame_read(frame, slot, &cell);
   if (!pyd_ok(status)) return status;
+  // A scalar, whose cell has no tensor, has no sizes to check. -1 is any size.
   for (uint32_t axis = 0; cell->tensor && axis < global->type.rank; ++axis) {
-    // -1: any size.
     if (global->type.dims[axis] == -1 || global->type.dims[axis] == cell->tensor->dims[axis]) continue;
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s': axis %u: expected %lld elements, got %lld",
                            STRING(global->name), axis, (ll_t)global->type.dims[axis], (ll_t)cell->tensor->dims[axis]);
@@ -271,8 +273,9 @@ pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
     case PYD_STEP_CONSTANT: return make_constant(frame, step);
     case PYD_STEP_VIEW: return view(frame, step);
     case PYD_STEP_SAVE: return save(frame, step);
+    // Word b is the low half of the value, word c the high half.
     case PYD_STEP_SCALAR: pyd_cell_set_word(&frame->slots[step->a], step->b | (uint64_t)step->c << 32); return status;
-    case PYD_STEP_DIM:
+    case PYD_STEP_DIM:  // stores the size of tensor slot b along axis c in scalar slot a
       status = pyd_frame_read(frame, step->b, &cell);
       if (pyd_ok(status)) pyd_cell_set_word(&frame->slots[step->a], (uint64_t)cell->tensor->dims[step->c]);
       return status;
