@@ -126,7 +126,12 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
         # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
         halves = [half_precision_b(contraction, level) for level in levels]
         half = halves[0] if None not in halves else None
-    value = (half or contraction.tensor_of(contraction.b)) if grouped is None else grouped.argument  # to be packed
+    # The value to be packed, in each of the three cases; it must be an argument of the function.
+    value: SSAValue = contraction.tensor_of(contraction.b)
+    if grouped is not None:
+        value = grouped.argument
+    elif half is not None:
+        value = half
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
     type_ = value.type if grouped is None else grouped.packed_type
@@ -242,6 +247,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     other_elements = prod(sizes) // columns
     attribute = source.op.properties["value"]
     is_derived = isinstance(attribute, DerivedAttr)
+    # The matrix whose transpose the constant is; None if it is stored, or derived in another way.
     matrix = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
     if matrix is not None and source is value:
         # A derived transpose of `matrix`: its panels are those of `matrix` along the other axis.

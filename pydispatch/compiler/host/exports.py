@@ -291,6 +291,7 @@ class Executables:
         for i, (other_register, other_grid) in enumerate(choices[1:], 1):
             if (export_register, grid) == (other_register, other_grid):  # nothing to choose
                 continue
+            # The instruction VARIANT returns the index of the variant that the device has chosen.
             chosen_variant = function.emit(Opcode.VARIANT, self.index_of_executable[executable.sym_name.data])
             is_chosen = function.compare(Opcode.CMP, EQ, chosen_variant, function.constant(i))
             export_register = _select(function, is_chosen, other_register, export_register)

@@ -175,8 +175,9 @@ class Straight:
 
     def describe(self, register: int) -> str:
         """Return what the size in a register is, for messages, such as "dimension 0 of argument 1 ('x')"."""
-        value = self.function.constant_value(register)
-        return self._origins.get(register, "its declared size" if value is not None else "a computed size")
+        is_constant = self.function.constant_value(register) is not None
+        other_size = "its declared size" if is_constant else "a computed size"  # not of an argument
+        return self._origins.get(register, other_size)
 
     def require_equal(self, lhs: int, rhs: int, what: str, op: Operation) -> None:
         """Emit a check that two registers, which have sizes, are equal: it fails the call if they differ.

@@ -253,10 +253,10 @@ class _ContiguousSlice:
                 self._require_whole_axis(axis, sizes[axis], tensor.dims[axis])
 
     def offsets(self) -> Iterator[int]:
-        """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements.
+        """Yield the register of the byte offset of each contiguous run, from the beginning of the tensor's storage.
 
-        There is a run for each index of the outer axes that `_walked_sizes` has the sizes of; offsets are from the
-        beginning of the storage.
+        There is a run for each index of the outer axes that are walked, whose sizes are `_walked_sizes`. Runs are in
+        the order of the slice's elements.
         """
         function, tensor = self.straight.function, self._tensor
         for indices in itertools.product(*map(range, self._walked_sizes)):

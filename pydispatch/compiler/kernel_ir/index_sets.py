@@ -201,12 +201,15 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
 
 
 def _ceil(build: Build, lhs: Index, rhs: int, low: Index) -> Index:
-    """Return lhs / rhs, rounded up, or the lower limit if that is larger: 0 if `low` is a constant >= 0, else `low`.
+    """Return the maximum of lhs / rhs, rounded up, and a lower limit: 0 if `low` is a constant >= 0, else `low`.
 
-    `low` is the first iteration of the loop. The division is unsigned: it divides the distance of `lhs` from the lower
-    limit times `rhs`, which is clamped to 0.
+    `low` is the first iteration of the loop, and `rhs` is positive. With lhs = 5, rhs = 2 and low = 0, return 3.
+
+    The division is unsigned. So it divides the distance of `lhs` from limit * rhs, clamped to at least 0:
+
+        limit + (max(lhs - limit * rhs, 0) + rhs - 1) / rhs
     """
-    # The caller limits the result to at least `low`. For a constant low >= 0, a clamp to 0 suffices, and saves code.
+    # The caller limits the result to at least `low`. For a constant low >= 0, the limit 0 suffices, and saves code.
     if isinstance(low, int) and low >= 0:
         low = 0
     dividend = build.most(build.minus(lhs, build.times(low, rhs)), 0)

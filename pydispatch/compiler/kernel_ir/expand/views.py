@@ -245,7 +245,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
                 "memref.expand_shape with several open dimensions in one group", note="give output_shape"
             )
         for i in unknown:
-            product = 1  # product of the other sizes of the group, which are all static
+            product = 1  # product of the other sizes of the group, which are all static; the unknown one is None
             for other in group:
                 size = sizes[other]
                 product *= size if isinstance(size, int) else 1

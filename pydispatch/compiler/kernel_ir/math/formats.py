@@ -34,10 +34,13 @@ _PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")
 
 
 def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:
-    """Return a real number as a sum of floats, from the largest to the smallest.
+    """Return a real number as a sum of floats, its parts, from the largest to the smallest.
+
+    With the cuts (8, 11), the first part has the first 8 binary digits of the number, the second part the next 11, and
+    the third part the rest, rounded to the float format.
 
     Args:
-        value: The number.
+        value: The number, which is positive.
         digits: Binary digits of the float format.
         cuts: For each part but the last, the number of binary digits to which it is truncated; 0 for all digits of the
             format, rounded. The last part is the rounded rest of the number.
@@ -45,8 +48,8 @@ def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constant
     parts: list[float] = []
     for cut in (*cuts, 0):
         remaining = value - sum(map(Fraction, parts))
-        exponent = math.frexp(float(remaining))[1]
-        scaled = remaining * Fraction(2) ** ((cut or digits) - exponent)
+        exponent = math.frexp(float(remaining))[1]  # 2^(exponent - 1) <= |remaining| < 2^exponent
+        scaled = remaining * Fraction(2) ** ((cut or digits) - exponent)  # the digits of the part, before the point
         parts.append(math.ldexp(int(scaled) if cut else round(scaled), exponent - (cut or digits)))
     return tuple(parts)
 

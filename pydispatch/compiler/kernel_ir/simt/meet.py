@@ -54,18 +54,20 @@ def combine_partials(
     has_shuffles = workgroup.machine.warp > 0
     if not has_shuffles:
         return [
-            _combine_in_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))
+            _combine_in_tree(workgroup, loop, index, op, value)
+            for index, (op, value) in enumerate(zip(ops, values, strict=True))
         ]
     lanes = min(workgroup.machine.warp, workgroup.invocation_count)  # lanes of a warp
     # Shuffles halve a warp in each step, so that all its lanes must be there, and their number be a power of two.
     are_warps_whole = workgroup.invocation_count % lanes == 0 and lanes & (lanes - 1) == 0
-    if not are_warps_whole:
+    if not are_warps_whole:  # an element of each invocation
         return _combine_in_array(
             workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.invocation()
         )
     warp_results = [_combine_in_warp(build, op, value, lanes) for op, value in zip(ops, values, strict=True)]
     if workgroup.invocation_count == lanes:  # one warp: all lanes read the result of lane 0
         return [shuffle(build, value, mode=INDEX, offset=0, lanes=lanes) for value in warp_results]
+    # An element of each warp, which lane 0 writes (`position=None`).
     return _combine_in_array(
         workgroup, loop, ops, warp_results, count=workgroup.invocation_count // lanes, position=None
     )
@@ -106,10 +108,11 @@ def _combine_in_array(
             writes.
     """
     build = workgroup.build(loop)
+    # Reductions use two sets of arrays in turn: two in a row do not share memory, and need no barrier in between.
     workgroup.reductions += 1
-    parity = workgroup.reductions % 2  # two reductions in a row do not share memory, and need no barrier in between
+    parity = workgroup.reductions % 2
     arrays = [_scratch(workgroup, (index, parity), value.type, count) for index, value in enumerate(values)]
-    keys = {array.owner for array in arrays}  # the keys of their storage, see hazards.py
+    keys = {array.owner for array in arrays}  # the operation of an allocation is the key of its accesses
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     # Each invocation, or lane 0 of each warp, stores its partial results.
     writer = build
@@ -159,7 +162,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
     build = workgroup.build(loop)
     invocation, count, type_ = workgroup.invocation(), workgroup.invocation_count, value.type
     array = _scratch(workgroup, index, type_, count)
-    keys = {array.owner}  # the key of its storage, see hazards.py
+    keys = {array.owner}  # the operation of an allocation is the key of its accesses
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     _store_partial(build, value, array, invocation)
     while count > RADIX and count % RADIX == 0:  # the first `count` elements are partial results

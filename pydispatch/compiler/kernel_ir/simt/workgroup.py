@@ -112,6 +112,7 @@ class Workgroup:
         self.entry = Entry(function)
         written_once = attribute(function, "pyd.once")  # bindings whose elements are written at most once
         ordinals = written_once.data if isinstance(written_once, ArrayAttr) else ()
+        # Storage is identified by a key: ("binding", ordinal) is that of a binding.
         self.hazards = Hazards(("binding", int(n.value.data)) for n in ordinals if isinstance(n, IntegerAttr))
         index_width = attribute(function, "pyd.index_width")
         has_word_indices = isinstance(index_width, IntegerAttr) and index_width.value.data == 32
@@ -190,6 +191,7 @@ class Workgroup:
         written: set[Operation] = set()
         for op in (op for name in (*PARALLEL, *CALLS) for op in self.ops.get(name, ())):
             if not self._in_parallel(op):
+                # The key of an allocation is its operation; keys of bindings and arguments are tuples.
                 written |= {key for key in accesses_of(op).writes if isinstance(key, Operation)}
         return {key for key in written if not self._in_parallel(key)}
 
@@ -344,12 +346,14 @@ class Workgroup:
         return keys
 
     def load(self, op: Operation) -> None:
-        """Lower a load in uniform code: all invocations execute it."""
-        self.synchronize_before(op, Accesses(reads=self.shared_storage(op, op.operands[0])))
+        """Lower a load in uniform code: all invocations execute it, after a barrier if other invocations wrote."""
+        memref, *_ = op.operands
+        self.synchronize_before(op, Accesses(reads=self.shared_storage(op, memref)))
 
     def store(self, op: Operation) -> None:
         """Lower a store or atomic update in uniform code: one invocation executes it if the memory is shared."""
-        keys = self.shared_storage(op, op.operands[1])
+        _value, memref, *_ = op.operands
+        keys = self.shared_storage(op, memref)
         if keys:  # private memory has none: every invocation stores to its own
             self.synchronize_before(op, Accesses(writes=keys), by=ONE_INVOCATION)
             self.run_by_first(op)
