@@ -97,7 +97,7 @@ def emit_module(
     texts = [emit_function(_export(writer, name), exported=True) for name in exports]
     for name in writer.needed:  # grows during the loop: a helper that is emitted may call others
         texts.append(emit_function(writer.functions[name], exported=False))
-    platform.finish(writer)
+    platform.finish(writer)  # adds globals besides the functions, such as tables of exports
     return writer.text(texts)
 
 

@@ -56,15 +56,16 @@ class Casts(Registers[E, V]):
     # Lowerings
 
     def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
-        """Extend the low `bits` bits of a register with zeros, to an equal or wider register.
+        """Extend the low `bits` bits of a register with zeros, and return a register of `to_width` bits.
 
-        A truth value (`from_width` 1) becomes 0 or 1.
+        from_width and to_width: Bits of the registers: 32 -> 32, 32 -> 64 or 64 -> 64. A truth value (from_width 1)
+        becomes 0 or 1.
         """
         if from_width == 1:
             type_ = IntegerType(to_width)
             return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
         extended = self.zero_extended(emitter, value, bits, from_width)
-        return extended if from_width == to_width else self.widened(emitter, extended)
+        return extended if from_width == to_width else self.widened(emitter, extended)  # from 32 to 64 bits
 
     def saturated_index(self, emitter: E, value: V) -> V:
         """Emit the 32-bit index that is nearest to a 64-bit integer."""

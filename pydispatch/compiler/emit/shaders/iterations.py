@@ -20,8 +20,8 @@ ALLOWED_ITERATIONS = 40_000
 MOST_COPIES = 256
 """Maximum number of copies of the body of a loop that is unrolled to have fewer iterations."""
 UNKNOWN_COPIES = 16
-"""Copies of the body of a loop of unknown length that is not distributed: every invocation runs all its iterations, so
-that these may reach the limit."""
+"""Number of copies of the body to which a loop of unknown length is unrolled, so that it runs a 16th of its iterations.
+Every invocation runs all iterations of such a loop: without unrolling, they could exceed `LIMIT`."""
 
 
 class Iterations:

@@ -85,7 +85,9 @@ class Memory(Registers[E, V]):
 
     @abstractmethod
     def atomic_update(self, emitter: E, kind: str, memref: MemRef, address: V, bits: int, value: V) -> V | None:
-        """Emit an atomic operation on an integer of `bits` bits, and return the old one; None if the language has none.
+        """Emit an atomic operation on an integer of `bits` bits, and return the integer before it.
+
+        Return None, and emit nothing, if the language has no such operation.
 
         Args:
             emitter: The function's emitter.
@@ -93,7 +95,7 @@ class Memory(Registers[E, V]):
             memref: The memref that has the integer.
             address: Address of the element, from `atomic_address`.
             bits: 32 or 64.
-            value: The other operand.
+            value: The other operand, such as the addend.
         """
 
     @abstractmethod
@@ -178,8 +180,8 @@ class Memory(Registers[E, V]):
     def store_part(self, emitter: E, memref: MemRef, index: Index, value: V, has_own_byte: bool) -> None:
         """Store an element that is a part of a word: two atomic operations clear its bits, and then set them.
 
-        has_own_byte: whether no other invocation writes its byte, which a language may use for a store that is not
-        atomic.
+        has_own_byte: Whether no other invocation writes its byte. A subclass may then store the byte without atomic
+        operations; this method does not use the flag.
         """
         bits = storage_bits(memref.element)
         word_index, shift = self.unit_and_shift(emitter, index, bits)

@@ -153,7 +153,10 @@ def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
 
 
 def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
-    """Return the memref that is passed as these indices, in the storage `root`: the inverse of `flatten`."""
+    """Return the memref in the storage `root` that is passed as the indices `parts`: the inverse of `flatten`.
+
+    parts: The base, then those of the offset, the sizes and the strides that are dynamic in `type_`, in this order.
+    """
     base, *dynamic_parts = parts
     remaining = iter(dynamic_parts)
     offset, sizes, strides = layout_of(type_)

@@ -251,7 +251,10 @@ class _Declarations:
         words_of_elements = [self._globals[id_][3:] for id_ in elements]  # the values; one of 64 bits has two words
 
         def table(module: Module, parts: list[Id]) -> Id:
-            """Declare the same table in another module. parts: the types of the array and of an element."""
+            """Declare the same table in a module that is copied into.
+
+            parts: the ids there of the types of the array and of an element.
+            """
             array_type, element_type = parts
             return module.constant_table(
                 key, array_type, lambda: [module.constant(element_type, *words) for words in words_of_elements]
@@ -260,13 +263,14 @@ class _Declarations:
         return self._add(id, table, [array, element])
 
     def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
-        """Record that `make` declares `id` in another module, and first the declarations of the ids `parts`.
+        """Record that `make` declares `id` in a module that the template is copied into, and return True.
 
-        `make` gets the ids that `parts` have in the other module. Return True, the result of `record`: the id is
-        declared outside functions.
+        The ids `parts`, which the declaration refers to, are recorded first: each copy declares them before, and passes
+        their new ids to `make`. The caller returns the True in turn: it states that `id` is declared outside functions.
         """
         for part in parts:
             self.record(part)
+        # A copy has a list of new ids in the order of `self.ids`: a part is stored as its position there.
         self.declarations.append((make, [self.ids.index(part) for part in parts]))
         self.ids.append(id)
         return True

@@ -90,7 +90,8 @@ def import_symbol(
         if other not in source or other == name:
             continue
         own = table_of(program).get(other)
-        # The program's own symbol stands for the copy if it is one, if `if_undefined`, or if it is equal.
+        # A symbol of this name in the program is used if it was copied before, if it equals that of the spec, or if
+        # `if_undefined` is set.
         if own is None:
             import_symbol(other, source, program, imported, spec_op, if_undefined)
         elif own is not imported.get((program, other)) and not if_undefined and not are_equal(own, source[other]):

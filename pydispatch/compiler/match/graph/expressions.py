@@ -223,8 +223,8 @@ class ScalarBody:
         - an argument of the block: its position and type,
         - a constant: its value and element type,
         - a result of an operation of the block: the operation without operands, the position of the result, the numbers
-          of the operands, the keys of its regions and the numbers of what they use from outside. `addf(%a, %b)` and
-          `addf(%b, %a)` have equal keys, and so have `%a < %b` and `%b > %a`,
+          of the operands, the keys of its regions and the numbers of the values that its regions use from outside.
+          `addf(%a, %b)` and `addf(%b, %a)` have equal keys, and so have `%a < %b` and `%b > %a`,
         - a value from outside the block: its position in `captured`, and its type.
 
         The expression of the value as text is stored for messages, such as "addf(%0, mulf(%1, %1))".
@@ -238,7 +238,7 @@ class ScalarBody:
             self._set(value, key or ("constant", op.properties.get("value")), constant_text(op.properties.get("value")))
         elif isinstance(op, Operation) and op.parent is self.block:
             key, commutes, swapped = operation_key(op)
-            # The numbers of the operands, in the order that the key is for.
+            # The numbers of the operands, in an order that equal computations have, too.
             numbers = [self._numbers[v] for v in operands]
             if swapped:  # the operation is `a < b`, and the key that of `b > a`
                 numbers.reverse()
@@ -248,6 +248,7 @@ class ScalarBody:
             index = op.results.index(value)
             texts = ", ".join(self._texts[v] for v in op.operands)
             name_without_dialect = op.name.split(".", 1)[1]
+            # Cut, since the texts of operands are parts of it: it could grow exponentially.
             text = f"{name_without_dialect}({texts})"[:_STORED_CHARACTERS]
             self._set(value, (key, index, tuple(numbers), regions, value.type), text)
         else:  # from outside of the block

@@ -86,12 +86,12 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
-    """Create a node for each result of an operation, by which patterns are compared with it.
+    """Create a node for each result of an operation. Pattern matching compares nodes instead of operations.
 
     The first description that applies is used: a `linalg.generic` by its body, a constant, a splat, a tensor with other
     unit axes than its operand, the generics to which a named operation is normalized, or the operation itself.
 
-    view: nodes of the program, which has those of its operands.
+    view: Nodes of the program or pattern with `op`; it creates those of the operands on demand.
     """
     if isinstance(op, GenericOp):
         return generic_nodes(op)
@@ -121,12 +121,13 @@ def _plain_nodes(op: Operation) -> list[Node]:
     read.
     """
     key, commutes, swapped = operation_key(op)  # swapped: `a < b` has the key of `b > a`
-    captured: list[SSAValue] = []
+    captured: list[SSAValue] = []  # the values from outside that regions read: region_key() appends them
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
-    parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
+    parts = [(name, str(value)) for name, value in sorted(op.properties.items())]  # for messages about differences
     compared_count = COMPARED_OPERANDS.get(op.name)  # None, so that the slice has all operands, for most operations
     children = [*operands[:compared_count], *captured]
+    # Keys of results do not contain the operands: operands are compared as children.
     keys = [intern_key(("op", key, regions, i)) for i in range(len(op.results))]
     return [
         Node(id_, children, r.type, op=op, label=op.name, value=r, commutative=commutes, parts=parts)
@@ -172,7 +173,9 @@ def _has_normal_form(op: Operation) -> bool:
 
 
 def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
-    """Return the nodes of a named operation as those of its normal form (generics), so that both match alike.
+    """Return the nodes of a named operation, as its normal form (one or several `linalg.generic`) has them.
+
+    A pattern with the named operation then also matches equal generics, and the other way around.
 
     The operation is copied into a scratch function, which is normalized. The nodes of the values that the function
     returns are translated to the program: `linalg.add ins(%a, %b) outs(%o)` has the node of `arith.addf` with the
@@ -224,6 +227,7 @@ def _scratch_function(op: Operation) -> tuple[FuncOp, dict[SSAValue, SSAValue]]:
     argument_of: dict[SSAValue, SSAValue] = dict(zip(op.operands, body.args, strict=True))
     for inner in walk(op):
         for v in inner.operands:
+            # A value from outside of `op` that has no argument yet.
             if v not in argument_of and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
                 argument_of[v] = body.insert_arg(v.type, len(body.args))
     values = {argument: value for value, argument in argument_of.items()}

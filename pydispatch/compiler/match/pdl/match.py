@@ -70,9 +70,10 @@ class PdlSearch:
     def match_operation(self, wanted: pdl.OperationOp, op: Operation, where: str) -> Iterator[None]:
         """Yield None for each way in which an operation of the pattern matches `op`, with the operation bound.
 
-        While the generator is suspended, `bound` has the values of this way; a failure is recorded if it is the deepest
-        so far. Both orders of commutative operands are tried. An operation of the pattern that is bound already,
-        because another path from the root leads to it, matches only the operation that it is bound to.
+        While the generator is suspended, `bound` has the values of this way. The recorded failure is the one before
+        which the most operations had matched. Both orders of commutative operands are tried. An operation of the
+        pattern that is bound already, because another path from the root leads to it, matches only the operation that
+        it is bound to.
 
         Args:
             wanted: Operation of the pattern.
@@ -106,6 +107,7 @@ class PdlSearch:
         The reason is recorded if not. `where` is the position in the pattern for messages, such as "operand 1 of
         linalg.matmul"; "" for the root.
         """
+        # Each commutative operation doubles the orders to try: the search is given up after a number of steps.
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
@@ -155,7 +157,7 @@ class PdlSearch:
         Args:
             wanted: Values of the pattern that stand for one type each, or one value that stands for all of them.
             actual: Types of values of the program.
-            where: What the types are those of, for messages, such as "result of arith.addf".
+            where: The values that have the types, for messages, such as "result of arith.addf".
             op: Operation of the program that has the values.
         """
         if not wanted:  # the pattern states no types

@@ -103,7 +103,9 @@ class PdlPattern:
     def match(self, op: Operation) -> Bound | Mismatch:
         """Match the pattern with its root at `op`. Return the bound values, or the reason for the mismatch."""
         search = PdlSearch()
-        if not any(True for _ in search.match_operation(self.root, op, where="")):  # the first way is taken
+        # match_operation() yields once for each way to match, and the first one is used. Until the generator is
+        # resumed, `search.bound` has its bindings.
+        if not any(True for _ in search.match_operation(self.root, op, where="")):
             assert search.best is not None
             return search.best  # the mismatch before which the most operations had matched
         problem = self._bind_results(search.bound)

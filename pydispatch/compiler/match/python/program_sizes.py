@@ -47,16 +47,16 @@ class ProgramSizes:
             for value, map_ in maps:
                 for dimension, expr in enumerate(map_.results):
                     if isinstance(expr, AffineDimExpr):  # the loop runs along this axis from 0 to its size
-                        axis = self._numbers[source_of(value)], dimension
+                        axis = self._numbers[source_of(value)], dimension  # of the tensor before casts
                         same.join(axis_of_loop.setdefault(expr.position, axis), axis)
 
     def repeated(self) -> Iterator[tuple[OpResult, int, Axis | None]]:
-        """Yield the dynamic axes along which a broadcast repeats elements and whose size equals that of no axis that
-        the matcher compares. Of axes of equal size, yield one.
+        """Yield the dynamic axes whose sizes the matcher does not compare with the program, one of each class `same`.
 
-        An example is axis 0 of the broadcast in `np.broadcast_to(x, (y.shape[0], x.shape[0])).sum(axis=0)`: only the
-        loop over the repetitions runs along it. Each item is the tensor, the dimension, and the axis of an argument
-        that states the size, here axis 0 of y, or None for a size that the pattern computes.
+        A broadcast repeats elements along such an axis. In `np.broadcast_to(x, (y.shape[0], x.shape[0])).sum(axis=0)`
+        it is axis 0 of the broadcast: only the loop over the repetitions runs along it. Each item is the tensor, the
+        dimension, and the axis of an argument that states the size, here axis 0 of y, or None for a size that the
+        pattern computes.
         """
         seen: set[Axis] = set()
         for op, _ in self._loop_nests:

@@ -226,6 +226,7 @@ def _unfit(code: str | bytes) -> tuple[str, str] | None:
     data = code.encode() if isinstance(code, str) else code
     if is_ptx(data):
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
+    # SPIR-V begins with a magic number, in either byte order.
     if data[:4] in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big")):
         return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
     elf_identity = identity(data)  # None unless the bytes are an ELF file

@@ -78,12 +78,15 @@ class MatcherIndex:
     def __init__(self, interpreter: Interpreter, matchers: Sequence[Any]) -> None:
         """Enter each matcher into one of four tables, by what it requires of its root."""
         self.interpreter = interpreter
-        # The tables, with the ordinals of matchers:
-        self.tree: Tree[int] = Tree()  # keys of the operations of a pattern, in pre-order → ordinals
-        self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → ordinals
-        self.by_name: dict[str, list[int]] = {}  # name of the root → ordinals
+        # The tables, with the ordinals of matchers. A matcher is in one of them.
+        # Matchers of a pattern such as add(mul(%x, %y), %z): keys of its operations, in pre-order → ordinals.
+        self.tree: Tree[int] = Tree()
+        # Matchers of a body, such as that of a generic that multiplies: key of the root's region → ordinals.
+        self.by_body: dict[Hashable, list[int]] = {}
+        self.by_name: dict[str, list[int]] = {}  # name of the root, such as "linalg.fill" → ordinals
         self.of_any_root: list[int] = []  # ordinals of matchers that require nothing of the root
-        # Matcher in `tree` → key of its root without the operands, which `may_match_at` compares for near misses.
+        # Matcher in `tree` → key of its root without the operands. An operation with this key that the matcher rejects
+        # is a near miss, which messages explain; `may_match_at` compares the keys.
         self.roots: dict[int, ValueNumber] = {}
         self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
         # Local matchers look at the root alone: one rejection holds for all operations of the kind.

@@ -114,14 +114,16 @@ def _dag(interpreter: Interpreter, op: Any, env: Env) -> None:
     if len(op.results) != 2:
         interpreter.fail(op, f"'{op.name}' gives inputs and outputs: 2 results, not {len(op.results)}")
     inputs = []
-    for argument, value in zip(pattern.inputs, match.inputs, strict=True):  # None: a tensor that the program lacks
+    for argument, value in zip(pattern.inputs, match.inputs, strict=True):  # None: a destination that the program lacks
         inputs.append(value if value is not None else Absent(argument.type, root))
     env[op.results[0]] = inputs
     env[op.results[1]] = list(match.outputs)
 
 
 class Absent:
-    """Item of a handle for a destination in a pattern that the program lacks; a call gets an empty tensor for it.
+    """Placeholder in a list of matched values: an output tensor of the pattern that the program lacks.
+
+    A call that replaces the match gets an empty tensor in its place.
 
     Attributes:
         type: Type of the tensor.

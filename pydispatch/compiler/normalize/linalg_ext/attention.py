@@ -56,6 +56,7 @@ class Decomposition:
         """Map loops to dimensions of operands, and choose the type of scores and sums."""
         self.op, self.build = op, build
         self.loops = op.loops()
+        # For each operand, the loops that index its dimensions.
         self.dims = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in op.maps()]
         self.axis_of_loop: dict[int, TensorAxis] = {}
         """Loop → the dimension of an operand that has the loop's size, a static one if there is one."""
@@ -179,11 +180,12 @@ class Decomposition:
         """Return the scale of the scores; 1 / sqrt(number of features) if the attention states none."""
         build, scale = self.build, self.op.scale
         if scale is not None:
-            wider = cast_operation(scale, self.accumulator_type, unsigned=False)
-            return scale if wider is None else build.add(wider).results[0]
+            conversion = cast_operation(scale, self.accumulator_type, unsigned=False)  # None if it has the type
+            return scale if conversion is None else build.add(conversion).results[0]
         features = self.type(self.loops.features, self.accumulator_type).get_shape()
         if DYNAMIC not in features:
             return build.scalar(1 / sqrt(prod(features)), self.accumulator_type)
+        # The number of features is computed at run time, as the product of the sizes of their loops.
         count = build.index(1)
         for d in self.loops.features:
             count = build.add(arith.MuliOp(count, build.dim(*self.axis_of_loop[d]))).result
@@ -285,6 +287,7 @@ def _online_attention(op: Operation, build: Build) -> None:
         finite_maximum = body.add(arith.MaximumfOp(maximum, lowest))
         return body.add(power(body.add(arith.SubfOp(x, finite_maximum))))
 
+    # The bodies of generics below get an element of each input, then of the output; `_` is an output that is not read.
     # m_new: a reduction over the columns of the scores, which begins with m.
     (new_maximum,) = computed(
         build, rewriter.structure(score_dims, operands=[score_dims, maximum_dims], reduced=column_dims),

@@ -53,6 +53,7 @@ def _fft(op: Operation, build: Build) -> None:
     low, high = _element_of_half(rank, 0), _element_of_half(rank, 1)
     factor, result = AffineMap(rank, 0, (AffineExpr.dimension(rank - 1),)), AffineMap.identity(rank)
     outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]
+    # The loop before the last one, rank - 2, runs over the two halves.
     butterflies = computed(
         build, Structure((low, low, high, high, factor, factor, result, result), parallel=(True,) * rank),
         [real, imaginary, real, imaginary, *factors], outputs, partial(_butterfly, build, rank - 2),

@@ -76,11 +76,12 @@ class _Selection:
     count: int
 
     def select(self, code: LoopBody, index: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop that selects the first elements of the segment at (row, segment), and return the slots.
+        """Emit the loop that selects the first elements of a segment, and return the slots that hold them.
 
-        A row has several segments of equal length, and the last one also the remaining elements. The slots hold these
-        elements in the order of `before`. All slots begin with the element at position 0 of the segment; the first
-        `count` steps overwrite them.
+        The `count` slots hold the selected elements in the order of `before`: the values of slot 0, one for each
+        tensor, then those of slot 1. All segments of a row have the same length; the last one also has the remainder.
+
+        index: The row and the number of the segment.
         """
         row, segment = index
         length = self.size // self.segments
@@ -95,6 +96,7 @@ class _Selection:
             element = [inner.extract(t, [row, inner.plus(start, position)]) for t in self.tensors]
             return self._insert_if_selected(inner, position, element, slots)
 
+        # A loop needs initial values. Step i, for i below `count`, fills one more slot, so that it replaces them.
         initial_slots = [code.extract(t, [row, start]) for t in self.tensors] * self.count
         return code.loop(steps, initial_slots, step)
 
@@ -109,8 +111,8 @@ class _Selection:
             code: Receives the code.
             position: Index of the element in its segment. This many elements were inserted before: slots from this
                 index on are free.
-            element: One value of each tensor.
-            slots: The values of the first slot, then those of the others.
+            element: The element to insert: one value of each tensor.
+            slots: The values of the first slot, then those of the others, in the order of `before`.
         """
         has_free_slot = code.less(position, code.index(self.count))
         last_slot = slots[-len(self.tensors) :]

@@ -163,6 +163,7 @@ def _linked_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[V
     attributes_of_scalars = iter(
         [_nth(arg_attrs, index) for index, value in enumerate(operands) if not isinstance(value, MemRef)]
     )
+    # Each argument as (LLVM type, LLVM value, type in kernel IR of a scalar).
     for type_, operand, scalar_type in c_arguments(emitter, callee, operands):
         if scalar_type is None:  # a part of a memref, or a field of the environment
             arguments.append(_ExtendedArgument(type_, "", operand))

@@ -71,7 +71,8 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:  # narrow elements, in groups of steps of K
         unsigned = Unsigned(lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None)
-        shape = tile_shape(emitter, op)
+        shape = tile_shape(emitter, op)  # of the configured matrix registers; None if there are none
+        # Matrix registers are used only for a block with the type, sizes and layout that they are configured for.
         if shape is None or not holds_block(emitter, shape, a, b, c):
             multiply_groups(emitter, a, b, c, starts_at_zero, unsigned)
         elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
@@ -80,13 +81,15 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     elif has_contiguous_rows or is_scattered_column:  # vectors of one lane for a column
         distance = attribute(op, "prefetch")
         prefetch_bytes = distance.value.data if isinstance(distance, IntegerAttr) else 0
-        level = 1 if attribute(op, "into_l2") is None else 2
-        _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes, level)
+        cache_level = 1 if attribute(op, "into_l2") is None else 2  # L1 or L2, to prefetch B into
+        _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes, prefetch_level=cache_level)
     elif has_contiguous_k:
         multiply_along_k(emitter, a, b, c, starts_at_zero)
     else:
         raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
-    _clobber_vectors(emitter)  # so that no constants stay in registers that the sums need
+    # Many constants of the function would otherwise stay in vector registers that the sums of C need in the loop around
+    # this product.
+    _clobber_vectors(emitter)
 
 
 def _clobber_vectors(emitter: FunctionEmitter) -> None:

@@ -250,8 +250,8 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
 def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) -> str:
     """Return the LLVM definition of a constant global, without its name.
 
-    An array of four i8 is `private constant [4 x i8] [i8 1, i8 2, i8 3, i8 4], align 16`. Elements of less than 8 bits
-    are stored in bytes as `_bytes` describes.
+    An array of four i8 is `private constant [4 x i8] [i8 1, i8 2, i8 3, i8 4], align 16`. Elements of 2 or 4
+    bits share bytes, the first one in the low bits: the i4 1 and 2 are `i8 33`, 0x21.
 
     Args:
         emitter: Emitter of the function that reads the global.

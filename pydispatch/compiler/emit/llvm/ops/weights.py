@@ -224,6 +224,7 @@ def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
     step = (
         _floats_of_group(emitter, words, target, terms[0], bits) if terms else _bytes_of_group(emitter, words, target)
     )
+    # The loop carries no values: each step only stores.
     run_steps(emitter, groups, types=[], initial=[], unroll=1, step=step)
 
 

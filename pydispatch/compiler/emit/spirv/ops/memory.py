@@ -158,7 +158,10 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return self.resized(emitter, value, from_width=32, to_width=1) if emitter.width(element) == 1 else value
 
     def _load_from_binding(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-        """Load an element of a binding, and return its register; see `load_element`."""
+        """Load the element at the linear index `index` of a binding, and return its register.
+
+        An i1 becomes a bool; a narrower integer than its register is sign-extended.
+        """
         element, module, let = memref.element, emitter.m, emitter.code.let
         if (plain := _plain_access(emitter, memref)) is not None:
             # The frequent case: the words of AccessChain and Load are appended without a call.
@@ -189,7 +192,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
 
     def _store_to_binding(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
-        """Store a register as an element of a binding; see `load_element`."""
+        """Store a register as element `index` (linear) of a binding, in the width of that element."""
         element, module, let = memref.element, emitter.m, emitter.code.let
         if (plain := _plain_access(emitter, memref)) is not None:
             # The frequent case: the words of AccessChain and Store are appended without a call.

@@ -67,7 +67,7 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
         name, type_ = op_name(op), op.results[0].type
         is_double = is_f32_or_f64(type_) and not isinstance(type_, Float32Type)
         if is_double:
-            if name == "math.sqrt":  # of these functions the only one with loops
+            if name == "math.sqrt":  # the only function of the f64 library with loops
                 emitter.iterations.add(SQRT_ITERATIONS)
             return emitter.call(DOUBLE[name], *operands)
         text = SINGLE[name].format(*operands)

@@ -82,6 +82,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
 
     def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
         """Return whether several elements share a word of the binding, so that a store must keep the others."""
+        # Buffers of f16 are arrays of 16-bit elements; other buffers are arrays of words.
         return element_bits(memref.element) < 32 and binding_variable(emitter, memref.root.binding)[1].word != "f16"
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
@@ -113,7 +114,11 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Name) -> None:
-        """Store a register as an element; see `load_element`. `Buffer.word` is the WGSL type of the buffer's words."""
+        """Store a register as an element that does not share its word with others.
+
+        An element of 64 bits in a buffer of 32-bit words is two of them: element 3 is words 6 and 7, the low word
+        first. Other registers are converted to `buffer.word`, the WGSL type of the buffer's words.
+        """
         name, buffer = _storage(emitter, memref)
         type_ = emitter.type(memref.element)
         if type_ == "vec2u" and buffer.word != "vec2u":  # 64 bits in a buffer of 32-bit words
